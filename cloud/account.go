@@ -129,7 +129,7 @@ func (c Caller) ForOthers() Caller {
 // RecipientToken is what tokens of recipients begin with.
 const RecipientToken = "oct_"
 
-// Anonymous reports whether nobody is behind the call.
+// Anonymous reports whether the call has no account and no recipient.
 func (c Caller) Anonymous() bool { return c.Account.ID == 0 && c.Recipient == 0 }
 
 // Provider is a carrier or delivery partner.

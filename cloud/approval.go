@@ -37,7 +37,7 @@ type Approval struct {
 	RequestedAt  time.Time `json:"RequestedAt"`
 	ExpiresAt    time.Time `json:"ExpiresAt"`
 
-	// ReviewedBy is set as soon as somebody decided. While the status is pending
+	// ReviewedBy is set with the decision. While the status is pending
 	// that is a claim: the call has been approved and may be running.
 	ReviewedBy   AccountID       `json:"ReviewedBy"`
 	ReviewerName string          `json:"ReviewerName"`
@@ -69,11 +69,11 @@ func ReadScopes(scopes []string) []string {
 	return out
 }
 
-// Claimed reports whether somebody approved and what came of it is not known
+// Claimed reports whether the approval was given and its outcome is not known
 // yet.
 func (a Approval) Claimed() bool { return a.Status == ApprovalPending && a.ReviewedBy != 0 }
 
-// StatusAt is the status at a moment. What somebody claimed in time does not
+// StatusAt is the status at a moment. An approval that was claimed in time does not
 // expire: it may have run.
 func (a Approval) StatusAt(now time.Time) string {
 	if a.Status == ApprovalPending && !a.Claimed() && !now.Before(a.ExpiresAt) {

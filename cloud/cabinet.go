@@ -1,6 +1,6 @@
 package cloud
 
-// DeviceProfile is what people are told about a device and what it can do.
+// DeviceProfile describes a device to people, and what it can do.
 type DeviceProfile struct {
 	Hours    []OpeningHours `json:"hours,omitempty"` // empty: always open
 	Guide    *IndoorGuide   `json:"guide,omitempty"`

@@ -14,9 +14,8 @@ type View interface {
 	AccountView
 	OAuthView
 	FactorView
-	InvitationView
+	RowView
 	MailView
-	PasskeyView
 	IdentityView
 	AuditView
 	HookView
@@ -43,9 +42,8 @@ type Changes struct {
 	AccountChanges
 	OAuthChanges
 	FactorChanges
-	InvitationChanges
+	RowChanges
 	MailChanges
-	PasskeyChanges
 	IdentityChanges
 	HookChanges
 	DeviceChanges
@@ -77,7 +75,7 @@ type Changes struct {
 	// Refused says that the call is refused, although something is written: no
 	// audit line says that it was done.
 	Refused bool
-	// Unaudited says that nobody did anything: what is written was measured.
+	// Unaudited says that no account did this: what is written was measured.
 	Unaudited bool
 }
 

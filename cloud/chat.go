@@ -18,7 +18,7 @@ const (
 	ChatAttachmentIDs IDKind = "chat_attachment"
 )
 
-// ChatRole is as what somebody takes part in a conversation.
+// ChatRole is the role of a participant in a conversation.
 type ChatRole string
 
 // Roles.
@@ -26,14 +26,14 @@ const (
 	ChatDispatcher ChatRole = "dispatcher" // staff, and the contractor that holds the order
 	ChatDriver     ChatRole = "driver"
 	ChatCustomer   ChatRole = "customer"
-	ChatRecipient  ChatRole = "recipient" // whoever has the order's chat token; they count as one
-	ChatSystem     ChatRole = "system"    // nobody; only sends
+	ChatRecipient  ChatRole = "recipient" // holders of the order's chat token; they count as one
+	ChatSystem     ChatRole = "system"    // no account; only sends
 )
 
 // SeesStaff reports whether messages among dispatchers and driver are shown.
 func (r ChatRole) SeesStaff() bool { return r == ChatDispatcher || r == ChatDriver }
 
-// ChatParty is somebody in a conversation. Account is 0 for the recipient and
+// ChatParty is a participant of a conversation. Account is 0 for the recipient and
 // SystemParty for the system.
 type ChatParty struct {
 	Role    ChatRole  `json:"Role"`
@@ -50,19 +50,19 @@ type Conversation struct {
 	BusinessID BusinessID     `json:"BusinessID"`
 	OrderID    OrderID        `json:"OrderID"`
 	// ClosedAt is when it was closed, the zero time while it is open. One whose
-	// order ended long enough ago is closed although nobody has written it yet.
+	// order ended long enough ago is closed although no row says so yet.
 	ClosedAt   time.Time    `json:"ClosedAt"`
 	ReopenedAt time.Time    `json:"ReopenedAt"`
 	Epoch      int          `json:"Epoch"` // counts how often it was opened again; tokens of recipients name it
 	Members    []ChatMember `json:"Members"`
-	All        ChatTrace    `json:"All"`   // of messages that everybody sees
+	All        ChatTrace    `json:"All"`   // of messages that all participants see
 	Staff      ChatTrace    `json:"Staff"` // of all messages
 	// AutoReplied is the beginning of the closed period in which the last
 	// automatic reply was given.
 	AutoReplied time.Time `json:"AutoReplied"`
 }
 
-// ChatTrace is what of a conversation shows to those who see some of its
+// ChatTrace is what of a conversation shows to participants who see some of its
 // messages. The zero value: nothing.
 type ChatTrace struct {
 	Last      ChatMessageID `json:"Last"`      // newest message
@@ -70,7 +70,7 @@ type ChatTrace struct {
 	UpdatedAt time.Time     `json:"UpdatedAt"`
 }
 
-// Trace is what shows of c to somebody.
+// Trace is what shows of c to a participant.
 func (c *Conversation) Trace(staff bool) ChatTrace {
 	if staff {
 		return c.Staff
@@ -86,13 +86,13 @@ func (c *Conversation) Member(a AccountID) *ChatMember {
 	return nil
 }
 
-// ChatMember is somebody who has taken part in a conversation or was added.
+// ChatMember is an account that has taken part in a conversation or was added.
 type ChatMember struct {
 	ChatParty
 	Fetched ChatMessageID `json:"Fetched"` // newest message that was fetched
 	Read    ChatMessageID `json:"Read"`    // newest message that was read
-	ReadAll ChatMessageID `json:"ReadAll"` // newest of those that everybody sees and was read
-	Muted   bool          `json:"Muted"`   // is told by no push, and of no unread messages
+	ReadAll ChatMessageID `json:"ReadAll"` // newest of those that all participants see and was read
+	Muted   bool          `json:"Muted"`   // gets no push, and no count of unread messages
 	Out     bool          `json:"Out"`     // staff took them out
 	// Contractor says that a dispatcher is none of the business's own people.
 	Contractor bool `json:"Contractor"`
@@ -129,7 +129,7 @@ type ChatTold struct {
 	At   time.Time `json:"At"`
 }
 
-// ChatPlace is a place that somebody sends.
+// ChatPlace is a place that a participant sends.
 type ChatPlace struct {
 	Latitude  float64 `json:"latitude"`
 	Longitude float64 `json:"longitude"`
@@ -156,7 +156,7 @@ type ChatAttachment struct {
 // Picture reports whether the file is one.
 func (a ChatAttachment) Picture() bool { return a.Width > 0 }
 
-// ChatRead says that somebody had read up to a message. It is never changed.
+// ChatRead says that a participant had read up to a message. It is never changed.
 type ChatRead struct {
 	BusinessID BusinessID
 	OrderID    OrderID
@@ -195,7 +195,7 @@ type ConversationQuery struct {
 // ChatSettings are what a business chose for its chat. The zero value is that of
 // a business that chose nothing.
 type ChatSettings struct {
-	Recipient     bool             `json:"recipient,omitempty"`      // whoever has a tracking number may chat
+	Recipient     bool             `json:"recipient,omitempty"`      // a recipient with a tracking number may chat
 	NoCustomer    bool             `json:"no_customer,omitempty"`    // owners of orders may not
 	NoDriver      bool             `json:"no_driver,omitempty"`      // drivers may not
 	CloseHours    int              `json:"close_hours,omitempty"`    // after an order's end; 0: 24
@@ -245,7 +245,7 @@ type ChatView interface {
 	// ChatMessageByClient finds a message by its sender's own id.
 	ChatMessageByClient(b BusinessID, o OrderID, sender AccountID, id string) (ChatMessage, error)
 	ChatMessages(ChatPage) ([]ChatMessage, Listed, error)
-	// ChatReads lists when somebody had read up to a message or beyond, in the
+	// ChatReads lists when a participant had read up to a message or beyond, in the
 	// order of messages. At most limit.
 	ChatReads(b BusinessID, o OrderID, reader AccountID, from ChatMessageID, limit int) ([]ChatRead, error)
 	// ChatUnread counts messages of others that a reader has not read and that

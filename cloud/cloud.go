@@ -75,7 +75,7 @@ type Kind uint8
 
 // Error kinds.
 const (
-	Internal        Kind = iota // ours; told to nobody
+	Internal        Kind = iota // ours; never shown
 	Invalid                     // the request is wrong (422)
 	Malformed                   // the request is unreadable (400)
 	Unauthenticated             // 401

@@ -70,6 +70,8 @@ func (missing) ThirdParty(BusinessID, ThirdPartyID) (ThirdPartyAssignment, error
 }
 func (missing) Route(BusinessID, RouteID) (Route, error) { return Route{}, ErrNotFound }
 
+func (missing) FindRow(Row) (Row, error) { return nil, ErrNotFound }
+
 // A preview of a member that it has no rule for names its kind: what is written
 // is never called nothing.
 func TestPreviewsNameEveryKindThatChanges(t *testing.T) {
@@ -84,6 +86,9 @@ func TestPreviewsNameEveryKindThatChanges(t *testing.T) {
 			switch v.Kind() {
 			case reflect.Slice:
 				v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+				if v.Type().Elem() == reflect.TypeFor[Row]() {
+					v.Index(0).Set(reflect.ValueOf(Invitation{}))
+				}
 			case reflect.Map:
 				v.Set(reflect.MakeMap(v.Type()))
 				v.SetMapIndex(reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem())

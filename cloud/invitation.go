@@ -10,15 +10,15 @@ const InvitationIDs IDKind = "invitation"
 
 // Invitation asks a person to join a business. Only the digest of its link is kept.
 type Invitation struct {
-	ID          InvitationID
+	ID          InvitationID `row:",sort"`
 	BusinessID  BusinessID
-	Hash        [32]byte // SHA-256
+	Hash        [32]byte `row:",unique,secret"` // SHA-256
 	Email       string   // lower case; who accepts it has to know it
 	Name        string
 	Type        AccountType
 	Permissions []string // of an employee
 	InvitedBy   AccountID
-	Wrong       int // other emails that were given with the link
+	Wrong       int `row:",secret"` // other emails that were given with the link
 	CreatedAt   time.Time
 	ExpiresAt   time.Time
 	AcceptedAt  time.Time
@@ -39,16 +39,8 @@ func (i Invitation) Status(now time.Time) string {
 	return "pending"
 }
 
-// InvitationView reads the present of invitations. In a decision on PostgreSQL one
-// that is found waits for others that decide about it.
-type InvitationView interface {
-	Invitation(BusinessID, InvitationID) (Invitation, error)
-	InvitationByHash([32]byte) (Invitation, error)
-	// Invitations lists a part of a business's invitations.
-	Invitations(BusinessID, Page) ([]Invitation, Listed, error)
-}
+// RowKind implements Row.
+func (Invitation) RowKind() IDKind { return InvitationIDs }
 
-// InvitationChanges are the changes of invitations.
-type InvitationChanges struct {
-	Invitations []Invitation
-}
+// RowID implements Row.
+func (i Invitation) RowID() int64 { return int64(i.ID) }

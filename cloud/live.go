@@ -31,12 +31,12 @@ type LiveEvent struct {
 	Subject    int64
 	At         time.Time
 	Body       []byte // JSON, at most 64 KiB
-	// Passing says that it is of no use a moment later, such as that somebody
+	// Passing says that it is of no use a moment later, such as that a participant
 	// types: it is told to those who listen already.
 	Passing bool
 }
 
-// LiveKept is how long a live event waits for those who are just coming back.
+// LiveKept is how long a live event waits for apps that are just coming back.
 const LiveKept = 2 * time.Minute
 
 // MaxLiveBody is the size of a live event's body, in bytes.
@@ -109,7 +109,7 @@ const (
 	PushHeard    PushState = "heard"    // the app acknowledged it on the live channel
 	PushReplaced PushState = "replaced" // a later one took its place, and nobody said that it was heard
 	PushFailed   PushState = "failed"   // the provider did not take it
-	PushExpired  PushState = "expired"  // nobody could be told in time
+	PushExpired  PushState = "expired"  // no app received it in time
 	PushLogged   PushState = "logged"   // of a sandbox
 )
 

@@ -119,7 +119,7 @@ type Order struct {
 }
 
 // HeldByThirdParty reports whether a third party carries the order, or is about
-// to: nobody else may plan it.
+// to: no other account may plan it.
 func (o Order) HeldByThirdParty() bool {
 	return o.ThirdPartyOpen || o.Status == OrderHandedOver
 }
@@ -132,7 +132,7 @@ func (o Order) Since() time.Time {
 	return o.StatusAt
 }
 
-// FormerDriver is somebody from whom an order was taken.
+// FormerDriver is a driver from whom an order was taken.
 type FormerDriver struct {
 	ID    AccountID `json:"ID"`
 	Until time.Time `json:"Until"`
@@ -341,13 +341,13 @@ type OrderQuery struct {
 	Page
 }
 
-// ConcernQuery asks for a page of orders that need somebody: first those that
+// ConcernQuery asks for a page of orders that need attention: first those that
 // stopped, by when, then those whose day is over, by day, then those of a day
-// that nobody drives; newest first.
+// without a driver; newest first.
 type ConcernQuery struct {
 	BusinessID     BusinessID    // required
-	CustomerID     AccountID     // 0: everybody's
-	BrokerID       AccountID     // 0: whoever holds them
+	CustomerID     AccountID     // 0: of all customers
+	BrokerID       AccountID     // 0: of any contractor, or none
 	Stopped        []OrderStatus // some of StoppedStatuses
 	From, To       time.Time     // when they stopped; To is not included
 	DueFrom, DueTo string        // YYYY-MM-DD, both included; "": not asked for
@@ -355,7 +355,7 @@ type ConcernQuery struct {
 	Page                         // its sort is the list's own
 }
 
-// StoppedStatuses are those of orders that go on only when somebody acts, and
+// StoppedStatuses are those of orders that go on only by an act of staff, and
 // that of a refusal.
 var StoppedStatuses = []OrderStatus{OrderHold, OrderPickupFailed, OrderPartlyDelivered, OrderDeliveryFailed, OrderRejected, OrderIntercepted}
 
@@ -364,8 +364,8 @@ var StoppedStatuses = []OrderStatus{OrderHold, OrderPickupFailed, OrderPartlyDel
 // folded and has at least three characters.
 type OrderSearch struct {
 	BusinessID BusinessID // required
-	CustomerID AccountID  // 0: everybody's
-	BrokerID   AccountID  // 0: whoever holds them
+	CustomerID AccountID  // 0: of all customers
+	BrokerID   AccountID  // 0: of any contractor, or none
 	Fields     []SearchField
 	Text       string
 	Near       [][]string

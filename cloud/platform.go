@@ -35,12 +35,12 @@ const PassToken TokenKind = "pass"
 // PlatformPass lets an operator act inside a business for some hours, as its
 // administrators do and see.
 type PlatformPass struct {
-	ID         PassID
+	ID         PassID `row:",sort,unique"`
 	BusinessID BusinessID
 	AccountID  AccountID // the operator
 	Operator   string    // name and email, for the business
 	Reason     string
-	TokenHash  [32]byte
+	TokenHash  [32]byte `row:",unique,secret"`
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
 	EndedAt    time.Time // before its time; zero: it was not
@@ -61,6 +61,12 @@ func (p PlatformPass) Status(now time.Time) string {
 	return "expired"
 }
 
+// RowKind implements Row.
+func (PlatformPass) RowKind() IDKind { return PassIDs }
+
+// RowID implements Row.
+func (p PlatformPass) RowID() int64 { return int64(p.ID) }
+
 // PlatformView reads the present of what the platform does.
 type PlatformView interface {
 	// Businesses lists a part of all businesses, by id.
@@ -68,9 +74,6 @@ type PlatformView interface {
 	// BusinessState is the zero one with its id for a business that nothing was done
 	// to. In a decision it stays as it is until that is written.
 	BusinessState(BusinessID) (BusinessState, error)
-	Pass(PassID) (PlatformPass, error)
-	// Passes list a part of the passes into a business, by id.
-	Passes(BusinessID, Page) ([]PlatformPass, Listed, error)
 	// BusinessHealths list a part of how businesses were when they were counted.
 	BusinessHealths(Page) ([]BusinessHealth, Listed, error)
 	BusinessJob(BusinessJobID) (BusinessJob, error)
@@ -81,7 +84,6 @@ type PlatformView interface {
 // PlatformChanges are the changes of what the platform does.
 type PlatformChanges struct {
 	BusinessStates []BusinessState
-	Passes         []PlatformPass
 	BusinessJobs   []BusinessJob // insert, or finish
 }
 

@@ -89,6 +89,13 @@ func otherEffects(v View, c *Changes) ([]Effect, error) {
 		old, err := v.Route(x.BusinessID, x.ID)
 		add("route", x.ID, "", old, err)
 	}
+	for _, x := range c.Rows {
+		old, err := v.FindRow(x)
+		add(string(x.RowKind()), x.RowID(), nameOf(x), old, err)
+	}
+	for _, x := range c.DroppedRows {
+		out = append(out, Effect{Type: string(x.RowKind()), ID: x.RowID(), Name: nameOf(x), version: versionOf(x), Before: map[string]any{"removed": false}})
+	}
 	return out, failed
 }
 
@@ -123,9 +130,8 @@ func (c *Changes) kinds() (out []Effect) {
 	return out
 }
 
-// kindOf is the name of a kind of things by that of a member: ChatReads are of
-// the kind chat_read.
-func kindOf(member string) string {
+// snakeCase is the name of a member in small letters with underscores.
+func snakeCase(member string) string {
 	var b strings.Builder
 	small := false // the letter before was one
 	for _, r := range member {
@@ -135,7 +141,13 @@ func kindOf(member string) string {
 		small = unicode.IsLower(r)
 		b.WriteRune(unicode.ToLower(r))
 	}
-	name := b.String()
+	return b.String()
+}
+
+// kindOf is the name of a kind of things by that of a member: ChatReads are of
+// the kind chat_read.
+func kindOf(member string) string {
+	name := snakeCase(member)
 	if y, ok := strings.CutSuffix(name, "ies"); ok {
 		return y + "y"
 	}

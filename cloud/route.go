@@ -7,7 +7,7 @@ import (
 
 // Route is one run of a driver. What is on it is kept in the orders: an order
 // names its route and its places there, and remembers those of routes that it
-// has left. How far the route has come is told by its orders (Status).
+// has left. How far the route has come follows from its orders (Status).
 type Route struct {
 	ID          RouteID    `json:"ID"`
 	BusinessID  BusinessID `json:"BusinessID"`
@@ -36,7 +36,7 @@ type RouteStatus string
 const (
 	RouteDraft      RouteStatus = "draft"       // nothing on it yet
 	RoutePlanned    RouteStatus = "planned"     // with stops
-	RouteDispatched RouteStatus = "dispatched"  // its driver was told
+	RouteDispatched RouteStatus = "dispatched"  // its driver has it
 	RouteInProgress RouteStatus = "in_progress" // its driver has started
 	RouteCompleted  RouteStatus = "completed"   // every stop has ended
 	RouteCancelled  RouteStatus = "cancelled"
@@ -203,7 +203,7 @@ type Driver struct {
 	BrokerID AccountID `json:"BrokerID"` // the contractor whose driver it is; 0: the business's
 	Phone    string    `json:"Phone"`
 	Licence  string    `json:"Licence"`
-	// Pending says that nobody has looked at the driver's registration yet.
+	// Pending says that the driver's registration was not reviewed yet.
 	Pending    bool      `json:"Pending"`
 	OnDuty     bool      `json:"OnDuty"`
 	DutySince  time.Time `json:"DutySince"` // when OnDuty last became true

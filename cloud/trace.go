@@ -9,7 +9,7 @@ type TraceState int
 const (
 	TraceUntold    TraceState = 0
 	TraceTold      TraceState = 1
-	TraceWithdrawn TraceState = 2 // withdrawn, and not told of that
+	TraceWithdrawn TraceState = 2 // withdrawn, and not sent as that
 )
 
 // TracedEvent is an event of a timeline with what the collector knows of it.

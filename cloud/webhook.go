@@ -92,14 +92,14 @@ type WebhookSettings struct {
 // is set.
 const PlaceEvery = time.Minute
 
-// HookEvent is a kind of event that receivers may be told of.
+// HookEvent is a kind of event that endpoints can receive.
 type HookEvent struct {
 	Name   string // order.created
 	Family string // of events that belong together; a line of the event catalogue
 	About  string // when it is sent
 	// Channel of providers that the event goes by; "": it is of the account channel.
 	Channel       string
-	Settings      []string // of the account channel, that name who is told
+	Settings      []string // of the account channel, that name its endpoints
 	ReferenceType string
 	Prefix        string // of the event's id
 	Data          any    // a value of the type of the member data
@@ -140,8 +140,8 @@ func HookNamed(names []string, event string) bool {
 type AccountEvent struct {
 	BusinessID BusinessID
 	CustomerID AccountID // that it is about; 0: none
-	Settings   []string  // each is told, an address once
-	// Endpoint, unless 0, is told in place of the settings; it is of the level
+	Settings   []string  // each receives it, an address once
+	// Endpoint, unless 0, receives it in place of the settings; it is of the level
 	// of CustomerID.
 	Endpoint EndpointID
 	// Unless is another event: a level that hears of that one by its settings is
@@ -189,12 +189,12 @@ type ProviderEvent struct {
 // providers from the sandbox and as a test.
 const MockPrefix = "MOCK-"
 
-// HookSample is an event as it may be told: what a test sends.
+// HookSample is an event as it may be sent: what a test sends.
 type HookSample struct {
 	Event         string
 	Channel       string   // of providers; "" for the account channel
 	Prefix        string   // of the event's id
-	Settings      []string // that name who is told
+	Settings      []string // that name its endpoints
 	ReferenceType string
 	Data          json.RawMessage // the member data
 }
@@ -207,7 +207,7 @@ type HookTweak struct {
 	Header string        // one more, "Name: value"
 }
 
-// SampleOf is an event of a table as it may be told. ok is false when there is
+// SampleOf is an event of a table as it may be sent. ok is false when there is
 // no such event.
 func SampleOf(events []HookEvent, name string) (s HookSample, ok bool) {
 	for _, e := range events {

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/collection"
 )
 
 // Store is what this package needs of the database.
@@ -39,7 +40,7 @@ type Config struct {
 	// there is no mail server, and links are shown to who made them.
 	MailBase string
 	// Unavailable are families that this deployment does not have, or not yet:
-	// nobody can switch them on.
+	// no business can switch them on.
 	Unavailable []string
 }
 
@@ -51,6 +52,9 @@ type Service struct {
 
 // New builds the service.
 func New(cfg Config) *Service { return &Service{cfg, make(chan struct{}, 1)} }
+
+// PageInput asks for a part of a list.
+type PageInput = collection.PageInput
 
 // None is the input of operations that take none.
 type None struct{}

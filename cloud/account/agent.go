@@ -43,7 +43,7 @@ type AgentsOutput struct {
 
 // ListAgents lists the programs that may still act for the caller, by id.
 func (s *Service) ListAgents(ctx context.Context, c cloud.Caller, in AgentsInput) (out AgentsOutput, err error) {
-	page, err := in.page(in, "id")
+	page, err := in.Sorted(in, "id")
 	if err != nil {
 		return out, err
 	}

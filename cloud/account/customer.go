@@ -37,7 +37,7 @@ type CustomersOutput struct {
 
 // ListCustomers lists the customers of the caller's business.
 func (s *Service) ListCustomers(ctx context.Context, c cloud.Caller, in CustomersInput) (out CustomersOutput, err error) {
-	page, err := in.page(in, accountSorts...)
+	page, err := in.Sorted(in, accountSorts...)
 	if err != nil {
 		return out, err
 	}
@@ -76,7 +76,7 @@ func (s *Service) FindCustomer(ctx context.Context, c cloud.Caller, in ByCustome
 }
 
 // CustomerInput makes or changes a customer. Members that are absent stay as
-// they are; without a password nobody can log in.
+// they are; without a password the account has no login.
 type CustomerInput struct {
 	Name        *string   `json:"name" max:"120" doc:"Required of a new one"`
 	Email       *string   `json:"email" max:"256" doc:"Required of a new one"`

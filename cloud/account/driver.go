@@ -15,7 +15,7 @@ const codeClient = "CLIENT_NOT_FOUND"
 // maxPending bounds what strangers store in one business.
 const maxPending = 500
 
-// RegisterInput is somebody who wants to drive for a business.
+// RegisterInput is the registration of a driver for a business.
 type RegisterInput struct {
 	ClientCode  string `json:"client_code" required:"true" max:"64" doc:"Code of the business"`
 	Name        string `json:"name" required:"true" max:"120"`
@@ -39,10 +39,10 @@ func (in *RegisterInput) check() error {
 	return f.Err()
 }
 
-// Register makes a driver who may do nothing until somebody of the business has
+// Register makes a driver who may do nothing until staff of the business have
 // switched the account on. At most 500 registrations of a business wait: another one
 // takes the place of the oldest. Where the email has an account already nothing is
-// made but an audit line, and the answer is the same: it tells nobody which
+// made but an audit line, and the answer is the same: it does not show which
 // emails are known. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutput, error) {
 	if err := in.check(); err != nil {
@@ -59,7 +59,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutpu
 	if err != nil {
 		return RegisterOutput{}, fmt.Errorf("find business: %w", err)
 	}
-	// Anybody may ask for a hash here, so they are made one after the other.
+	// A caller without a token causes a hash here, so hashes are made one after the other.
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -99,7 +99,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutpu
 }
 
 // unreviewed is the driver whose registration holds an account's email, as it is to
-// be without it: nobody has proven that the email is theirs.
+// be without it: the email was never proven.
 func unreviewed(v cloud.View, a cloud.Account) ([]cloud.Account, error) {
 	if a.Email == "" {
 		return nil, nil

@@ -231,7 +231,7 @@ func (s *Access) ResetFactor(ctx context.Context, c cloud.Caller, in ByUser) (Do
 		if err != nil {
 			return nil, err
 		}
-		keys, err := v.Passkeys(a.ID)
+		keys, err := cloud.All(v, cloud.Passkey{AccountID: a.ID})
 		if err != nil {
 			return nil, err
 		}
@@ -240,9 +240,7 @@ func (s *Access) ResetFactor(ctx context.Context, c cloud.Caller, in ByUser) (Do
 		}
 		ch := &cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: a.ID, ResetAt: now}}, EndTickets: []cloud.AccountID{a.ID}},
 			AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "second_factor_reset", "account", int64(a.ID))}}
-		for _, p := range keys {
-			ch.NoPasskeys = append(ch.NoPasskeys, p.ID)
-		}
+		ch.DroppedRows = cloud.AsRows(keys)
 		if err := s.cfg.addMail(v, ch, cloud.FactorRemovedMail, a, now); err != nil {
 			return nil, err
 		}

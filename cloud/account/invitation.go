@@ -11,6 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/collection"
 )
 
 // Where the pages behind links are.
@@ -57,25 +58,11 @@ type InvitationsOutput struct {
 }
 
 // ListInvitations lists the invitations of the caller's business, newest first.
-func (s *Access) ListInvitations(ctx context.Context, c cloud.Caller, in InvitationsInput) (out InvitationsOutput, err error) {
-	page, err := in.page(in, "id")
-	if err != nil {
-		return out, err
-	}
+func (s *Access) ListInvitations(ctx context.Context, c cloud.Caller, in InvitationsInput) (InvitationsOutput, error) {
 	now := moment()
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		b, err := businessOf(v, c)
-		if err != nil {
-			return err
-		}
-		list, listed, err := v.Invitations(b.ID, page)
-		out = InvitationsOutput{Result: err == nil, PageOutput: in.Output(in, listed), Invitations: []Invitation{}}
-		for _, i := range list {
-			out.Invitations = append(out.Invitations, showInvitation(i, now, b.Location()))
-		}
-		return err
-	})
-	return out, err
+	list, page, err := collection.ListLike(ctx, s.cfg.Store, c, in, cloud.Invitation{BusinessID: c.Account.BusinessID},
+		func(i cloud.Invitation, l *time.Location) Invitation { return showInvitation(i, now, l) })
+	return InvitationsOutput{Result: err == nil, PageOutput: page, Invitations: list}, err
 }
 
 // InviteInput asks a person to join.
@@ -121,7 +108,7 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 		if len(known) > 0 {
 			return nil, taken(cloud.ErrExists)
 		}
-		latest, _, err := v.Invitations(b.ID, cloud.Page{Sort: "id", Down: true, Limit: maxInvitations})
+		latest, _, err := cloud.List(v, cloud.Invitation{BusinessID: b.ID}, cloud.Page{Sort: "id", Down: true, Limit: maxInvitations})
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +120,7 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 			}
 			if i.Email == in.Email { // the newer link replaces the former
 				i.WithdrawnAt = now
-				ch.Invitations = append(ch.Invitations, i)
+				ch.Rows = append(ch.Rows, i)
 				continue
 			}
 			waiting++
@@ -147,7 +134,7 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 		}
 		i := cloud.Invitation{ID: cloud.InvitationID(id), BusinessID: b.ID, Hash: auth.Hash(token), Email: in.Email, Name: in.Name, Type: in.AccountType, Permissions: distinct(in.Permissions),
 			InvitedBy: c.Account.ID, CreatedAt: now, ExpiresAt: now.Add(invitationLife)}
-		ch.Invitations = append(ch.Invitations, i)
+		ch.Rows = append(ch.Rows, i)
 		ch.Audits = audit(c, now, "invitation_made", "invitation", id)
 		out = InviteOutput{Result: true, Invitation: showInvitation(i, now, b.Location()), Mailed: s.mails()}
 		if !out.Mailed {
@@ -177,7 +164,7 @@ type ByInvitation struct {
 func (s *Access) WithdrawInvitation(ctx context.Context, c cloud.Caller, in ByInvitation) (Done, error) {
 	now := moment()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		i, err := v.Invitation(c.Account.BusinessID, in.ID)
+		i, err := cloud.Find(v, cloud.Invitation{BusinessID: c.Account.BusinessID, ID: in.ID})
 		switch {
 		case errors.Is(err, cloud.ErrNotFound):
 			return nil, cloud.E(cloud.NotFound, "INVITATION_NOT_FOUND")
@@ -189,7 +176,7 @@ func (s *Access) WithdrawInvitation(ctx context.Context, c cloud.Caller, in ByIn
 		if i.WithdrawnAt.IsZero() {
 			i.WithdrawnAt = now
 		}
-		return &cloud.Changes{InvitationChanges: cloud.InvitationChanges{Invitations: []cloud.Invitation{i}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "invitation_withdrawn", "invitation", int64(i.ID))}}, nil
+		return &cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{i}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "invitation_withdrawn", "invitation", int64(i.ID))}}, nil
 	})
 	return Done{err == nil}, err
 }
@@ -214,7 +201,7 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		return Done{}, err
 	}
 	usable := func(v cloud.View, now time.Time) (cloud.Invitation, error) {
-		i, err := v.InvitationByHash(auth.Hash(in.Token))
+		i, err := cloud.Find(v, cloud.Invitation{Hash: auth.Hash(in.Token)})
 		if errors.Is(err, cloud.ErrNotFound) {
 			return i, cloud.E(cloud.NotFound, "INVITATION_NOT_FOUND")
 		}
@@ -231,7 +218,7 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		}
 		return i, nil
 	}
-	// A hash is made for nobody without a link that works.
+	// No hash is made without a link that works.
 	if err := s.cfg.Store.Look(ctx, func(v cloud.View) error { _, err := usable(v, moment()); return err }); err != nil {
 		return Done{}, err
 	}
@@ -247,7 +234,7 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 				i.WithdrawnAt = now
 			}
 			line.Action = "invitation_email_wrong"
-			ch.Invitations, ch.Audits = []cloud.Invitation{i}, []cloud.Audit{line}
+			ch.Rows, ch.Audits = []cloud.Row{i}, []cloud.Audit{line}
 			return cloud.E(cloud.Forbidden, "INVITATION_EMAIL_WRONG"), nil
 		}
 		id, err := v.NewID(cloud.AccountIDs)
@@ -260,7 +247,7 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 			return nil, err
 		}
 		ch.Accounts = append(ch.Accounts, a)
-		ch.Invitations, ch.Audits = []cloud.Invitation{i}, []cloud.Audit{line}
+		ch.Rows, ch.Audits = []cloud.Row{i}, []cloud.Audit{line}
 		return nil, nil
 	})
 	return Done{err == nil}, taken(err)

@@ -91,11 +91,11 @@ func TestInvitationUsedTwiceOrForwarded(t *testing.T) {
 
 		late := d.invite("liu@a.example")
 		d.look(func(v cloud.View) {
-			i, err := v.Invitation(1, late.Invitation.ID)
+			i, err := cloud.Find(v, cloud.Invitation{BusinessID: 1, ID: late.Invitation.ID})
 			require.NoError(t, err)
 			require.Equal(t, 7*24*time.Hour, i.ExpiresAt.Sub(i.CreatedAt))
 			i.ID, i.Hash, i.ExpiresAt = i.ID+1000, auth.Hash("old"), time.Now().Add(-time.Second)
-			d.write(&cloud.Changes{InvitationChanges: cloud.InvitationChanges{Invitations: []cloud.Invitation{i}}})
+			d.write(&cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{i}}})
 		})
 		require.Equal(t, "INVITATION_EXPIRED", code(d.accept("old", "liu@a.example")))
 

@@ -58,7 +58,7 @@ type KeysOutput struct {
 
 // ListKeys lists the caller's keys that still work.
 func (s *Service) ListKeys(ctx context.Context, c cloud.Caller, in KeysInput) (out KeysOutput, err error) {
-	page, err := in.page(in, "id")
+	page, err := in.Sorted(in, "id")
 	if err != nil {
 		return out, err
 	}

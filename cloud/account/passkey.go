@@ -36,7 +36,7 @@ func (s *Access) ListPasskeys(ctx context.Context, c cloud.Caller, _ None) (out 
 		if err != nil {
 			return err
 		}
-		list, err := v.Passkeys(c.Account.ID)
+		list, err := cloud.All(v, cloud.Passkey{AccountID: c.Account.ID})
 		out = PasskeysOutput{Result: err == nil, Passkeys: []Passkey{}}
 		for _, p := range list {
 			out.Passkeys = append(out.Passkeys, showPasskey(p, b.Location()))
@@ -68,7 +68,7 @@ func (s *Access) BeginPasskey(ctx context.Context, c cloud.Caller, in ProofInput
 		if err != nil {
 			return nil, err
 		}
-		list, err := v.Passkeys(a.ID)
+		list, err := cloud.All(v, cloud.Passkey{AccountID: a.ID})
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (s *Access) AddPasskey(ctx context.Context, c cloud.Caller, in AddPasskeyIn
 		if problem != nil || err != nil {
 			return problem, err
 		}
-		list, err := v.Passkeys(a.ID)
+		list, err := cloud.All(v, cloud.Passkey{AccountID: a.ID})
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (s *Access) AddPasskey(ctx context.Context, c cloud.Caller, in AddPasskeyIn
 			return nil, err
 		}
 		p.ID, p.Name = cloud.PasskeyID(id), in.Name
-		ch.Passkeys, ch.DropTickets = []cloud.Passkey{p}, now
+		ch.Rows, ch.DropTickets = []cloud.Row{p}, now
 		ch.Audits = append(ch.Audits, audit(c, now, "passkey_added", "passkey", id)...)
 		out = AddPasskeyOutput{true, showPasskey(p, b.Location())}
 		return nil, s.cfg.addMail(v, ch, cloud.PasskeyMail, a, now)
@@ -152,7 +152,7 @@ func (s *Access) AddPasskey(ctx context.Context, c cloud.Caller, in AddPasskeyIn
 }
 
 func hasPasskey(v cloud.View, credential []byte) (bool, error) {
-	_, err := v.PasskeyByCredential(credential)
+	_, err := cloud.Find(v, cloud.Passkey{Credential: credential})
 	if errors.Is(err, cloud.ErrNotFound) {
 		return false, nil
 	}
@@ -180,20 +180,20 @@ func (s *Access) RenamePasskey(ctx context.Context, c cloud.Caller, in RenamePas
 	}
 	return s.changePasskey(ctx, c, in.ID, "passkey_renamed", func(ch *cloud.Changes, p cloud.Passkey) {
 		p.Name = in.Name
-		ch.Passkeys = []cloud.Passkey{p}
+		ch.Rows = []cloud.Row{p}
 	})
 }
 
 // RemovePasskey ends a passkey of the caller: it signs in no more. Sessions stay.
 // Error: PASSKEY_NOT_FOUND.
 func (s *Access) RemovePasskey(ctx context.Context, c cloud.Caller, in ByPasskey) (Done, error) {
-	return s.changePasskey(ctx, c, in.ID, "passkey_removed", func(ch *cloud.Changes, p cloud.Passkey) { ch.NoPasskeys = []cloud.PasskeyID{p.ID} })
+	return s.changePasskey(ctx, c, in.ID, "passkey_removed", func(ch *cloud.Changes, p cloud.Passkey) { ch.DroppedRows = []cloud.Row{p} })
 }
 
 func (s *Access) changePasskey(ctx context.Context, c cloud.Caller, id cloud.PasskeyID, action string, change func(*cloud.Changes, cloud.Passkey)) (Done, error) {
 	now := moment()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		list, err := v.Passkeys(c.Account.ID)
+		list, err := cloud.All(v, cloud.Passkey{AccountID: c.Account.ID})
 		if err != nil {
 			return nil, err
 		}

@@ -39,7 +39,7 @@ type ProvidersOutput struct {
 
 // ListProviders lists the providers of the caller's business.
 func (s *Service) ListProviders(ctx context.Context, c cloud.Caller, in ProvidersInput) (out ProvidersOutput, err error) {
-	page, err := in.page(in, "id", "code", "name", "created_at")
+	page, err := in.Sorted(in, "id", "code", "name", "created_at")
 	if err != nil {
 		return out, err
 	}

@@ -52,7 +52,7 @@ func sessions(v cloud.View, id cloud.AccountID, now time.Time) ([]cloud.Token, e
 // ListSessions lists the caller's logins, newest first. own is the token of the
 // call.
 func (s *Access) ListSessions(ctx context.Context, c cloud.Caller, in SessionsInput, own cloud.Token) (SessionsOutput, error) {
-	page, err := in.page(in, "id")
+	page, err := in.Sorted(in, "id")
 	if err != nil {
 		return SessionsOutput{}, err
 	}
@@ -68,7 +68,7 @@ type UserSessionsInput struct {
 // ListUserSessions lists the logins of a person of the caller's business, newest
 // first. Error: USER_NOT_FOUND.
 func (s *Access) ListUserSessions(ctx context.Context, c cloud.Caller, in UserSessionsInput, own cloud.Token) (SessionsOutput, error) {
-	page, err := in.page(in, "id")
+	page, err := in.Sorted(in, "id")
 	if err != nil {
 		return SessionsOutput{}, err
 	}

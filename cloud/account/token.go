@@ -56,7 +56,7 @@ func providerTokens(v cloud.View, c cloud.Caller, id cloud.ProviderID, now time.
 // ListTokens lists a provider's tokens that still work. Error:
 // PROVIDER_NOT_FOUND.
 func (s *Service) ListTokens(ctx context.Context, c cloud.Caller, in TokensInput) (out TokensOutput, err error) {
-	page, err := in.page(in, "id")
+	page, err := in.Sorted(in, "id")
 	if err != nil {
 		return out, err
 	}

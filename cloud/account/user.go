@@ -39,7 +39,7 @@ type UsersOutput struct {
 
 // ListUsers lists the people of the caller's business.
 func (s *Service) ListUsers(ctx context.Context, c cloud.Caller, in UsersInput) (out UsersOutput, err error) {
-	page, err := in.page(in, accountSorts...)
+	page, err := in.Sorted(in, accountSorts...)
 	if err != nil {
 		return out, err
 	}
@@ -94,7 +94,7 @@ func (s *Service) FindUser(ctx context.Context, c cloud.Caller, in ByUser) (out 
 }
 
 // UserInput makes or changes a person. Members that are absent stay as they
-// are; without a password nobody can log in.
+// are; without a password the account has no login.
 type UserInput struct {
 	AccountType *cloud.AccountType `json:"account_type" enum:"client_admin,client_employee,broker,driver" doc:"Required of a new one"`
 	Name        *string            `json:"name" max:"120" doc:"Required of a new one"`

@@ -138,6 +138,7 @@ func (c Config) keeping() []catalog.Operation {
 			Path:        "/api/v1/users",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Tool:        catalog.Whole{Name: "list_people", Category: "people"},
 		}, a.ListUsers, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "users.find",
@@ -148,6 +149,7 @@ func (c Config) keeping() []catalog.Operation {
 			Path:        "/api/v1/users/{id}",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Tool:        catalog.Whole{Name: "get_person", Category: "people", ID: "user_id"},
 			Errors:      []string{"USER_NOT_FOUND"},
 			Example:     `{"id":2}`,
 		}, a.FindUser, nil),
@@ -190,6 +192,7 @@ func (c Config) keeping() []catalog.Operation {
 			Path:        "/api/v1/customers",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Tool:        catalog.Whole{Name: "list_customers", Category: "people"},
 		}, a.ListCustomers, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "customers.find",
@@ -321,6 +324,7 @@ func (c Config) keeping() []catalog.Operation {
 			Path:        "/api/v1/providers",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Tool:        catalog.Whole{Name: "list_providers", Category: "people"},
 		}, a.ListProviders, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "providers.find",

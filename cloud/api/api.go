@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
+	"github.com/postern-io/postern/cloud/collection"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
@@ -25,14 +26,9 @@ import (
 	"github.com/postern-io/postern/cloud/webhook"
 )
 
-// Store is what this package needs of the database itself.
-type Store interface {
-	Look(ctx context.Context, fn func(cloud.View) error) error
-}
-
 // Config is what New needs.
 type Config struct {
-	Store     Store
+	Store     collection.Store // of families that need nothing else
 	Pipeline  *catalog.Pipeline
 	Gate      *auth.Gate
 	Auth      *auth.Service
@@ -82,6 +78,7 @@ func New(c Config) *catalog.Catalog {
 	table := catalog.New(answered(slices.Concat(rows...)))
 	table.AddTools(agentTools()...)
 	table.AddTools(lockerTools(table)...)
+	table.AddTools(table.WholeTools(catalog.LockersServer)...)
 	table.AddNouns(nouns(table)...)
 	return table
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 )
 
-// apps are what the platform's apps are told, and how a business says it.
+// apps are the settings of the platform's apps, and how a business keeps them.
 func (c Config) apps() []catalog.Operation {
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{

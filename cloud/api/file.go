@@ -90,7 +90,7 @@ type fileInput struct {
 	Signature string `query:"signature" doc:"As the address has it"`
 }
 
-// file opens a stored file for whoever has an address that was signed for it.
+// file opens a stored file for a caller with an address that was signed for it.
 func (c Config) file(_ context.Context, _ cloud.Caller, in fileInput) (catalog.Stream, error) {
 	path := in.Area + "/" + in.Name
 	ok, over := c.Files.Signed(path, in.Expires, in.Signature)

@@ -39,13 +39,6 @@ func lockerTools(c *catalog.Catalog) []catalog.Tool {
 		{Name: "list_conversation_participants", Operation: "order_chat.participants.list", Category: "chats"},
 		{Name: "close_conversation", Operation: "order_chat.close", Category: "chats", Effect: catalog.Overwrites},
 		{Name: "reopen_conversation", Operation: "order_chat.reopen", Category: "chats", Effect: catalog.Overwrites},
-
-		{Name: "list_people", Operation: "users.list", Category: "people"},
-		{Name: "get_person", Operation: "users.find", Category: "people", ID: "user_id"},
-		{Name: "list_invitations", Operation: "invitations.list", Category: "people"},
-		{Name: "list_providers", Operation: "providers.list", Category: "people"},
-		{Name: "list_customers", Operation: "customers.list", Category: "people"},
-		{Name: "list_audit_lines", Operation: "audit.list", Category: "people"},
 	} {
 		out = append(out, c.ToolOf(catalog.LockersServer, w))
 	}

@@ -284,6 +284,7 @@ func (c Config) own() []catalog.Operation {
 			Path:        "/api/v1/invitations",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Tool:        catalog.Whole{Name: "list_invitations", Category: "people"},
 		}, a.ListInvitations, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "invitations.create",
@@ -379,6 +380,7 @@ func (c Config) own() []catalog.Operation {
 			Path:        "/api/v1/audit",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Tool:        catalog.Whole{Name: "list_audit_lines", Category: "people"},
 			Example:     `{"action":"logged_in"}`,
 		}, a.ListAudits, nil),
 		catalog.Define(catalog.Operation{

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -577,6 +578,8 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": x.interception(false)}
 	case "interceptions.reject", "interceptions.approve":
 		s.in = m{"id": x.interception(true)}
+	default:
+		s.in = x.row(name)
 	}
 	for name, v := range s.in { // ids in bodies are numbers
 		if v, ok := v.(string); ok && strings.HasSuffix(name, "_id") {
@@ -602,6 +605,33 @@ func (x *world) otp() string {
 	c, err := totp.GenerateCode(auth.KeyText(factorSecret), time.Now())
 	require.NoError(x.t, err)
 	return c
+}
+
+// row is a new row for an operation of a simple family (cloud/collection), made by the
+// example of the family's create, under another name.
+func (x *world) row(operation string) map[string]any {
+	family, verb := operation[:strings.LastIndex(operation, ".")+1], operation[strings.LastIndex(operation, ".")+1:]
+	create, one := x.table.Find(family+"create"), x.table.Find(family+"find")
+	if create == nil || one == nil {
+		return nil
+	}
+	if _, named := reflect.New(one.In()).Elem().Interface().(interface{ Key() int64 }); !named {
+		return nil
+	}
+	var in map[string]any
+	require.NoError(x.t, json.Unmarshal([]byte(create.Example), &in))
+	in["name"] = x.next("Row ")
+	if verb == "create" || !strings.Contains(x.table.Find(operation).Path, "{id}") {
+		return map[string]any{"name": in["name"]}
+	}
+	body, err := json.Marshal(in)
+	require.NoError(x.t, err)
+	for member, v := range x.made(create.Method, create.Path, x.token(admin), string(body)) {
+		if answer, ok := v.(map[string]any); ok {
+			return map[string]any{"id": x.id(answer[member+"_id"])}
+		}
+	}
+	return nil
 }
 
 // invitation is one that waits.
@@ -855,6 +885,6 @@ func (x *world) passkey(id cloud.AccountID) string {
 	name := x.next("passkey")
 	n, err := strconv.ParseInt(strings.TrimPrefix(name, "passkey"), 10, 64)
 	require.NoError(x.t, err)
-	x.w.Write(x.t, cloud.Changes{PasskeyChanges: cloud.PasskeyChanges{Passkeys: []cloud.Passkey{{ID: cloud.PasskeyID(1000 + n), AccountID: id, Credential: []byte(name), Name: "Phone", Data: []byte("{}"), CreatedAt: time.Now().UTC()}}}})
+	x.w.Write(x.t, cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{cloud.Passkey{ID: cloud.PasskeyID(1000 + n), AccountID: id, Credential: []byte(name), Name: "Phone", Data: []byte("{}"), CreatedAt: time.Now().UTC()}}}})
 	return strconv.FormatInt(1000+n, 10)
 }

@@ -20,13 +20,13 @@ type BootstrapInput struct {
 	Version    string `query:"app_version" max:"64" format:"version" doc:"MAJOR.MINOR.PATCH of the app that asks"`
 }
 
-// BootstrapOutput is all that an app needs before anybody has signed in.
+// BootstrapOutput is all that an app needs before a person signs in.
 type BootstrapOutput struct {
 	Result bool `json:"result"`
 	Data   Data `json:"data"`
 }
 
-// The blocks of the answer (interface 3). Members that nobody set are null.
+// The blocks of the answer (interface 3). Members that were never set are null.
 type (
 	// Data is public.
 	Data struct {
@@ -119,7 +119,7 @@ type (
 	}
 )
 
-// colors are those of an app that nobody painted.
+// colors are those of an app without colors of its own.
 var colors = map[string]string{"primary": "#0B5FFF", "on_primary": "#FFFFFF", "accent": "#FFB400", "background": "#FFFFFF", "surface": "#F6F7F9", "text": "#111827"}
 
 const usualRadius = 12

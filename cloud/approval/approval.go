@@ -22,7 +22,7 @@
 // reviewer saw with what a dry run says now, and the transactions of the call
 // write nothing else.
 //
-// Nothing marks approvals as expired: whoever reads one that nobody decided
+// Nothing marks approvals as expired: the reader of one without a decision
 // about in time says so. Everything is bound to the caller's business. Safe for
 // concurrent use.
 package approval
@@ -108,7 +108,7 @@ const (
 	codeUnavailable = "MODULE_UNAVAILABLE"
 )
 
-// Scopes of those who read and of those who decide.
+// Scopes of readers and of reviewers.
 const (
 	ReadScope  = "approvals:read"
 	WriteScope = "approvals:write"
@@ -118,7 +118,7 @@ const (
 const (
 	defaultHours = 72
 	maxHours     = 168
-	claimLife    = 2 * time.Minute  // after which a claim whose end nobody wrote may be taken over
+	claimLife    = 2 * time.Minute  // after which a claim without an end may be taken over
 	runTime      = time.Minute      // of one call
 	dryTime      = 5 * time.Second  // of one preview
 	keeping      = 10 * time.Second // of what is written when a call is over
@@ -142,7 +142,7 @@ func newID(now time.Time) cloud.ApprovalID {
 	return cloud.ApprovalID("apr_" + letters.EncodeToString(b[:]))
 }
 
-// may refuses everybody but staff with a scope.
+// may refuses every account but staff with a scope.
 func (s *Service) may(c cloud.Caller, scope string) error {
 	switch c.Account.Type {
 	case cloud.ClientAdmin, cloud.ClientEmployee:
@@ -177,7 +177,7 @@ func find(v cloud.View, c cloud.Caller, id cloud.ApprovalID) (cloud.Approval, er
 }
 
 // open refuses what somebody decided about, or nobody in time. What was claimed
-// long ago is open to those who approve.
+// long ago is open to reviewers.
 func open(a cloud.Approval, approving bool, now time.Time) error {
 	switch {
 	case a.StatusAt(now) == cloud.ApprovalExpired:

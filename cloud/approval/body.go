@@ -103,7 +103,7 @@ func (s *Service) show(c cloud.Caller, a cloud.Approval, zone *time.Location, no
 	return b
 }
 
-// failed is a stored error in somebody's language.
+// failed is a stored error in the reader's language.
 func (s *Service) failed(lang string, raw json.RawMessage) *Failure {
 	var f failure
 	d := json.NewDecoder(bytes.NewReader(Mask(raw)))

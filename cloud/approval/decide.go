@@ -26,7 +26,7 @@ type ApproveInput struct {
 	Digest string `json:"digest" max:"64" doc:"digest of the preview that was shown; that of the approval when absent"`
 }
 
-// Reject ends an approval; the call is never run. Those who proposed it may. It
+// Reject ends an approval; the call is never run. Its requester may. It
 // does not ask for the scopes of the tool: nothing comes of it. Errors:
 // APPROVAL_NOT_FOUND, APPROVAL_ALREADY_DECIDED, APPROVAL_EXPIRED,
 // VALIDATION_FAILED.
@@ -91,7 +91,7 @@ func (s *Service) approve(ctx context.Context, c cloud.Caller, in ApproveInput) 
 	if err != nil || !a.Claimed() {
 		return out, err
 	}
-	// Whoever waits for the answer may leave; the call goes on.
+	// The caller that waits for the answer may leave; the call goes on.
 	ctx = context.WithoutCancel(ctx)
 	run, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()

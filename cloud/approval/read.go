@@ -72,7 +72,7 @@ func (s *Service) Decided(ctx context.Context, c cloud.Caller, limit int) (ListO
 	return s.first(ctx, c, cloud.ApprovalFilter{Decided: true, Page: cloud.Page{Sort: byDecision, Down: true, Limit: limit}})
 }
 
-// first is a list's first page, for those who ask for no other.
+// first is a list's first page, for callers that ask for no other.
 func (s *Service) first(ctx context.Context, c cloud.Caller, q cloud.ApprovalFilter) (ListOutput, error) {
 	out, listed, err := s.list(ctx, c, q)
 	out.PageOutput = check.PageOutput{Total: listed.Total, Page: 1, PerPage: q.Page.Limit, LowerBound: listed.AtLeast}
@@ -121,12 +121,12 @@ func (s *Service) Find(ctx context.Context, c cloud.Caller, in ByApproval) (out 
 	})
 }
 
-// Review is what somebody needs to decide about an approval.
+// Review is what a reviewer needs to decide about an approval.
 type Review struct {
 	Approval Body
 	// NotApprove and NotReject say why the caller cannot; nil: the caller can.
 	NotApprove, NotReject error
-	// Fresh is what a dry run says now, for those who can approve; nil without
+	// Fresh is what a dry run says now, for reviewers; nil without
 	// one, where FreshError says why.
 	Fresh      json.RawMessage
 	FreshError error

@@ -253,7 +253,7 @@ func (s *Service) login(ctx context.Context, try Try) (l Login, err error) {
 			ch.Tickets, ch.DropTickets, ch.Unaudited = append(ch.Tickets, t), now, true
 			methods := []string{"totp", "recovery_code"}
 			if s.passkeys != nil {
-				list, err := v.Passkeys(a.ID)
+				list, err := cloud.All(v, cloud.Passkey{AccountID: a.ID})
 				if err != nil {
 					return nil, err
 				}

@@ -128,7 +128,7 @@ func (g *Gate) Passkey(ctx context.Context, try PasskeyTry) (Login, limit.State,
 	return l, state, err
 }
 
-// Confirm checks the password of somebody who is logged in, with the limits of
+// Confirm checks the password of an account that is logged in, with the limits of
 // Login. Errors: RATE_LIMITED, ACCOUNT_LOCKED, INVALID_CREDENTIALS.
 func (g *Gate) Confirm(ctx context.Context, a cloud.Account, password, ip string) (limit.State, error) {
 	return g.guard(a.Email, ip, func() error { return g.service.confirm(ctx, a, password) })

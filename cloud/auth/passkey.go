@@ -255,7 +255,7 @@ func (s *Service) beginPasskey(ctx context.Context, try PasskeyTry) (map[string]
 		if err != nil {
 			return err
 		}
-		list, err := v.Passkeys(a.ID)
+		list, err := cloud.All(v, cloud.Passkey{AccountID: a.ID})
 		if err != nil {
 			return err
 		}
@@ -296,7 +296,7 @@ func (s *Service) passkey(ctx context.Context, try PasskeyTry) (l Login, err err
 		return l, refusedPasskey()
 	}
 	err = Decide(ctx, s.store, func(v cloud.View, ch *cloud.Changes, now time.Time) (*cloud.Error, error) {
-		key, err := v.PasskeyByCredential(parsed.RawID)
+		key, err := cloud.Find(v, cloud.Passkey{Credential: parsed.RawID})
 		if errors.Is(err, cloud.ErrNotFound) {
 			return refusedPasskey(), nil
 		}
@@ -354,7 +354,7 @@ func (s *Service) passkey(ctx context.Context, try PasskeyTry) (l Login, err err
 			return nil, err
 		}
 		key.UsedAt, ch.DropTickets = now, now
-		ch.Passkeys = append(ch.Passkeys, key)
+		ch.Rows = append(ch.Rows, key)
 		l, err = s.enter(v, ch, a, name, life, now, true)
 		return nil, err
 	})

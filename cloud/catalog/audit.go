@@ -14,9 +14,9 @@ import (
 
 // Audit lines of what was done are written by the store, in the transaction
 // that did it: cloud.Call says by whom and how. Here are those of what was not
-// done: refused attempts at operations of high risk by somebody with a name.
+// done: refused attempts at operations of high risk by a known account.
 
-// callOf is what the store is told of a call.
+// callOf is what the store gets of a call.
 func callOf(o *Operation, c cloud.Caller, w Who) *cloud.Call {
 	call := &cloud.Call{BusinessID: c.Account.BusinessID, Actor: "anonymous", Operation: o.Name, Surface: w.Surface, IP: w.IP, RequestID: w.RequestID, Via: w.Via}
 	switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Category is what tools are about, for those who choose among them.
+// Category is what tools are about, for programs and people that choose among them.
 type Category struct{ Name, Title string }
 
 // categories are those of agents' tools (mcp-ai 6), in the order in which they

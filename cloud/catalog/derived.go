@@ -43,6 +43,19 @@ func (c *Catalog) ToolOf(server string, w Whole) Tool {
 	return t
 }
 
+// WholeTools are the tools of a server that operations say of themselves, in the order
+// of the table.
+func (c *Catalog) WholeTools(server string) []Tool {
+	var out []Tool
+	for _, o := range c.list {
+		if w := o.Tool; w.Name != "" {
+			w.Operation = o.Name
+			out = append(out, c.ToolOf(server, w))
+		}
+	}
+	return out
+}
+
 // titleOf is a name as people read it: open_doors is Open doors.
 func titleOf(name string) string {
 	r := []rune(strings.ReplaceAll(name, "_", " "))

@@ -35,7 +35,7 @@ type Operation struct {
 	Description string
 	Tag         string // interface area, one of Tags
 
-	Types []cloud.AccountType // who may call it; nil: everybody, with or without a token
+	Types []cloud.AccountType // account types that may call it; nil: all, with or without a token
 	// Recipient lets those call it besides who have the token of an order's
 	// recipient: about that order, which the operation sees to.
 	Recipient bool
@@ -45,6 +45,9 @@ type Operation struct {
 	// that the operation is behind.
 	Confirm bool
 	Tools   []string
+	// Tool is a tool for staff of cabinets that stands for the whole operation; without
+	// a name there is none.
+	Tool    Whole
 	Surface string // surface that a key needs for it, wherever the call comes from; "" is the one it comes from
 	Gate    string // feature that must be on for the caller's business; "" always
 	Family  string // kind of order whose prices the answer has; "" none
@@ -55,17 +58,17 @@ type Operation struct {
 	Also         []int // further statuses of good answers
 	Group        Group
 	// Harmless says that a call by another method than GET changes nothing that
-	// anybody relies on: keys that ask a person first do not ask about it.
+	// matters to a person: keys that ask a person first do not ask about it.
 	Harmless    bool
 	NoToken     bool     // a token is not looked at
 	NoTokenCode string   // error of a token that is not good; "" is TOKEN_INVALID
 	Idempotent  bool     // takes an Idempotency-Key; its decisions that write give cloud.Changes.Answer, of the type Out
-	SetsUp      bool     // open to those who must set up a second factor before anything else
+	SetsUp      bool     // open to accounts that must set up a second factor before anything else
 	NoPass      bool     // closed to operators of the platform inside a business: it would outlast their pass
 	EndsToken   bool     // it ends the token of the call: programs are kept from it
 	Secret      bool     // the answer holds a secret: never compressed, cached or logged
 	Tagged      bool     // good answers have an ETag; with 304
-	Kept        bool     // what nobody in particular is answered is kept for a moment
+	Kept        bool     // the answer to a caller without a token is kept for a moment
 	Media       []string // types of a body beside application/json; of answers that are a Stream
 	Gives       []string // types of documents of others that good answers may be instead of Out
 	// Fixed are members of a body that are refused by name: people look for them here,
@@ -108,7 +111,7 @@ type Risk string
 
 // Risks. The zero value is that of a read.
 const (
-	RiskLow    Risk = "low"    // reads, and writes that harm nobody
+	RiskLow    Risk = "low"    // reads, and writes that do no harm
 	RiskMedium Risk = "medium" // changes what others rely on
 	RiskHigh   Risk = "high"   // opens doors, ends orders, shows secrets
 )
@@ -218,7 +221,7 @@ func (o *Operation) HasBody() bool {
 	return o.raw == nil && o.upload == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
 }
 
-// NeedsToken reports whether nobody in particular is turned away. What is open
+// NeedsToken reports whether a caller without a token is refused. What is open
 // to all and has an error of its own for bad tokens asks for one itself.
 func (o *Operation) NeedsToken() bool {
 	return !o.NoToken && (o.Types != nil || o.NoTokenCode != "")

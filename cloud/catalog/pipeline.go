@@ -28,7 +28,7 @@ type Config struct {
 	FindRecipient func(ctx context.Context, token string) (cloud.Caller, error)
 	// Feature says whether a feature is on for a business; nil: all are.
 	Feature func(ctx context.Context, b cloud.BusinessID, feature string) error
-	// Hidden says whether prices are hidden from a caller; nil: from nobody.
+	// Hidden says whether prices are hidden from a caller; nil: from none.
 	Hidden func(ctx context.Context, c cloud.Caller, o *Operation) (bool, error)
 	// Calls keeps what calls were answered; nil: keys of repeats are not looked
 	// at, and refused attempts leave no audit line.
@@ -302,7 +302,7 @@ func (p *Pipeline) Knows(ctx context.Context, authorization string) (bool, error
 	return err == nil && auth.Valid(l.Token, time.Now()) && l.Account.Enabled, err
 }
 
-// login finds who calls. No token is nobody.
+// login finds the caller's account. Without a token there is none.
 func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Session, error) {
 	if o.NoToken || w.Authorization == "" {
 		return nil, nil

@@ -14,8 +14,8 @@ import (
 
 // Servers of tools.
 const (
-	OperationsServer = "operations" // for those who run a business
-	DeveloperServer  = "developer"  // for those who build on the interface
+	OperationsServer = "operations" // for staff of a business
+	DeveloperServer  = "developer"  // for developers on the interface
 	LockersServer    = "lockers"    // for staff of cabinets
 )
 
@@ -63,7 +63,7 @@ type Tool struct {
 	// OneOf are groups of arguments, of which one group must be given.
 	OneOf  [][]string
 	Effect Effect
-	// Outside says that the tool asks or tells somebody who is not ours.
+	// Outside says that the tool reaches a system outside the platform.
 	Outside bool
 	// Named says that the tool is about one order, by id, reference or number.
 	Named bool
@@ -188,7 +188,7 @@ func (c *Catalog) Behind(o *Operation) []*Tool {
 	return out
 }
 
-// Public reports whether nobody in particular may call the tool.
+// Public reports whether a caller without a token may call the tool.
 func (t *Tool) Public() bool { return len(t.Scopes) == 0 }
 
 // Writes reports whether the tool may change anything.

@@ -29,7 +29,7 @@ type ReadBy struct {
 // GraphQLName is the type's name there.
 func (ReadBy) GraphQLName() string { return "OrderChatReader" }
 
-// Attachment is a file of a message, with an address that anybody may read it
+// Attachment is a file of a message, with an address at which it can be read
 // at for a week, and one of a small picture of it where there is one.
 type Attachment struct {
 	ID           int64   `json:"attachment_id"`

@@ -1,6 +1,6 @@
 // Package chat holds the rules of what is said about an order: one conversation
 // for each, between dispatchers (staff, and the contractor that holds the
-// order), its driver, the customer whose it is, and whoever has the order's chat
+// order), its driver, the customer whose it is, and holders of the order's chat
 // token, who is its recipient.
 //
 // A conversation begins with its first message. Messages of one conversation
@@ -90,7 +90,7 @@ type (
 	participants  struct{ *core } // those of one conversation, as staff sets them
 	settings      struct{ *core } // of a business
 	listeners     struct{ *core } // of live events
-	recipients    struct{ *core } // tokens of those who have no account
+	recipients    struct{ *core } // tokens of recipients, who have no account
 	sweeper       struct{ *core } // what time alone ends
 )
 
@@ -98,7 +98,7 @@ type (
 type core struct {
 	cfg    Config
 	store  Store
-	listen Credentials    // nil: nobody can listen
+	listen Credentials    // nil: no app can listen
 	limits *limit.Windows // of messages and files, of this node
 	typing *limit.Buckets // of this node
 	thumbs *picture.Thumbnails

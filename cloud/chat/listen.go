@@ -7,17 +7,17 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Right is what of an order's live events somebody may hear.
+// Right is what a listener may receive of an order's live events.
 type Right string
 
 // Rights.
 const (
 	HearsNothing Right = "none"
-	HearsAll     Right = "all"   // what everybody sees
+	HearsAll     Right = "all"   // what all participants see
 	HearsStaff   Right = "staff" // that, and what is for dispatchers and driver
 )
 
-// Rights says what a listener may hear of an order's chat now; its channels are not
+// Rights says what a listener may receive of an order's chat now; its channels are not
 // looked at. What was allowed may end at any time: ask again. When the conversation
 // has closed by itself and nobody has written that yet, this does, so that listeners
 // are told of it before they are let go.
@@ -39,7 +39,7 @@ func (s listeners) Rights(ctx context.Context, who Listener, order cloud.OrderID
 	return right, err
 }
 
-// listener is the seat of somebody who listens, nil when there is none any more.
+// listener is the participant of a listener, nil when there is none any more.
 func (s listeners) listener(v cloud.View, b cloud.BusinessID, account cloud.AccountID, recipient, order cloud.OrderID) (*participant, error) {
 	c := cloud.Caller{Account: cloud.Account{BusinessID: b}, Recipient: recipient}
 	if recipient == 0 {
@@ -66,7 +66,7 @@ func (x *participant) listenRight() Right {
 	return HearsAll
 }
 
-// Listener is who wants to hear live events of some orders.
+// Listener is an account or recipient that receives live events of some orders.
 type Listener struct {
 	BusinessID cloud.BusinessID
 	Account    cloud.AccountID // 0: the recipient
@@ -75,7 +75,7 @@ type Listener struct {
 	Channels   []Channel
 }
 
-// Channel is one order's chat with what is heard of it.
+// Channel is one order's chat with what the listener receives of it.
 type Channel struct {
 	OrderID cloud.OrderID
 	Right   Right

@@ -22,7 +22,7 @@ const (
 	eventParticipant = "participant.changed"
 )
 
-// Event is what listeners are told.
+// Event is what listeners receive.
 type Event struct {
 	ID             string                `json:"event_id"`
 	Type           string                `json:"type"`
@@ -48,7 +48,7 @@ type typingEvent struct {
 
 type conversationEvent struct {
 	Status   string  `json:"status"`
-	By       *Party  `json:"by"` // null when nobody did it
+	By       *Party  `json:"by"` // null when no participant did it
 	ClosesAt *string `json:"closes_at"`
 }
 
@@ -57,7 +57,7 @@ type participantEvent struct {
 	Participant Participant `json:"participant"`
 }
 
-// addEvent adds a live event: for dispatchers and driver, or for everybody.
+// addEvent adds a live event: for dispatchers and driver, or for all participants.
 func (x *participant) addEvent(staff bool, kind string, data any) error {
 	e, err := x.event(staff, x.newEvent(kind), data)
 	x.ch.Live = append(x.ch.Live, e)

@@ -38,7 +38,7 @@ func (x *participant) conversationEvent(status string) conversationEvent {
 }
 
 // Reopen opens the conversation about an order again, for as long as it would be
-// open after the order's end; also one that nobody began before it closed.
+// open after the order's end; also one without a message before it closed.
 // Error: ORDER_NOT_FOUND.
 func (s conversations) Reopen(ctx context.Context, c cloud.Caller, in OrderInput) (ConversationOutput, error) {
 	return s.manage(ctx, c, in.OrderID, func(x *participant) (bool, error) {
@@ -174,7 +174,7 @@ func (s participants) attend(ctx context.Context, c cloud.Caller, id cloud.Order
 	return out, err
 }
 
-// candidate is somebody who may take part in this conversation, by id or as the
+// candidate is an account that may take part in this conversation, by id or as the
 // recipient. Error: VALIDATION_FAILED.
 func (x *participant) candidate(role string, account cloud.AccountID) (who cloud.ChatParty, contractor bool, err error) {
 	f := newFields()

@@ -13,7 +13,7 @@ type OrderInput struct {
 	OrderID cloud.OrderID `path:"order_id" json:"-"`
 }
 
-// ConversationOutput shows a conversation, null when nobody has said anything.
+// ConversationOutput shows a conversation, null when it has no message.
 type ConversationOutput struct {
 	Result       bool          `json:"result"`
 	Conversation *Conversation `json:"conversation"`

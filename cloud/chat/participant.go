@@ -9,7 +9,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// orderChat is the chat of one order within one decision, whoever looks at it.
+// orderChat is the chat of one order within one decision, for any participant.
 type orderChat struct {
 	v   cloud.View
 	now time.Time
@@ -20,7 +20,7 @@ type orderChat struct {
 	known bool // there is a conversation
 }
 
-// participant is somebody's place in the chat of one order, within one decision.
+// participant is an account's or the recipient's part in the chat of one order, within one decision.
 type participant struct {
 	orderChat
 	s *core
@@ -94,7 +94,7 @@ func (x *orderChat) hasDriven(a cloud.AccountID) bool {
 	return slices.ContainsFunc(x.o.Drove, func(f cloud.FormerDriver) bool { return f.ID == a && x.now.Sub(f.Until) < cloud.FormerDriverReads })
 }
 
-// recipient is whoever has the order's token.
+// recipient is a holder of the order's token.
 func (x *orderChat) recipient() cloud.ChatParty {
 	p := cloud.ChatParty{Role: cloud.ChatRecipient}
 	for _, a := range []*cloud.Address{x.o.Recipient, x.o.Sender} {
@@ -149,7 +149,7 @@ func (x *orderChat) isClosureUnsent() bool {
 	return x.known && x.talk.ClosedAt.IsZero() && x.isClosed()
 }
 
-// checkWrite refuses whoever may not write here now.
+// checkWrite refuses a participant that may not write here now.
 func (x *participant) checkWrite() error {
 	switch {
 	case x.former:

@@ -6,7 +6,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Participant is somebody in a conversation.
+// Participant is an account or the recipient in a conversation.
 type Participant struct {
 	Type      cloud.ChatRole       `json:"type"`
 	ID        *cloud.AccountID     `json:"id"`

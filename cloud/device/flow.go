@@ -9,7 +9,7 @@ import (
 // Bounds of the commit queue and of what measures it.
 const (
 	shortQueue    = 250 * time.Millisecond // up to here the limit may be lifted
-	fullQueue     = 500 * time.Millisecond // from here everybody is held back
+	fullQueue     = 500 * time.Millisecond // from here every session is held back
 	flowWindow    = 250 * time.Millisecond // of one measurement
 	turnEvery     = 50 * time.Millisecond  // turns are given out
 	turnLength    = 2 * time.Second        // at most
@@ -149,7 +149,7 @@ func (f *flow) endTurn(x *session) {
 	f.turns = slices.DeleteFunc(f.turns, func(o *session) bool { return o == x })
 }
 
-// free reports whether nobody has to be held back.
+// free reports whether no session has to be held back.
 func (f *flow) free() bool {
 	return f.waitLocked() <= shortQueue && float64(f.owed) <= f.capacity*fullQueue.Seconds()
 }

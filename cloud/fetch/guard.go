@@ -31,7 +31,7 @@ type GuardConfig struct {
 	Hosts []string
 }
 
-// Guard decides where the platform may connect to on somebody else's behalf.
+// Guard decides where the platform may connect to on behalf of a business.
 // What it checks when an address is saved is for friendly messages; decisive is
 // the check of each concrete address right before a socket connects. It is safe
 // for concurrent use.
@@ -206,7 +206,7 @@ func prefixes(s ...string) []netip.Prefix {
 	return out
 }
 
-// Addresses that are nobody's public receiver (IANA special-purpose registries).
+// Addresses that are no public receiver's (IANA special-purpose registries).
 var (
 	forbidden4 = prefixes("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
 		"192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16",

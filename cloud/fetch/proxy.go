@@ -52,7 +52,7 @@ type Proxy struct {
 	isDown prometheus.Gauge
 
 	mu       sync.Mutex         // guards what follows
-	down     time.Time          // since when nobody gets through; zero: it is well
+	down     time.Time          // since when no connection gets through; zero: it works
 	logged   bool               // whether the log has that …
 	toldAt   time.Time          // … and when it last had such a thing
 	opened   [2]opening         // the last two targets that ways were opened to
@@ -70,7 +70,7 @@ type trouble struct{ since, seen time.Time }
 const (
 	proxyFirst   = 5 * time.Second  // least and …
 	proxyMost    = time.Minute      // … most wait after a fault of the proxy
-	proxyDoubt   = 30 * time.Second // until a fault that may be a target's is said to be everybody's
+	proxyDoubt   = 30 * time.Second // until a fault that may be a target's is held to be the proxy's
 	proxyTell    = 5 * time.Minute  // between two words in the log about the same
 	troubleKept  = 10 * time.Minute
 	maxTroubled  = 4096
@@ -127,7 +127,7 @@ func (p *Proxy) String() string { return p.addr }
 func (p *Proxy) GoString() string { return p.addr }
 
 // fault is why the proxy opened no way. Its reason is the label of a metric, its
-// words are for whoever runs the proxy; neither holds anything that it answered
+// words are for the operator of the proxy; neither holds anything that it answered
 // but the status.
 type fault struct {
 	reason, words string
@@ -144,7 +144,7 @@ func faultOfStatus(status int) *fault {
 	return &fault{"status", fmt.Sprintf("it answers %d: look into its own log", status), false}
 }
 
-// Reasons of faults by which a target, where it is to blame, is told apart.
+// Reasons of faults by which a target, where it is to blame, is known.
 const (
 	faultRefused = "refused"
 	faultSilent  = "silent"
@@ -171,7 +171,7 @@ func (p *Proxy) open(ctx context.Context, t *Target) (net.Conn, error) {
 	case f == nil:
 		p.through(to, time.Now())
 		return nc, nil
-	case errors.Is(ctx.Err(), context.Canceled): // whoever asked has left
+	case errors.Is(ctx.Err(), context.Canceled): // the caller has left
 		return nil, ctx.Err()
 	}
 	if wait, mine := p.blame(to, f, time.Now()); mine {
@@ -236,7 +236,7 @@ func (p *Proxy) sendConnect(ctx context.Context, nc net.Conn, to string) *fault 
 	if h.StatusCode() < 200 || h.StatusCode() > 299 {
 		return faultOfStatus(h.StatusCode())
 	}
-	if r.Buffered() > 0 { // nobody has asked the target anything yet
+	if r.Buffered() > 0 { // the target has no request yet
 		return faultOfAnswer(nil)
 	}
 	if nc.SetDeadline(time.Time{}) != nil {
@@ -321,7 +321,7 @@ func (p *Proxy) othersSince(to string, since time.Time) bool {
 	return false
 }
 
-// noteDown notes that nobody gets through, and says so once.
+// noteDown notes that no connection gets through, and logs it once.
 func (p *Proxy) noteDown(to string, f *fault, now time.Time) {
 	if p.down.IsZero() {
 		p.down = now

@@ -42,7 +42,7 @@ const (
 	MaxRoots      = 10
 	MaxSelections = 1_000  // of a document as it is written, before fragments are opened
 	MaxNodes      = 30_000 // of the schema that an introspection visits
-	MaxProblems   = 10     // of a document that are told
+	MaxProblems   = 10     // of a document that are listed
 )
 
 // Config is what New needs.

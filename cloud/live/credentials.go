@@ -30,7 +30,7 @@ type Listener struct {
 	Token      [32]byte         `json:"t,omitzero"` // hash of the account's token
 	// Guest is what a guest came with, for Rights alone.
 	Guest  string          `json:"g,omitempty"`
-	Orders []cloud.OrderID `json:"o,omitempty"` // whose chats it wants to hear, at most MaxOrders
+	Orders []cloud.OrderID `json:"o,omitempty"` // whose chats it listens to, at most MaxOrders
 }
 
 // owner names whose connections are counted together.
@@ -65,12 +65,12 @@ type claim struct {
 
 func purpose(client string) string { return "live channel/" + client }
 
-// errRefused says that somebody may not listen.
+// errRefused says that an account may not listen.
 var errRefused = errors.New("may not listen")
 
-// Issue gives credentials for all that a listener may hear: a driver its pushes,
+// Issue gives credentials for all that a listener may receive: a driver its pushes,
 // staff the dashboard, and the chats of the orders that it names. Error:
-// FORBIDDEN when it may not hear one of these, or nothing at all.
+// FORBIDDEN when it may not receive one of these, or nothing at all.
 func (s *Service) Issue(ctx context.Context, l Listener) (Credentials, error) {
 	l.Orders = slices.Compact(slices.Sorted(slices.Values(l.Orders)))
 	if len(l.Orders) > MaxOrders {
@@ -189,7 +189,7 @@ func (s *Service) Login(ctx context.Context, client, password, ip string) (mqttb
 	return mqttbroker.Person{Owner: c.owner(), Topics: topics, Claim: c}, nil
 }
 
-// Holds reports whether an app may still hear everything that it was let in for.
+// Holds reports whether an app still has all rights that it was let in for.
 func (s *Service) Holds(ctx context.Context, p mqttbroker.Person) (bool, error) {
 	c := p.Claim.(*claim)
 	if time.Now().Unix() >= c.Expires {

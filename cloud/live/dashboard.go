@@ -10,16 +10,16 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// dashboards is who listens to changes of statuses, and how far they were told.
+// dashboards are the listeners to changes of statuses, and how far these were sent.
 // Service.mu guards it.
 type dashboards struct {
 	open  map[cloud.BusinessID]int // listeners here
 	marks []mark                   // numbers of operations that had been given at a time, oldest first
 	since time.Time                // what is older is not told
-	idle  time.Time                // since when nobody listens; zero: somebody does
+	idle  time.Time                // since when there is no listener; zero: there is one
 }
 
-// statusKey is one change: the row has no number yet when it is told at once.
+// statusKey is one change: the row has no number yet when it is sent at once.
 type statusKey struct {
 	order cloud.OrderID
 	at    time.Time
@@ -31,7 +31,7 @@ type mark struct {
 	n  int64
 }
 
-// statusBody is what a dashboard is told.
+// statusBody is what a dashboard receives.
 type statusBody struct {
 	OrderID  cloud.OrderID     `json:"order_id"`
 	StatusID cloud.OrderStatus `json:"order_status_id"`
@@ -44,7 +44,7 @@ func statusItem(op cloud.OrderOperation) item {
 	return item{channel{dashboard, op.BusinessID, 0}, statusKey{op.OrderID, op.At, op.After}, op.At, body}
 }
 
-// watched reports whether somebody here listens to a business.
+// watched reports whether this node has a listener to a business.
 func (s *Service) watched(b cloud.BusinessID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *Service) watched(b cloud.BusinessID) bool {
 }
 
 // behind is how many operations before the newest one may be under way when
-// somebody begins to listen.
+// a listener comes.
 const behind = 1000
 
 // expect prepares for a dashboard that is about to listen: what is committed from
@@ -111,7 +111,7 @@ func (s *Service) pollDashboards(ctx context.Context) error {
 	return nil
 }
 
-// begin gives the number after which a poll looks; not ok when nobody listens.
+// begin gives the number after which a poll looks; not ok without a listener.
 func (d *dashboards) begin(mu *sync.Mutex, now time.Time) (from int64, since time.Time, ok bool) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -123,7 +123,7 @@ func (d *dashboards) begin(mu *sync.Mutex, now time.Time) (from int64, since tim
 		d.idle = time.Time{}
 	case d.idle.IsZero():
 		d.idle = now
-	case now.Sub(d.idle) > lookBack: // nobody has come
+	case now.Sub(d.idle) > lookBack: // no listener has come
 		d.marks = nil
 		return 0, since, false
 	}

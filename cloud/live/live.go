@@ -10,7 +10,7 @@
 // the channel was told within cloud.LiveKept, so an app that comes back to
 // whatever node, after whatever happened to the one before, misses nothing.
 //
-// Dashboards hear of changes of orders' statuses while they listen. That is read
+// Dashboards receive changes of orders' statuses while they listen. That is read
 // from the operations of orders; no row is written for it.
 //
 // Safe for concurrent use.
@@ -42,25 +42,25 @@ type Store interface {
 	Peers() bool
 }
 
-// Sealer makes passwords that nobody else can make or read.
+// Sealer makes passwords that no other program can make or read.
 type Sealer interface {
 	Seal(purpose string, plain []byte) []byte
 	Open(purpose string, sealed []byte) ([]byte, error)
 }
 
-// Publisher gives messages to those who listen here. It never waits for them.
+// Publisher gives messages to the listeners of this node. It never waits for them.
 type Publisher interface {
 	Publish(topic string, m mqttbroker.Message)
 }
 
 // Rights says who may read the chat of an order.
 type Rights interface {
-	// Chat is what a listener may hear of an order's chat: none too while the
-	// chats of the business are off. An error says that nobody knows.
+	// Chat is what a listener may receive of an order's chat: none too while the
+	// chats of the business are off. An error says that it is unknown.
 	Chat(ctx context.Context, l Listener, o cloud.OrderID) (ChatRight, error)
 }
 
-// ChatRight is what somebody may hear of a chat.
+// ChatRight is what a listener may receive of a chat.
 type ChatRight int
 
 // Rights to a chat.
@@ -74,9 +74,9 @@ const (
 type Config struct {
 	Store  Store
 	Sealer Sealer
-	Rights Rights // nil: nobody may hear a chat
+	Rights Rights // nil: chats have no listeners
 	// ChatReceived takes down that a listener has what an order's chat told it, by the
-	// ids of events. nil: nobody wants to know.
+	// ids of events. nil: none are given.
 	ChatReceived func(ctx context.Context, l Listener, o cloud.OrderID, ids []string) error
 	// FindToken finds a token by its hash; cloud.ErrNotFound when there is none.
 	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error)
@@ -100,7 +100,7 @@ type Service struct {
 	queue         chan item     // what this node committed; when it is full the poll finds the rest
 	missed        atomic.Bool   // the queue was full
 	acks          chan ack      // what was acknowledged; when it is full, pushes go to the provider too
-	turns         chan struct{} // reads for those who begin to listen
+	turns         chan struct{} // reads for new listeners
 	subscriptions atomic.Int64  // subscriptions to anything but dashboards
 
 	mu   sync.Mutex
@@ -131,7 +131,7 @@ func New(cfg Config) *Service {
 		dash: dashboards{open: map[cloud.BusinessID]int{}}}
 }
 
-// SetTeller says through whom listeners are told.
+// SetTeller sets the publisher that reaches listeners.
 func (s *Service) SetTeller(t Publisher) { s.publisher = t }
 
 // Run publishes until ctx ends.

@@ -12,8 +12,8 @@ import (
 
 // Kinds of expiry.
 const (
-	expiredUnused  = "delivery_code_expired" // nobody brought it
-	expiredOverdue = "pickup_overdue"        // nobody collected it
+	expiredUnused  = "delivery_code_expired" // it was not brought
+	expiredOverdue = "pickup_overdue"        // it was not collected
 )
 
 // exOverdue is the exception of a parcel that was not collected in time.
@@ -30,9 +30,9 @@ type Due interface {
 	ListDueDeliveries(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error)
 }
 
-// RunDeadlines expires deliveries that nobody brought or collected in time,
+// RunDeadlines expires deliveries that were not brought or collected in time,
 // until ctx ends. The rows are the truth: nothing is remembered between looks,
-// any number of nodes may run it, and whoever is second finds nothing to do.
+// any number of nodes may run it, and the second one finds nothing to do.
 func (s deadlines) RunDeadlines(ctx context.Context, rows Due) error {
 	t := time.NewTicker(deadlineEvery)
 	defer t.Stop()
@@ -83,7 +83,7 @@ func (w requests) expireDelivery(d *cloud.Delivery) error {
 	return nil // decided meanwhile
 }
 
-// expireUnused ends a delivery that nobody brought. An opening that runs may
+// expireUnused ends a delivery that was not brought. An opening that runs may
 // still become a deposit: it is waited for.
 func (w requests) expireUnused(d *cloud.Delivery) error {
 	last, err := w.lastOpening(d)
@@ -104,7 +104,7 @@ func (w requests) expireUnused(d *cloud.Delivery) error {
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
 }
 
-// expireOverdue marks a deposit that nobody collected. The parcel stays and its
+// expireOverdue marks a deposit that was not collected. The parcel stays and its
 // code works.
 func (w requests) expireOverdue(d *cloud.Delivery) error {
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryExpired, expiredOverdue, d.DueAt
@@ -149,7 +149,7 @@ func (w requests) expireOverdue(d *cloud.Delivery) error {
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
 }
 
-// trackOverdue is a parcel that nobody collected in time. No record tells of
+// trackOverdue adds the event of a parcel that was not collected in time. No record tells of
 // it, so its event has the id that any other of its kind would have.
 func (w *timeline) trackOverdue(number string, due time.Time) error {
 	return w.track(Occurrence{OccurredAt: due}, number, otep.PickupOverdue, func(e *otep.Event) {

@@ -28,7 +28,7 @@ const (
 	EventExceptionClosed = "device_order.exception_closed"
 )
 
-// DeviceOrderBody is a device order as accounts are told of it. No code is in it.
+// DeviceOrderBody is a device order in webhooks of accounts. No code is in it.
 type DeviceOrderBody struct {
 	ID            cloud.DeviceOrderID `json:"id"`
 	Kind          string              `json:"kind"`
@@ -51,7 +51,7 @@ type DeviceOrderBody struct {
 	EndedAt        *string `json:"ended_at"`
 }
 
-// ExceptionBody is an exception as accounts are told of it.
+// ExceptionBody is an exception in webhooks of accounts.
 type ExceptionBody struct {
 	ID         cloud.ExceptionID `json:"id"`
 	Type       string            `json:"type"`
@@ -69,7 +69,7 @@ type RegistryData struct {
 	Exception *ExceptionBody   `json:"exception,omitempty"`
 }
 
-// registryNews is a change of the registry that accounts may be told of: the
+// registryNews is a change of the registry that accounts may receive: the
 // rows as they were then.
 type registryNews struct {
 	event     string

@@ -56,7 +56,7 @@ type app struct {
 	parting bool // its rights have ended
 }
 
-// waiting is a message for an app, or with kept set all that its topic was told
+// waiting is a message for an app, or with kept set all that was sent to its topic
 // lately.
 type waiting struct {
 	topic string
@@ -167,7 +167,7 @@ func (a *app) run() {
 	}
 }
 
-// deliver sends a message, or what its topic was told lately.
+// deliver sends a message, or what was sent to its topic lately.
 func (a *app) deliver(w waiting) error {
 	if !w.kept {
 		if a.caught != nil && time.Since(a.since) > caughtFor {
@@ -275,7 +275,7 @@ func (a *app) acknowledge(id uint16) {
 	}
 }
 
-// part ends the connection once it has had time to hear why.
+// part ends the connection once it has had time to receive why.
 func (a *app) part() {
 	a.mu.Lock()
 	again := a.parting

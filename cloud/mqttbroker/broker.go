@@ -48,7 +48,7 @@ type Config struct {
 	People  People // nil: apps of people are not let in
 	Prefix  string // of all topics; empty: topic.DefaultPrefix
 	Log     *slog.Logger
-	// Foreign is told of a client that used a topic it has no right to, for the
+	// Foreign receives a client that used a topic it has no right to, for the
 	// audit. It must not block.
 	Foreign func(client, topic string, write bool)
 	// Recheck is how often what apps were let in by is looked at again; 0: thirty
@@ -118,7 +118,7 @@ func New(cfg Config) (*Broker, error) {
 	c.WildcardSubAvailable = 0
 	c.SharedSubAvailable = 0
 	s := mqtt.New(&mqtt.Options{Capabilities: c, InlineClient: true, Logger: slog.New(quiet{cfg.Log.Handler()}), ClientNetReadBufferSize: 2048, ClientNetWriteBufferSize: 2048,
-		SysTopicResendInterval: 1 << 30}) // nobody may read $SYS
+		SysTopicResendInterval: 1 << 30}) // no client may read $SYS
 	b := &Broker{cfg: cfg, server: s, conns: map[net.Conn]bool{}}
 	b.sends = sends{publish: b.publish, queues: map[string][]sending{}}
 	b.events = &brokerEvents{cfg: cfg, apps: newApps(cfg), turns: newTurns(), clients: map[string]*login{}, conns: map[net.Conn]*login{}}
@@ -330,7 +330,7 @@ func (h *brokerEvents) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet)
 		return false
 	}
 	limitSilence(cl)
-	// Nobody's session outlives the connection. Of a client of MQTT 3.1.1 that asks
+	// No session outlives the connection. Of a client of MQTT 3.1.1 that asks
 	// for more, the library would keep subscriptions for good, and what it was sent
 	// for a while. Clients of MQTT 5 are told so in the answer.
 	cl.Properties.Clean = true
@@ -468,7 +468,7 @@ func (h *brokerEvents) OnUnsubscribed(cl *mqtt.Client, pk packets.Packet) {
 }
 
 // OnDisconnect marks a device as gone, unless a newer connection has taken
-// over. The will says nothing more, so nobody reads it.
+// over. The will says nothing more, so it is not read.
 func (h *brokerEvents) OnDisconnect(cl *mqtt.Client, _ error, _ bool) {
 	if l := h.login(cl); l != nil {
 		h.gone(l)

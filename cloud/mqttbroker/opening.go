@@ -9,7 +9,7 @@ import (
 var errLongConnect = errors.New("the first packet is too long")
 
 // opening is a connection whose first packet is short. The library makes room for a
-// packet when its length is announced, and before the login anybody announces.
+// packet when its length is announced, and any client announces one before its login.
 // One goroutine reads.
 type opening struct {
 	net.Conn

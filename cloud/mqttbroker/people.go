@@ -25,10 +25,10 @@ type People interface {
 	// ListRecent gives the latest messages of a topic, oldest first: an app that subscribes is
 	// told it before anything else.
 	ListRecent(ctx context.Context, p Person, topic string) ([]Message, error)
-	// Listening is told when a connection subscribes to a topic (1) and when that
+	// Listening is called when a connection subscribes to a topic (1) and when that
 	// ends (-1). It must not block.
 	Listening(p Person, topic string, change int)
-	// Received is told when an app has acknowledged a message. It must not block.
+	// Received is called when an app has acknowledged a message. It must not block.
 	Received(p Person, topic, id string)
 }
 
@@ -36,10 +36,10 @@ type People interface {
 type Person struct {
 	Owner  string   // whose connections are counted together
 	Topics []string // that the app may subscribe to
-	Claim  any      // of whoever let it in
+	Claim  any      // of the feature that let it in
 }
 
-// Message is what apps are told. Payload must not change.
+// Message is what apps receive. Payload must not change.
 type Message struct {
 	ID      string
 	Payload []byte
@@ -196,7 +196,7 @@ func (s *apps) subscribed(a *app, pk packets.Packet, codes []byte) {
 }
 
 // begin puts a listener into the books, unless its connection has ended: first in
-// its queue is what the topic was told lately, then what it is told from here on.
+// its queue is what was sent to the topic lately, then what is sent from here on.
 func (s *apps) begin(a *app, topic string, g grant) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

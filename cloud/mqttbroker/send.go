@@ -12,7 +12,7 @@ const sendQueue = 128
 
 // sends are what waits for devices. The library holds a client's lock while it
 // writes to the client's socket, and takes the same lock to number what it
-// queues, so a device that does not read would hold up whoever sends to it until
+// queues, so a device that does not read would hold up its sender until
 // its silence ends its connection. Here each device has a queue, and a goroutine
 // while something is in it.
 type sends struct {

@@ -80,7 +80,7 @@ func readMetadata(body []byte) (m metadata, err error) {
 }
 
 // register keeps a client (RFC 7591). What it wants that is not offered is
-// replaced by what is: it gets no secret, and is told so.
+// replaced by what is: it gets no secret, and the answer says so.
 func (s *Service) register(ctx context.Context, m metadata, ip string) (cloud.OAuthClient, error) {
 	now := time.Now().UTC()
 	c := cloud.OAuthClient{ID: "agent_" + auth.NewToken()[:24], Name: nameOf(m.Name), RedirectURIs: m.RedirectURIs, CreatedAt: now}
@@ -91,7 +91,7 @@ func (s *Service) register(ctx context.Context, m metadata, ip string) (cloud.OA
 		if err != nil || all < maxUnused {
 			return ch, err
 		}
-		// Whoever registered within the hour may be at the login right now.
+		// A client that registered within the hour may be at the login right now.
 		hour := now.Add(-time.Hour)
 		fresh, err := v.UnusedOAuthClients(hour)
 		if err == nil && fresh >= maxUnused {

@@ -35,7 +35,7 @@ const (
 	AccessLife  = time.Hour
 	RefreshLife = 30 * 24 * time.Hour
 
-	unusedLife = 24 * time.Hour       // of a registered client that nobody agreed to
+	unusedLife = 24 * time.Hour       // of a registered client without consent
 	idleLife   = 365 * 24 * time.Hour // of one whose grants are over
 	overLife   = 30 * 24 * time.Hour  // of grants that are over
 	sweepEvery = time.Hour

@@ -141,7 +141,7 @@ func (r *Request) redirect() *Error {
 	return nil
 }
 
-// rest reads what the client may be told about.
+// rest reads the parameters whose faults the client may see.
 func (r *Request) rest(f form) *Error {
 	switch {
 	case f.twice("response_type", "scope", "state", "code_challenge", "code_challenge_method", "response_mode"):

@@ -10,7 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 )
 
-// ExceptionsInput asks for orders that need somebody. Days are those of the
+// ExceptionsInput asks for orders that need attention. Days are those of the
 // business; of what stopped the day when it did, of the rest the scheduled one.
 type ExceptionsInput struct {
 	Types      []string        `query:"types" json:"types" item_enum:"delivery_failed,pickup_failed,overdue,unassigned,intercepted,on_hold" doc:"All when absent"`
@@ -20,7 +20,7 @@ type ExceptionsInput struct {
 	check.Keyset
 }
 
-// ExceptionsOutput is a page of orders that need somebody: first those that
+// ExceptionsOutput is a page of orders that need attention: first those that
 // stopped, then those whose day is over, then those of today without a driver;
 // the newest first.
 type ExceptionsOutput struct {
@@ -29,7 +29,7 @@ type ExceptionsOutput struct {
 	Exceptions []ExceptionBody `json:"exceptions"`
 }
 
-// ExceptionBody is why one order needs somebody. An order has one.
+// ExceptionBody is why one order needs attention. An order has one.
 type ExceptionBody struct {
 	Type     string            `json:"type"`
 	OrderID  cloud.OrderID     `json:"order_id"`
@@ -115,7 +115,7 @@ func day(s string, usual time.Time) time.Time {
 	return check.Moment(s, usual.Location()).In(usual.Location())
 }
 
-// Exceptions shows a page of the orders that need somebody, as far as the caller
+// Exceptions shows a page of the orders that need attention, as far as the caller
 // may see them. Error: VALIDATION_FAILED.
 func (s *Service) Exceptions(ctx context.Context, c cloud.Caller, in ExceptionsInput) (ExceptionsOutput, error) {
 	r, err := reachOf(c)
@@ -161,7 +161,7 @@ func (s *Service) Exceptions(ctx context.Context, c cloud.Caller, in ExceptionsI
 // exceptionReader finds out why orders need attention.
 type exceptionReader struct{ *Service }
 
-// exception says why an order needs somebody.
+// exception says why an order needs attention.
 func (s exceptionReader) exception(ctx context.Context, c cloud.Caller, o cloud.Order, now time.Time) (b ExceptionBody, err error) {
 	b = ExceptionBody{Type: stoppedBy[o.Status], OrderID: o.ID, Ref: cloud.OrNull(o.Ref), Number: o.Number, StatusID: o.Status, Actions: look}
 	switch day, _ := time.ParseInLocation(time.DateOnly, o.ScheduledDate, now.Location()); {
@@ -183,7 +183,7 @@ func (s exceptionReader) exception(ctx context.Context, c cloud.Caller, o cloud.
 	return b, nil
 }
 
-// reason is why an order stopped, "" when nobody said. Only staff are shown what
+// reason is why an order stopped, "" when no reason was given. Only staff are shown what
 // people wrote.
 func (s exceptionReader) reason(ctx context.Context, c cloud.Caller, o cloud.Order) (reason string, err error) {
 	if o.Status == cloud.OrderHold || o.Status == cloud.OrderIntercepted {

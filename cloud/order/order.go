@@ -50,7 +50,7 @@ type Config struct {
 	// Sealer keeps rates from being made up.
 	Sealer   pricing.Sealer
 	Webhooks Webhooks // nil: no event is sent
-	Talk     Talk     // nil: nobody talks
+	Talk     Talk     // nil: there are no chats
 	// Links makes the secrets of tracking links; empty: answers hold none.
 	Links cloud.LinkKey
 	// Number makes the tracking number of a new order; nil is
@@ -61,7 +61,7 @@ type Config struct {
 // Talk is what people say about orders, live.
 type Talk interface {
 	// DriverChanged is what those who talk about an order are told when its driver has
-	// changed; was drove it before, 0 for nobody.
+	// changed; was drove it before, 0 for none.
 	DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error)
 }
 
@@ -124,9 +124,9 @@ func (k Key) Check() error {
 // reach is which orders a caller may see.
 type reach struct {
 	business cloud.BusinessID
-	customer cloud.AccountID // 0: everybody's
-	broker   cloud.AccountID // 0: whoever holds them
-	driver   cloud.AccountID // 0: whoever drives them
+	customer cloud.AccountID // 0: of all customers
+	broker   cloud.AccountID // 0: of any contractor, or none
+	driver   cloud.AccountID // 0: of any driver, or none
 	nothing  bool
 }
 
@@ -155,7 +155,7 @@ func (r reach) sees(o cloud.Order) bool {
 		(r.driver == 0 || o.DriverID == r.driver)
 }
 
-// RequireStaff refuses everybody but the business's own people.
+// RequireStaff refuses every account but staff of the business.
 func RequireStaff(c cloud.Caller) error {
 	if r, err := reachOf(c); err != nil {
 		return err
@@ -165,7 +165,7 @@ func RequireStaff(c cloud.Caller) error {
 	return nil
 }
 
-// RequireOwners refuses everybody but staff and customers.
+// RequireOwners refuses every account but staff and customers.
 func RequireOwners(c cloud.Caller) error {
 	if c.Account.Type == cloud.Customer {
 		return nil

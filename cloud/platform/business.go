@@ -170,7 +170,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (o
 			CreatedAt: now, ExpiresAt: now.Add(invitationLife)}
 		out = CreateOutput{Result: true, Business: show(b, state), ExpiresAt: cloud.Stamp(i.ExpiresAt, time.UTC),
 			Link: c.ForOthers().BaseURL + s.cfg.InvitationPath + "?" + url.Values{"key": {token}}.Encode()}
-		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, InvitationChanges: cloud.InvitationChanges{Invitations: []cloud.Invitation{i}},
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, RowChanges: cloud.RowChanges{Rows: []cloud.Row{i}},
 			PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{state}}, AuditChanges: cloud.AuditChanges{Audits: lines(c, b.ID, now, "business_created", target("business", id))}}, nil
 	})
 	if errors.Is(err, cloud.ErrExists) {

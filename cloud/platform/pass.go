@@ -61,7 +61,7 @@ func (s *Service) OpenPass(ctx context.Context, c cloud.Caller, in OpenPassInput
 			TokenHash: auth.Hash(token), CreatedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 		t := cloud.Token{Hash: p.TokenHash, AccountID: c.Account.ID, Name: "pass " + target("pass", id), CreatedAt: now, ExpiresAt: p.ExpiresAt, Kind: cloud.PassToken}
 		out = OpenPassOutput{true, showPass(p, now, time.UTC), token}
-		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}, PlatformChanges: cloud.PlatformChanges{Passes: []cloud.PlatformPass{p}},
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{t}}, RowChanges: cloud.RowChanges{Rows: []cloud.Row{p}},
 			AuditChanges: cloud.AuditChanges{Audits: lines(c, b.ID, now, "platform_pass_opened", target("pass", id))}}, nil
 	})
 	return out, err
@@ -102,7 +102,7 @@ func (s *Service) passes(ctx context.Context, id cloud.BusinessID, k PageInput, 
 		if err != nil {
 			return err
 		}
-		list, listed, err := v.Passes(b.ID, page)
+		list, listed, err := cloud.List(v, cloud.PlatformPass{BusinessID: b.ID}, page)
 		out = PassesOutput{Result: err == nil, PageOutput: k.Output(in, listed), Passes: []Pass{}}
 		for _, p := range list {
 			out.Passes = append(out.Passes, showPass(p, now, b.Location()))
@@ -128,7 +128,7 @@ type PassOutput struct {
 func (s *Service) EndPass(ctx context.Context, c cloud.Caller, in ByPass) (out PassOutput, err error) {
 	now := moment()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		p, err := v.Pass(in.ID)
+		p, err := cloud.Find(v, cloud.PlatformPass{ID: in.ID})
 		own := p.AccountID == c.Account.ID && c.Account.Type == cloud.PlatformAdmin || p.BusinessID == c.Account.BusinessID && c.Account.BusinessID != 0
 		switch {
 		case errors.Is(err, cloud.ErrNotFound), err == nil && !own:
@@ -140,7 +140,7 @@ func (s *Service) EndPass(ctx context.Context, c cloud.Caller, in ByPass) (out P
 		}
 		p.EndedAt, p.EndedBy = now, c.Account.ID
 		out = PassOutput{true, showPass(p, now, time.UTC)}
-		return &cloud.Changes{PlatformChanges: cloud.PlatformChanges{Passes: []cloud.PlatformPass{p}}, AuditChanges: cloud.AuditChanges{Audits: lines(c, p.BusinessID, now, "platform_pass_ended", target("pass", int64(p.ID)))}}, nil
+		return &cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{p}}, AuditChanges: cloud.AuditChanges{Audits: lines(c, p.BusinessID, now, "platform_pass_ended", target("pass", int64(p.ID)))}}, nil
 	})
 	return out, err
 }

@@ -4,7 +4,7 @@
 // channel has it first; what no app has acknowledged two seconds later is due
 // here. One node at a time tries a push, under a lease, and writes down what came
 // of it: taken, or put off, for an hour. A push ends in exactly one state; only of
-// one whose place a later one took may it still become known that it was heard.
+// one whose place a later one took may it still become known that it was received.
 // It is handed over twice only when a node ended before it could write down the
 // first time; apps drop what they have seen by the push's id.
 //
@@ -85,7 +85,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	look, clean := time.NewTicker(lookEvery), time.NewTicker(cleanEvery)
 	defer look.Stop()
 	defer clean.Stop()
-	torn := false // something was taken up, and nobody knows what became of it
+	torn := false // something was taken up, and its outcome is unknown
 	for {
 		var err error
 		select {
@@ -108,7 +108,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// clean ends what nobody could be told in time and removes what is old.
+// clean ends what was not received in time and removes what is old.
 func (s *Sender) clean(ctx context.Context, now time.Time) error {
 	return errors.Join(s.cfg.Store.ExpirePushes(ctx, now.Add(-Lifetime), now), s.cfg.Store.DropPushes(ctx, now.Add(-cloud.PushKept)))
 }

@@ -142,7 +142,7 @@ func staff(c cloud.Caller) (reach, error) {
 	return r, err
 }
 
-// driver refuses everybody but drivers.
+// driver refuses every account but drivers.
 func driver(c cloud.Caller) (reach, error) {
 	r, err := reachOf(c)
 	if err == nil && r.driver == 0 {

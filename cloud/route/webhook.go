@@ -19,7 +19,7 @@ const eventDuty = "driver.on_duty_changed"
 //go:embed samples.json
 var samples []byte
 
-// Events are those of drivers that businesses may be told of.
+// Events are those of drivers that businesses can receive.
 func Events() []cloud.HookEvent {
 	var bodies map[string]json.RawMessage
 	if err := json.Unmarshal(samples, &bodies); err != nil {
@@ -183,7 +183,7 @@ func active(v cloud.View, d cloud.Driver, now time.Time) ([]cloud.RouteID, error
 	return out, nil
 }
 
-// placeEvery is how far apart a business wants to hear of a driver's place; 0:
+// placeEvery is the least time between two places of a driver that a business receives; 0:
 // it does not.
 func placeEvery(v cloud.View, b cloud.BusinessID) (time.Duration, error) {
 	w, err := v.WebhookSettings(b, 0)
@@ -204,7 +204,7 @@ const (
 )
 
 // Run tells of places whose time has come, until ctx ends. Several nodes may:
-// each place is told once.
+// each place is sent once.
 func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(duePoll)
 	defer tick.Stop()
@@ -228,7 +228,7 @@ func (s *Service) tellDue(ctx context.Context) error {
 			return err
 		}
 		var errs []error
-		for _, p := range due { // one that cannot be told does not keep the others
+		for _, p := range due { // one that cannot be sent does not hold up the others
 			if err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) { return s.due(v, p, now) }); err != nil {
 				errs = append(errs, fmt.Errorf("place of driver %d: %w", p.AccountID, err))
 			}
@@ -239,7 +239,7 @@ func (s *Service) tellDue(ctx context.Context) error {
 	}
 }
 
-// due tells of a driver's place as it is now, unless somebody has.
+// due sends a driver's place as it is now, unless another node has.
 func (s *Service) due(v cloud.View, p cloud.DriverPlace, now time.Time) (*cloud.Changes, error) {
 	place, err := v.DriverPlace(p.BusinessID, p.AccountID)
 	if err != nil || place.DueAt.IsZero() || place.DueAt.After(now) {
@@ -250,7 +250,7 @@ func (s *Service) due(v cloud.View, p cloud.DriverPlace, now time.Time) (*cloud.
 		return nil, err
 	}
 	d, err := v.Driver(p.BusinessID, p.AccountID)
-	if every == 0 || errors.Is(err, cloud.ErrNotFound) { // nobody wants to hear of it, or there is nobody
+	if every == 0 || errors.Is(err, cloud.ErrNotFound) { // the business wants none, or there is no driver
 		place.DueAt = time.Time{}
 		return &cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{place}}, Unaudited: true}, nil
 	}

@@ -38,7 +38,7 @@ type OtherEvent struct {
 // Rebuild reads the whole journal and finds the timeline events that it proves
 // and that are not stored. With write they are stored, with the ids that they
 // had, and the parcel's current status is folded again. Nothing else changes
-// and nobody is told. It may run beside a server and be repeated.
+// and nothing is sent. It may run beside a server and be repeated.
 func (s *Server) Rebuild(ctx context.Context, write bool) (Rebuilt, error) {
 	all := Rebuilt{Written: write, Missing: []LostEvent{}, Different: []OtherEvent{}}
 	replays := map[cloud.DeviceID]*device.Replay{}

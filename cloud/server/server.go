@@ -72,7 +72,7 @@ type Config struct {
 	Prefix      string // of MQTT topics
 	// MQTTPlain lets listeners without TLS take devices from beyond the loopback.
 	MQTTPlain bool
-	// Brokers are the addresses that enrolling devices are told.
+	// Brokers are the addresses that enrolling devices get.
 	Brokers []string
 	// AppURL and AppWebSocketURL are where people's apps reach the broker, empty
 	// where they do not.
@@ -109,7 +109,7 @@ type Config struct {
 	WebhookWaits   []time.Duration // retry table; nil: the usual one
 	WebhookDial    func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
-	// OTLPEndpoint is a trace collector that is told of every parcel's journey;
+	// OTLPEndpoint is a trace collector that receives every parcel's journey;
 	// empty: none.
 	OTLPEndpoint string
 
@@ -319,7 +319,7 @@ func ownNames(base string) []string {
 	return []string{strings.ToLower(u.Hostname())}
 }
 
-// provider is who takes pushes, nil when nobody does. It is asked through the
+// provider is the receiver of pushes, nil without one. It is asked through the
 // guard of webhooks.
 func (s *Server) provider() push.Provider {
 	if s.cfg.PushURL == "" {
@@ -332,7 +332,7 @@ func (s *Server) provider() push.Provider {
 	}}
 }
 
-// sample is any event as it may be told.
+// sample is any event as it may be sent.
 func sample(event string) (cloud.HookSample, bool) { return cloud.SampleOf(HookEvents(), event) }
 
 // Audit entries of refused topics that one client leaves, and all clients

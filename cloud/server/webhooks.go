@@ -23,12 +23,12 @@ import (
 	"github.com/postern-io/postern/protocol/signature"
 )
 
-// HookEvents are all that receivers may be told of.
+// HookEvents are all events that endpoints can receive.
 func HookEvents() []cloud.HookEvent {
 	return slices.Concat(order.Events(), route.Events(), locker.Events())
 }
 
-// asyncAPI serves the description of what is sent. It is for everybody.
+// asyncAPI serves the description of what is sent. It needs no token.
 func asyncAPI(base, version string) rest.Mount {
 	made := sync.OnceValues(func() (rest.Document, error) {
 		doc, err := asyncapi.Document(asyncapi.Config{Base: base, Version: version, Events: HookEvents(), Envelope: webhook.Envelope{},

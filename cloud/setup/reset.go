@@ -49,13 +49,11 @@ func (s *Service) Reset(ctx context.Context, email, code string) (made Made, err
 		ch.SecondFactors = []cloud.SecondFactor{{AccountID: a.ID, ResetAt: now}}
 		ch.EndTickets = []cloud.AccountID{a.ID}
 		ch.Audits = []cloud.Audit{audit(a, now, "second_factor_reset", commandLine)}
-		keys, err := v.Passkeys(a.ID)
+		keys, err := cloud.All(v, cloud.Passkey{AccountID: a.ID})
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range keys {
-			ch.NoPasskeys = append(ch.NoPasskeys, p.ID)
-		}
+		ch.DroppedRows = cloud.AsRows(keys)
 		tokens, err := v.Tokens(a.ID)
 		if err != nil {
 			return nil, err

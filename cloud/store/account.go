@@ -226,7 +226,7 @@ func (db accounts) FindToken(ctx context.Context, hash [32]byte) (Login, error) 
 // passed is the operator of a pass as an administrator of the business that it is
 // for. Without a pass that lives the token is unknown.
 func passed(ctx context.Context, q querier, l Login) (cloud.Account, error) {
-	p, err := one(ctx, q, sqlPassByHash, scanPass, l.Token.Hash[:])
+	p, err := findRow(ctx, q, cloud.PlatformPass{TokenHash: l.Token.Hash})
 	if err == nil && (!p.Live(time.Now()) || l.Account.Type != cloud.PlatformAdmin || p.AccountID != l.Account.ID) {
 		err = cloud.ErrNotFound
 	}

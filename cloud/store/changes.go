@@ -43,11 +43,12 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.accounts(c)
 	w.oauth(c)
 	w.factors(c)
-	saveInvitations(w, c)
 	saveMails(w, c)
-	savePasskeys(w, c)
 	saveIdentities(w, c)
 	savePlatform(w, c)
+	if err := saveRows(w, c); err != nil {
+		return err
+	}
 	w.webhookSettings(c)
 	if err := w.devices(c); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Orders that need somebody. The lists of statuses are those of the indexes
+// Orders that need attention. The lists of statuses are those of the indexes
 // orders_stopped and orders_open, without which these would read everything.
 const (
 	concernStopped = `status_id IN (3, 22, 42, 43, 45, 48) AND status_at >= $%d AND status_at < $%d AND (CAST($%d AS @int) >> CAST(status_id AS INTEGER)) & 1 = 1`
@@ -24,7 +24,7 @@ const (
 	concernsUnassigned
 )
 
-// concern is one kind of orders that need somebody.
+// concern is one kind of orders that need attention.
 type concern struct {
 	kind int
 	keyList
@@ -81,7 +81,7 @@ func concernOf(q cloud.ConcernQuery) (kind int, err error) {
 	return 0, cloud.ErrNoMark
 }
 
-// ListConcerns reads a page of the orders that need somebody and counts all that
+// ListConcerns reads a page of the orders that need attention and counts all that
 // the query asks for, up to cloud.MaxTotal. Error: cloud.ErrNoMark.
 func (db orders) ListConcerns(ctx context.Context, q cloud.ConcernQuery) (out cloud.Listed, found []cloud.Order, err error) {
 	first, err := concernOf(q)

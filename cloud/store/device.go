@@ -423,7 +423,7 @@ func (db devices) ListAsides(ctx context.Context, id cloud.DeviceID, n int64, li
 type Stats struct {
 	Records int64 // stored, aside ones not counted
 	Batches int64
-	Missing int64 // records that gaps name and nobody has
+	Missing int64 // records that gaps name and no other record fills
 	Gaps    int64
 }
 

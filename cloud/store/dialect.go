@@ -95,7 +95,7 @@ type op struct {
 	sql  string
 	args []any
 	need need
-	// count, when not nil, is told the number of rows.
+	// count, when not nil, gets the number of rows.
 	count *int64
 }
 

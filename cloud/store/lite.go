@@ -233,7 +233,7 @@ func (e *lite) run(group []*job) {
 	if len(group) == 0 {
 		return
 	}
-	ctx := context.Background() // a half-done group helps nobody
+	ctx := context.Background() // a half-done group is of no use
 	err := e.together(ctx, group)
 	if errors.Is(err, errSpoilt) {
 		err = e.apart(ctx, group)

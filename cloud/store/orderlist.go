@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,9 +31,31 @@ func (db orders) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.
 	if err := column.check(q.After); err != nil {
 		return out, nil, err
 	}
-	err = db.engine.read(ctx, func(ctx context.Context, r querier) error {
+	err = db.engine.read(ctx, func(ctx context.Context, r querier) (err error) {
 		l := orderList{db: db.database, q: q, column: column}
-		if q.Keyword != "" && q.Sort == "id" && q.After == nil && q.Offset+q.Limit <= cloud.MaxTotal {
+		if q.Keyword != "" {
+			if l, err = l.narrowed(ctx, r, fewCandidates); err != nil {
+				return err
+			}
+		} else if l, err = l.bounded(ctx, r); err != nil {
+			return err
+		}
+		if l.byWords() {
+			out, found, err = l.keywordRows(ctx, r)
+			return err
+		}
+		if l.q.Keyword != "" && l.onlyWords() && q.Down && q.After == nil && q.Offset+q.Limit < cloud.MaxTotal {
+			n, err := l.crowded(ctx, r)
+			if err != nil {
+				return err
+			}
+			if l.above > 0 {
+				out = cloud.Counted(n)
+				found, out.Next, err = readKeyed(ctx, r, l.page(out), q.Page, scanOrder)
+				return err
+			}
+		}
+		if l.q.Keyword != "" && q.Sort == "id" && q.After == nil && q.Offset+q.Limit <= cloud.MaxTotal {
 			if out, found, err = l.byKeyword(ctx, r); err != nil || len(found) > 0 {
 				return err
 			}
@@ -54,21 +77,26 @@ func (db orders) ListOrders(ctx context.Context, q cloud.OrderQuery) (out cloud.
 
 // orderList makes the statements of one query.
 //
-// SQLite keeps no statistics here, so that it is told which index to take; of
+// SQLite keeps no statistics here, so each statement names its index; of
 // PostgreSQL the planner knows. Orders are found by the first of these that the
 // query has:
 //
-//	a keyword                     the search's index, newest first
+//	a keyword                     the search's index, newest first; where the rest of
+//	                              the query finds few orders, these are searched
 //	a customer, contractor, …     that one's index
 //	a route, a warehouse          that one's index, which has no more of an order
 //	nothing, or a sort only       the index in the order of the list
 //	statuses                      one walk of orders_status for each of them
-//	a time of creation            orders_created
+//	a time of creation            orders_created; in the order of ids, one walk of
+//	                              orders_week for each week
 //	anything else                 orders_business, which has all that is filtered by
 type orderList struct {
 	db     *database
 	q      cloud.OrderQuery
 	column sortColumn
+	within string // what each order's fields are searched for; the rest of q finds few orders
+	above  int64  // row number of the search above which a keyword finds more than is counted; 0: unknown
+	first  int64  // when the first order of a list by weeks was made, in milliseconds
 }
 
 // anchor is the index of what a query names one of.
@@ -95,7 +123,9 @@ func (l orderList) filters() (statuses, created, others bool) {
 }
 
 // count counts what the query asks for, up to one more than cloud.MaxTotal.
-func (l orderList) count() statement {
+func (l orderList) count() statement { return l.countUpTo(cloud.MaxTotal + 1) }
+
+func (l orderList) countUpTo(limit int) statement {
 	statuses, created, others := l.filters()
 	index := "orders_business"
 	switch {
@@ -115,7 +145,7 @@ func (l orderList) count() statement {
 	}
 	var c conditions
 	l.where(&c)
-	return statement{`SELECT COUNT(*) FROM (SELECT 1 FROM orders o` + l.by(index) + c.where() + fmt.Sprintf(` LIMIT %d) AS found`, cloud.MaxTotal+1), c.args}
+	return statement{`SELECT COUNT(*) FROM (SELECT 1 FROM orders o` + l.by(index) + c.where() + fmt.Sprintf(` LIMIT %d) AS found`, limit), c.args}
 }
 
 // page reads a page's orders, each with its value of the sorted column and its
@@ -144,6 +174,8 @@ func (l orderList) pageIDs(c *conditions, few bool) string {
 		return l.beside(c, "orders_status")
 	case created && !statuses && !others && l.column.name == "created_at":
 		return l.walk(c, "orders_created")
+	case l.first > 0:
+		return l.eachWeek(c)
 	case created && !statuses && !others && byID && (few || !l.q.CreatedTo.IsZero() && l.q.After == nil):
 		return l.newestFirst(c)
 	case created && !statuses && !others && few:
@@ -173,6 +205,51 @@ func (l orderList) newestFirst(c *conditions) string {
 	return `SELECT id FROM (` + l.walk(c, "orders_created") + ` ORDER BY o.created_at` + down(l.q.Page) + ` LIMIT 9223372036854775807) AS by_time`
 }
 
+// The weeks of orders_week, which are counted from the beginning of 1970, and how many
+// of them one statement goes through: SQLite takes 500 parts.
+const (
+	weekMS   = 7 * 24 * 60 * 60 * 1000
+	maxWeeks = 450
+)
+
+// bounded finds out whether a list goes by weeks, and where the first of them is: the
+// list has a last time of creation, and is in the order of ids with no other filter.
+func (l orderList) bounded(ctx context.Context, r querier) (orderList, error) {
+	statuses, created, others := l.filters()
+	if l.anchor() != "" || statuses || others || !created || l.column.name != "" || l.q.CreatedTo.IsZero() {
+		return l, nil
+	}
+	first, err := one(ctx, r, `SELECT created_at FROM orders WHERE business_id = $1 AND created_at >= $2 ORDER BY created_at LIMIT 1`, scanInt, int64(l.q.BusinessID), max(l.q.CreatedFrom.UnixMilli(), 0))
+	if errors.Is(err, cloud.ErrNotFound) {
+		return l, nil
+	}
+	if to := l.q.CreatedTo.UnixMilli(); err == nil && first > 0 && (to-first)/weekMS < maxWeeks {
+		l.first = first
+	}
+	return l, err
+}
+
+// eachWeek finds the first orders of each week in the order of the list.
+func (l orderList) eachWeek(c *conditions) string {
+	l.where(c)
+	l.after(c)
+	from, to := l.first/weekMS, l.q.CreatedTo.UnixMilli()/weekMS
+	c.args = append(c.args, l.q.Offset+l.q.Limit+1)
+	where, limit := c.where(), len(c.args)
+	some := func(week, as string) string {
+		return fmt.Sprintf(`(SELECT o.id FROM orders o%s%s AND o.created_at / %d = %s ORDER BY o.id%s LIMIT $%d) AS %s`, l.by("orders_week"), where, weekMS, week, down(l.q.Page), limit, as)
+	}
+	if !l.lite() {
+		return fmt.Sprintf(`SELECT f.id FROM generate_series(CAST(%d AS BIGINT), %d) AS w(week) CROSS JOIN LATERAL `, from, to) + some("w.week", "f")
+	}
+	var all []string
+	for week := from; week <= to; week++ {
+		c.args = append(c.args, week)
+		all = append(all, `SELECT * FROM `+some(fmt.Sprintf("$%d", len(c.args)), fmt.Sprintf("w%d", week-from)))
+	}
+	return `SELECT * FROM (` + strings.Join(all, ` UNION ALL `) + `) AS every`
+}
+
 // beside finds orders by an index that has less of them than the list is sorted
 // by, the rest out of orders_business: both are narrower than the table.
 func (l orderList) beside(c *conditions, index string) string {
@@ -193,6 +270,7 @@ func (l orderList) beside(c *conditions, index string) string {
 // eachStatus finds the first orders of each status in the order of the list.
 func (l orderList) eachStatus(c *conditions) string {
 	c.and(`o.business_id = $%d`, int64(l.q.BusinessID))
+	l.searched(c)
 	l.after(c)
 	rest := c.where()
 	c.args = append(c.args, l.q.Offset+l.q.Limit+1)
@@ -213,6 +291,123 @@ func (l orderList) keywordCount() statement {
 	var c conditions
 	l.matching(&c)
 	return statement{fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT DISTINCT s.rowid / %d FROM `, termRows) + l.found() + c.where() + fmt.Sprintf(` LIMIT %d) AS found`, cloud.MaxTotal+1), c.args}
+}
+
+// fewCandidates is how many orders are searched one by one, in place of the search's
+// index.
+const fewCandidates = 3000
+
+// narrowed searches the orders that the rest of a query finds where these are few: the
+// index gives what a keyword finds in all orders of all times.
+func (l orderList) narrowed(ctx context.Context, r querier, few int) (orderList, error) {
+	statuses, created, others := l.filters()
+	if !statuses && !created && !others && l.anchor() == "" {
+		return l, nil
+	}
+	rest := l
+	rest.q.Keyword = ""
+	count := rest.countUpTo(few + 1)
+	n, err := one(ctx, r, count.sql, scanInt, count.args...)
+	if err != nil || n > int64(few) {
+		return l, err
+	}
+	rest.within = l.q.Keyword
+	return rest, nil
+}
+
+// byWords reports whether a list is read out of the search's index row by row, which
+// SQLite does faster than it makes rows distinct.
+func (l orderList) byWords() bool { return l.q.Keyword != "" && l.lite() && l.column.name == "" }
+
+// keywordRows reads a page of what a keyword finds, in the order of ids, and counts what
+// it finds in all: in the order that the index is faster in. When that was all, the page
+// is among it.
+func (l orderList) keywordRows(ctx context.Context, r querier) (out cloud.Listed, found []cloud.Order, err error) {
+	alone, err := l.isAlone(ctx, r)
+	if err != nil {
+		return out, nil, err
+	}
+	ids, all, err := l.matchingIDs(ctx, r, alone, cloud.Page{}, cloud.MaxTotal+1)
+	n := len(ids)
+	if err == nil && !all {
+		p := l.q.Page
+		ids, _, err = l.matchingIDs(ctx, r, alone, p, p.Offset+p.Limit+1)
+		if p.Down { // as they are in memory
+			slices.Reverse(ids)
+		}
+	}
+	if err != nil {
+		return out, nil, err
+	}
+	ids, part, err := cloud.PartOf(ids, l.q.Page, func(id int64) int64 { return id })
+	if err != nil {
+		return out, nil, err
+	}
+	out = cloud.Counted(int64(n))
+	out.Next = part.Next
+	for _, id := range ids {
+		o, err := one(ctx, r, sqlOrder, scanOrder, int64(l.q.BusinessID), id)
+		if errors.Is(err, cloud.ErrNotFound) { // the search has more than orders, for a moment of a removal
+			continue
+		}
+		if err != nil {
+			return out, nil, err
+		}
+		found = append(found, o)
+	}
+	return out, found, nil
+}
+
+// isAlone reports whether a query has a keyword alone and no other business has orders:
+// all that the search finds is the business's then.
+func (l orderList) isAlone(ctx context.Context, r querier) (bool, error) {
+	statuses, created, others := l.filters()
+	if statuses || created || others || l.anchor() != "" {
+		return false, nil
+	}
+	for _, than := range []string{"<", ">"} {
+		_, err := one(ctx, r, `SELECT business_id FROM orders INDEXED BY orders_type WHERE business_id `+than+` $1 LIMIT 1`, scanInt, int64(l.q.BusinessID))
+		if !errors.Is(err, cloud.ErrNotFound) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// matchingIDs are the first ids of what a keyword finds behind a page's mark; all says
+// that there are no more.
+func (l orderList) matchingIDs(ctx context.Context, r querier, alone bool, p cloud.Page, limit int) (ids []int64, all bool, err error) {
+	var c conditions
+	from := `order_search s`
+	c.and(`order_search MATCH $%d`, l.db.contains(l.q.Keyword))
+	if !alone {
+		from += ` CROSS JOIN orders o NOT INDEXED`
+		c.and(fmt.Sprintf(`o.id = s.rowid / %d`, termRows))
+		l.where(&c)
+	}
+	if m := p.After; m != nil && p.Down {
+		c.and(`s.rowid < $%d`, m.ID.(int64)*termRows)
+	} else if m != nil {
+		c.and(`s.rowid >= $%d`, (m.ID.(int64)+1)*termRows)
+	}
+	rs, err := r.query(ctx, `SELECT s.rowid FROM `+from+c.where()+` ORDER BY s.rowid`+down(p), c.args...)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rs.Close()
+	for rs.Next() {
+		var row int64
+		if err := rs.Scan(&row); err != nil {
+			return nil, false, err
+		}
+		if id := row / termRows; len(ids) == 0 || ids[len(ids)-1] != id {
+			if len(ids) == limit {
+				return ids, false, nil
+			}
+			ids = append(ids, id)
+		}
+	}
+	return ids, true, rs.Err()
 }
 
 // byKeyword reads and counts in one walk of the search's index, which is what
@@ -254,10 +449,62 @@ func (l orderList) keywordPage(c *conditions) string {
 
 // found are the rows of the search with their orders.
 func (l orderList) found() string {
+	if l.onlyWords() {
+		return `order_search s`
+	}
 	return `order_search s CROSS JOIN orders o` + l.by("orders_business")
 }
 
+// onlyWords reports whether a keyword is all that is asked for and PostgreSQL is asked,
+// whose search knows the business: no order is looked at for it.
+func (l orderList) onlyWords() bool {
+	statuses, created, others := l.filters()
+	return !l.lite() && !statuses && !created && !others && l.anchor() == "" && l.column.name == ""
+}
+
+// How many of the newest orders show whether a keyword finds most orders, and how many
+// of these it finds then.
+const (
+	probedOrders = 2000
+	crowdedFrom  = 1000
+)
+
+// crowded reports how many orders a keyword finds among the newest ones when that is
+// more than is counted, and sets above. What most orders have is found without the
+// trigrams of PostgreSQL, which give every match of all times.
+func (l *orderList) crowded(ctx context.Context, r querier) (n int64, err error) {
+	newest, err := one(ctx, r, `SELECT COALESCE(MAX(rowid), 0) FROM order_search`, scanInt)
+	if err != nil {
+		return 0, err
+	}
+	among := func(orders int64, count string) (int64, error) {
+		x := *l
+		x.above = max(newest-orders*termRows, 1)
+		var c conditions
+		x.matching(&c)
+		return one(ctx, r, `SELECT COUNT(`+count+`) FROM order_search s`+c.where(), scanInt, c.args...)
+	}
+	found, err := among(probedOrders, "*")
+	if err != nil || found < crowdedFrom {
+		return 0, err
+	}
+	orders := (cloud.MaxTotal + 1) * probedOrders / found * 13 / 10 // and some more
+	if n, err = among(orders, fmt.Sprintf("DISTINCT s.rowid / %d", termRows)); err == nil && n > cloud.MaxTotal {
+		l.above = max(newest-orders*termRows, 1)
+	}
+	return n, err
+}
+
 func (l orderList) matching(c *conditions) {
+	if l.onlyWords() && l.above > 0 {
+		c.and(`(s.value || '') LIKE $%d AND s.rowid > $%d AND s.business_id = $%d`, l.db.contains(l.q.Keyword), l.above, int64(l.q.BusinessID))
+		return
+	}
+	if l.onlyWords() {
+		c.and(`@contains $%d`, l.db.contains(l.q.Keyword))
+		c.and(`s.business_id = $%d`, int64(l.q.BusinessID))
+		return
+	}
 	c.and(fmt.Sprintf(`o.id = s.rowid / %d`, termRows))
 	c.and(`@contains $%d`, l.db.contains(l.q.Keyword))
 	if !l.lite() { // FTS5 would read each row's content for it
@@ -319,6 +566,7 @@ func (l orderList) where(c *conditions) {
 			c.and(x.is, x.text)
 		}
 	}
+	l.searched(c)
 	if !q.CreatedFrom.IsZero() {
 		c.and("o.created_at >= $%d", q.CreatedFrom.UnixMilli())
 	}
@@ -331,5 +579,14 @@ func (l orderList) where(c *conditions) {
 			in[i] = int64(s)
 		}
 		c.and("o.status_id IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(in)), ", ")+")", in...)
+	}
+}
+
+// searched leaves out orders that do not have what each is searched for.
+func (l orderList) searched(c *conditions) {
+	if l.within != "" && l.lite() {
+		c.and(fmt.Sprintf(`EXISTS (SELECT 1 FROM order_search_content w WHERE w.id BETWEEN o.id * %[1]d AND o.id * %[1]d + %d AND instr(w.c3, $%%d) > 0)`, termRows, termRows-1), l.within)
+	} else if l.within != "" {
+		c.and(fmt.Sprintf(`EXISTS (SELECT 1 FROM order_search w WHERE w.rowid BETWEEN o.id * %[1]d AND o.id * %[1]d + %d AND w.value LIKE $%%d)`, termRows, termRows-1), l.db.contains(l.within))
 	}
 }

@@ -53,6 +53,16 @@ func TestListsBeyondWhatIsCounted(t *testing.T) {
 					return rows.Err()
 				})
 				require.NoError(t, err, x.name)
+				if x.query.Keyword != "" && l.lite() { // by words alone, whatever else is asked for
+					require.NoError(t, db.engine.read(t.Context(), func(ctx context.Context, r querier) error {
+						listed, found, err := l.keywordRows(ctx, r)
+						require.Equal(t, min(int(total), cloud.MaxTotal), listed.Total, x.name)
+						for i, o := range found {
+							require.Equal(t, numbers[i], o.Number, x.name)
+						}
+						return err
+					}))
+				}
 				var got, offset []string
 				q := x.query
 				for range 3 {

@@ -63,7 +63,7 @@ LEFT JOIN endpoint AS e ON e.id = w.endpoint_id GROUP BY channel, w.state ORDER 
   planned_at, wait_reason`
 )
 
-// Of events that supersede others: what waits and nobody has taken up ends when
+// Of events that supersede others: what waits and no node has taken up ends when
 // a newer one is written, and what was taken up is looked at before it is sent.
 const (
 	sqlSupersede = `UPDATE outbox SET state = 'failed', reason = 'superseded', next_at = NULL
@@ -189,7 +189,7 @@ func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
 // when its sender listens until it stops.
 func (db webhooks) OwnFresh(on bool) { db.own.Store(on) }
 
-// DueEndpoints lists receivers that have a delivery due at now which nobody has
+// DueEndpoints lists receivers that have a delivery due at now which no node has
 // taken up.
 func (db webhooks) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error) {
 	var due []cloud.EndpointID
@@ -346,7 +346,7 @@ func (db webhooks) outboxEvent(ctx context.Context, q querier, id string) (cloud
 	return e, nil
 }
 
-// Superseded reports whether something newer is told in place of a delivery.
+// Superseded reports whether something newer is sent in place of a delivery.
 func (db webhooks) Superseded(ctx context.Context, w cloud.OutboxWork) (bool, error) {
 	if !w.Event.Supersedes() || w.Delivery.ReplayOf != 0 {
 		return false, nil
@@ -489,7 +489,7 @@ func (db webhooks) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, s
 // Redeliver puts a stored event on its way again by hand: a new delivery with
 // the same event, receiver and webhook id, told to OnCommit like a new event.
 // With a url it goes there, and the caller sends it. id is of kind Outboxes.
-// cloud.ErrNotFound when there is no such delivery or it is somebody else's.
+// cloud.ErrNotFound when there is no such delivery or it is another owner's.
 func (db webhooks) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error) {
 	var work cloud.OutboxWork
 	err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {

@@ -24,7 +24,7 @@ func (v routeView) DriverPlace(b cloud.BusinessID, id cloud.AccountID) (cloud.Dr
 	return one(v.ctx, v.q, sqlPlace, scanPlace, int64(b), int64(id))
 }
 
-// DuePlaces lists places that receivers are to be told of at now.
+// DuePlaces lists places that are to be sent at now.
 func (db orders) DuePlaces(ctx context.Context, now time.Time, limit int) ([]cloud.DriverPlace, error) {
 	return readList(ctx, db.database, sqlDuePlaces, scanPlace, ms(now), limit)
 }

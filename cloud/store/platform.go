@@ -7,14 +7,9 @@ import (
 )
 
 const (
-	passColumns      = `id, business_id, account_id, operator, reason, token_hash, created_at, expires_at, ended_at, ended_by`
 	sqlBusinessState = `SELECT business_id, suspended_at, reason, suspended_by, limits FROM business_state WHERE business_id = $1`
 	sqlSaveState     = `INSERT INTO business_state (business_id, suspended_at, reason, suspended_by, limits) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (business_id) DO UPDATE SET suspended_at = excluded.suspended_at, reason = excluded.reason, suspended_by = excluded.suspended_by, limits = excluded.limits`
-	sqlPass       = `SELECT ` + passColumns + ` FROM platform_pass WHERE id = $1`
-	sqlPassByHash = `SELECT ` + passColumns + ` FROM platform_pass WHERE token_hash = $1`
-	sqlSavePass   = `INSERT INTO platform_pass (` + passColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-ON CONFLICT (id) DO UPDATE SET ended_at = excluded.ended_at, ended_by = excluded.ended_by`
 )
 
 // platformView reads what the platform does.
@@ -22,10 +17,6 @@ type platformView struct{ *snapshot }
 
 func scanState(r rows, s *cloud.BusinessState) error {
 	return r.Scan(&s.BusinessID, when(&s.SuspendedAt), &s.Reason, &s.By, parsed(&s.Limits))
-}
-
-func scanPass(r rows, p *cloud.PlatformPass) error {
-	return r.Scan(&p.ID, &p.BusinessID, &p.AccountID, &p.Operator, &p.Reason, fixed(p.TokenHash[:]), when(&p.CreatedAt), when(&p.ExpiresAt), when(&p.EndedAt), &p.EndedBy)
 }
 
 func (v platformView) Businesses(p cloud.Page) ([]cloud.Business, cloud.Listed, error) {
@@ -42,16 +33,6 @@ func (v platformView) BusinessState(b cloud.BusinessID) (cloud.BusinessState, er
 	return s, err
 }
 
-func (v platformView) Pass(id cloud.PassID) (cloud.PlatformPass, error) {
-	return one(v.ctx, v.q, v.locked(sqlPass), scanPass, int64(id))
-}
-
-func (v platformView) Passes(b cloud.BusinessID, p cloud.Page) ([]cloud.PlatformPass, cloud.Listed, error) {
-	var c conditions
-	c.and("business_id = $%d", int64(b))
-	return part(v.snapshot, keyList{from: "platform_pass", columns: passColumns, where: c, page: p}, byID, scanPass)
-}
-
 func (v platformView) BusinessJob(id cloud.BusinessJobID) (cloud.BusinessJob, error) {
 	return one(v.ctx, v.q, sqlBusinessJob, scanBusinessJob, int64(id))
 }
@@ -66,8 +47,5 @@ func savePlatform(w *writer, c *cloud.Changes) {
 	}
 	for _, s := range c.BusinessStates {
 		w.add(anything, sqlSaveState, int64(s.BusinessID), ms(s.SuspendedAt), s.Reason, int64(s.By), text(s.Limits))
-	}
-	for _, p := range c.Passes {
-		w.add(anything, sqlSavePass, int64(p.ID), int64(p.BusinessID), int64(p.AccountID), p.Operator, p.Reason, p.TokenHash[:], ms(p.CreatedAt), ms(p.ExpiresAt), ms(p.EndedAt), int64(p.EndedBy))
 	}
 }

@@ -34,7 +34,7 @@ WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
   ended_at = CASE WHEN collapse <> '' AND EXISTS (SELECT 1 FROM push AS later WHERE later.driver_id = push.driver_id AND later.collapse = push.collapse
     AND later.collapse <> '' AND later.n > push.n) THEN CAST($7 AS @int) ELSE NULL END
 WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
-	// The word that a push was heard may come after a later one took its place.
+	// The word that a push was received may come after a later one took its place.
 	sqlHeardPush  = `UPDATE push SET state = 'heard', reason = '', ended_at = $2 WHERE id = $1 AND state IN ('waiting', 'replaced')`
 	sqlRetellPush = `UPDATE push SET body = $2 WHERE id = $1`
 	sqlExpirePush = `UPDATE push SET state = CASE WHEN attempts > 0 THEN 'failed' ELSE 'expired' END, ended_at = $2
@@ -124,8 +124,8 @@ func (db pushes) PushDue(ctx context.Context, now time.Time) (bool, error) {
 	return len(found) > 0, err
 }
 
-// ClaimPushes takes pushes that are due at now and that nobody tries, the oldest
-// first. Whoever does not end or put off one within Lease loses it.
+// ClaimPushes takes pushes that are due at now and that no node tries, the oldest
+// first. A node that does not end or put off one within Lease loses it.
 func (db pushes) ClaimPushes(ctx context.Context, now time.Time, limit int) (out []cloud.PushRow, err error) {
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		out = nil
@@ -146,8 +146,8 @@ func (db pushes) ClaimPushes(ctx context.Context, now time.Time, limit int) (out
 	return out, err
 }
 
-// EndPush says what became of a push that was tried; nothing when somebody else
-// has it by now, or its driver has heard it.
+// EndPush says what became of a push that was tried; nothing when another node
+// has it by now, or its driver has received it.
 func (db pushes) EndPush(ctx context.Context, p cloud.PushRow) error {
 	return db.exec(ctx, sqlEndPush, p.ID, db.node, p.Generation, string(p.State), p.Attempts, p.Reason, ms(p.EndedAt))
 }

@@ -54,7 +54,7 @@ type Config struct {
 	Node string
 	// Box seals secrets and event bodies. Required.
 	Box *seal.Box
-	// Logger gets what nobody else can be told. nil is slog.Default.
+	// Logger gets faults that no caller can be told of. nil is slog.Default.
 	Logger *slog.Logger
 }
 
@@ -305,7 +305,7 @@ func (db *database) Look(ctx context.Context, fn func(cloud.View) error) error {
 	})
 }
 
-// OnCommit registers fn to be told of every committed Changes of this node. It
+// OnCommit registers fn, which receives every committed Changes of this node. It
 // is called before the store is used; fn must return at once and must neither
 // keep nor change what it is given.
 func (db *database) OnCommit(fn func(*cloud.Changes)) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,15 +50,13 @@ var owners = map[string]string{
 }
 
 // tenantTables are in the order of a removal: what hangs on a row goes before it.
-var tenantTables = []tenantTable{
+var tenantTables = withRows([]tenantTable{
 	{"token", "hash", "account", "", ""},
 	{"token", "hash", "pass", "", ""},
 	{"second_factor", "account_id", "account", "", ""},
-	{"passkey", "id", "account", "id account_id name created_at used_at", "credential data"},
 	{"identity", "business_id", "business", "issuer subject account_id created_at", "business_id"},
 	{"mail", "n", "business", "id account_id kind at until state attempts ended_at reason", "n business_id next_at lease_owner lease_until generation body"},
 	{"ticket", "hash", "account", "", ""},
-	{"invitation", "id", "business", "id email name type permissions invited_by created_at expires_at accepted_at withdrawn_at account_id", "business_id hash wrong"},
 	{"oauth_grant", "id", "account", "id account_id client_id client_name host profile scopes audience created_at used_at expires_at ended_at policy", "code_hash code_redirect code_challenge code_expires_at code_used_at"},
 	{"push_token", "driver_id", "person", "", ""},
 	{"push", "n", "business", "id driver_id type test at state attempts ended_at reason", "n business_id collapse next_at lease_owner lease_until generation body"},
@@ -121,7 +120,7 @@ var tenantTables = []tenantTable{
 	{"business_health", "business_id", "business", "", ""},
 	{"business_state", "business_id", "business", "", ""},
 	{"business", "id", "id", "id code name timezone support_phone support_email settings", ""},
-}
+})
 
 // platformTables are those with rows of no business, or of those that end by
 // themselves within a day.
@@ -130,6 +129,10 @@ var platformTables = []string{"id_block", "oauth_client", "setup", "certificate"
 // byBusiness are the tables with an index of their key behind the business: only its
 // rows are walked.
 var byBusiness = map[string]bool{"chat_read": true, "chat_member": true, "conversation": true, "audit": true, "delivery": true, "exception": true, "device": true, "route": true, "broker_assignment": true, "third_party_assignment": true, "platform_pass": true}
+
+func (t tenantTable) isByBusiness() bool {
+	return byBusiness[t.name] || slices.ContainsFunc(rowTables, func(r *rowTable) bool { return r.name == t.name && r.owner.Name == "business_id" })
+}
 
 // parents are the tables that others say by whose they are. A removal leaves them
 // until a round over the others found nothing.
@@ -175,7 +178,7 @@ func (t tenantTable) next(ctx context.Context, q querier, b cloud.BusinessID, po
 		than = ">="
 	}
 	whose, args := "", []any{from, tenantStep}
-	if byBusiness[t.name] {
+	if t.isByBusiness() {
 		whose, args = "business_id = $3 AND ", append(args, int64(b))
 	}
 	sql := fmt.Sprintf(`SELECT MAX(k) FROM (SELECT %[1]s AS k FROM %[2]s WHERE %[4]s%[1]s %[3]s $1 ORDER BY %[1]s LIMIT $2) AS found`, t.key, t.quoted(), than, whose)
@@ -239,7 +242,7 @@ func jobValues(j cloud.BusinessJob) []any {
 	return []any{int64(j.ID), int64(j.BusinessID), j.Kind, int64(j.RequestedBy), j.Reason, int64(j.Step), j.Position, int64(j.Part), j.Rows, j.Bytes, j.Found, ms(j.CreatedAt), ms(j.FinishedAt)}
 }
 
-// moveJob writes where a job stands, if nobody else moved it.
+// moveJob writes where a job stands, unless another node moved it.
 func moveJob(from, to cloud.BusinessJob) op {
 	return op{sql: sqlMoveJob, need: notStale, args: []any{int64(from.ID), int64(from.Step), from.Position, int64(to.Step), to.Position, int64(to.Part), to.Rows, to.Bytes, to.Found, ms(to.FinishedAt), int64(from.Part), from.Found}}
 }

@@ -175,7 +175,7 @@ type failure struct {
 	RetryAfter int                 `json:"retry_after,omitempty"`
 }
 
-const maxTold = 5 // members of which what is wrong is told at once
+const maxTold = 5 // members of which faults are named at once
 
 // errorBody says what went wrong and what to do next. Messages are of ours;
 // what others wrote is only in details.

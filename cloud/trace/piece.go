@@ -12,7 +12,7 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// piece is what a collector has to be told of a parcel.
+// piece is what a collector has to receive of a parcel.
 type piece struct {
 	shipment cloud.ShipmentID
 	trace    *tracepb.ResourceSpans // with the spans to send only

@@ -14,7 +14,7 @@
 // node that holds the lease pushes, one upload at a time. What a collector
 // refuses as wrong, alone and again, is logged, counted and passed over.
 //
-// A collector is another system: it gets what everybody may read.
+// A collector is another system: it gets what is public.
 package trace
 
 import (
@@ -66,7 +66,7 @@ type Pusher struct {
 	uploads        *prometheus.CounterVec
 }
 
-// New builds a pusher; it connects to nobody yet.
+// New builds a pusher; it connects to nothing yet.
 func New(cfg Config) (*Pusher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -49,7 +49,7 @@ type proof struct {
 
 func (p proof) given() bool { return p.digits != "" || p.key != "" }
 
-// What numbers show that can be computed by everybody.
+// What is shown for numbers that can be guessed.
 const (
 	LegacyReduced = "reduced"
 	LegacyOpen    = "open"

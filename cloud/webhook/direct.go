@@ -94,7 +94,7 @@ func (s accountHooks) checkTest(ctx context.Context, in TestInput, known bool) e
 	return s.allowed(ctx, "url", in.URL)
 }
 
-// allowed refuses an address that cannot be told of anything. Errors:
+// allowed refuses an address that can receive no event. Errors:
 // VALIDATION_FAILED, BLOCKED_URL.
 func (s *core) allowed(ctx context.Context, field, address string) error {
 	p := problems{}

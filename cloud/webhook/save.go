@@ -252,7 +252,7 @@ func newEndpoint(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, kin
 		Enabled: true, Status: statusFresh, StatusSince: now, CreatedAt: now}, err
 }
 
-// CheckURL refuses an address that cannot be told of anything, saying why.
+// CheckURL refuses an address that can receive no event, saying why.
 func (s accountHooks) CheckURL(ctx context.Context, address string) error {
 	return s.guard.CheckURL(ctx, address)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// Password is everybody's.
+// Password is that of every account.
 const Password = "correct horse battery"
 
 // Tracking numbers of the world: one that waits in a locker, one that is only

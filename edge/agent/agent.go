@@ -48,7 +48,7 @@ type Config struct {
 	TLS   *tls.Config
 	Log   *slog.Logger
 	// Act is told of what is to be shown or done outside the boards, once it is
-	// durable: for the local page. It must not block; nil is nobody.
+	// durable: for the local page. It must not block; nil: nothing is shown.
 	Act func(locker.Action)
 
 	// Trace takes each pulse with its authority just before it is written to the

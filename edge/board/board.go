@@ -199,7 +199,7 @@ func (c *Cabinet) SetLayout(l Layout) error {
 	return nil
 }
 
-// SetSession says whether someone is at the cabinet: polling is then as fast as
+// SetSession says whether a person is at the cabinet: polling is then as fast as
 // the lines allow, otherwise once per Times.PollIdleMS.
 func (c *Cabinet) SetSession(active bool) {
 	if c.session.Swap(active) == active {

@@ -193,7 +193,7 @@ func (q *queue) takeRequests() []*request {
 }
 
 // expect notes how many producers there seem to be: those of the group just
-// written, and those who came meanwhile.
+// written, and callers that came meanwhile.
 func (q *queue) expect(group int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -130,7 +130,7 @@ func setAside(tx *bolt.Tx, head *layout, acked [2]position, gap wire.Gap, refuse
 	return gap, record, nil
 }
 
-// keepAside is how many refused records stay for whoever wants to look.
+// keepAside is how many refused records stay for inspection.
 const keepAside = 100
 
 // copyBuckets takes over state, synchronisations and what was set aside.

@@ -306,7 +306,7 @@ func (c Config) bolt(path string, noSync bool) (*bolt.DB, *os.File, error) {
 	return db, file, nil
 }
 
-// keepDamaged is how many damaged files stay for whoever wants to look.
+// keepDamaged is how many damaged files stay for inspection.
 const keepDamaged = 2
 
 // quarantine moves the damaged file aside and returns its new name.
@@ -350,7 +350,7 @@ func (s *Store) create(found contents, reason, aside string) error {
 }
 
 // gapsFor says why a new file begins, and what went with a damaged one: in both
-// lanes everything from the acknowledged position on, to an end nobody knows.
+// lanes everything from the acknowledged position on, to an unknown end.
 func gapsFor(found contents, reason string) []wire.Gap {
 	if reason == wire.GapStoreCreated {
 		return []wire.Gap{{Reason: reason}}

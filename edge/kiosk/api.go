@@ -12,7 +12,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// Result is the answer to everything that someone does at the page. Outcome is
+// Result is the answer to everything that a person does at the page. Outcome is
 // one of wire's code outcomes or refusal reasons, or one of those below.
 type Result struct {
 	Outcome   string    `json:"outcome"`

@@ -180,7 +180,7 @@ const (
 	Opened                  // open and counted
 	Closed                  // closed again
 	OpenFailed              // did not open
-	NotSeen                 // may have opened; nobody saw
+	NotSeen                 // may have opened; no reading says so
 )
 
 func (p Phase) outcome() bool { return p >= Opened }
@@ -309,7 +309,7 @@ type (
 	StatusChanged struct{}
 	// AskList asks for a status with a nonce, for which a whole code list can come.
 	AskList struct{}
-	// Show tells whoever stands at the cabinet.
+	// Show is text for the person at the cabinet.
 	Show struct {
 		What string // open, pull, close, left_open, sound, reboot, message
 		Door edge.DoorNumber
@@ -403,7 +403,7 @@ type (
 		Config  wire.Config
 		Problem string
 	}
-	// CodeTried is a code someone entered, as its verifier.
+	// CodeTried is a code that a person entered, as its verifier.
 	CodeTried struct {
 		Verifier []byte
 		Input    string            // keypad, qr

@@ -189,7 +189,7 @@ func (d openings) outcomes(id string) {
 // tally is what an opening's doors amount to.
 type tally struct {
 	pending, opened, failed, unseen int   // a pulse on its way is pending, whatever the door did meanwhile
-	open, unknown                   bool  // a door is open, or nobody knows
+	open, unknown                   bool  // a door is open, or its reading is unknown
 	counted                         bool  // one has been open for the minimum time
 	lastClosed                      int64 // mono
 }

@@ -21,7 +21,7 @@ type frames struct {
 }
 
 // feed takes the next bytes, and refuses the header of a packet that is too
-// large before anyone reads its body.
+// large before its body is read.
 func (f *frames) feed(p []byte) error {
 	for len(p) > 0 {
 		switch {

@@ -311,7 +311,7 @@ func (s *session) receiveDown(p []byte, now time.Time) error {
 	return nil
 }
 
-// errPlainAck is an acknowledgement that anyone at the broker could have made.
+// errPlainAck is an acknowledgement that any client of the broker could have made.
 var errPlainAck = errors.New("an acknowledgement without a signature, for a device with a key")
 
 // forged counts an acknowledgement that cannot be trusted.

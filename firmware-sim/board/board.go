@@ -40,10 +40,10 @@ type Config struct {
 	Supply uint `yaml:"supply" json:"supply"`
 	// Faults are chances per request; nil is a perfect cabinet.
 	Faults Faults `yaml:"faults" json:"faults"`
-	// Person stands in front and uses every door that opens; nil is nobody.
+	// Person stands in front and uses every door that opens; nil: there is none.
 	Person *Person `yaml:"person" json:"person"`
 	// OnFact is called for every fact, in order, while the cabinet is locked: it
-	// must not call the cabinet. nil is nobody.
+	// must not call the cabinet. nil: there is none.
 	OnFact func(Fact) `yaml:"-" json:"-"`
 }
 

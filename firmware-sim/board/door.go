@@ -102,7 +102,7 @@ func (c *core) later(at time.Time, do func(t time.Time)) {
 }
 
 // arm sets the timer to the next task, so that facts appear when they happen
-// and not only when someone asks.
+// and not only when a request asks.
 func (c *core) arm() {
 	if len(c.agenda) == 0 || c.closed {
 		return

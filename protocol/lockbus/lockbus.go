@@ -119,7 +119,7 @@ func (f Family) HasItems() bool { return f.row().items }
 // AnswersUnlock reports whether an unlock may be answered.
 func (f Family) AnswersUnlock() bool { return f.row().acks }
 
-// Unasked reports whether a board may send door changes that nobody asked for.
+// Unasked reports whether a board may send door changes without a request.
 func (f Family) Unasked() bool { return f.row().unasked }
 
 // EchoLooksRefused reports whether the echo of an unlock has the same bytes as

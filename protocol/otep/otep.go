@@ -140,7 +140,7 @@ type Timeline struct {
 	Events              []Event `json:"events"`
 }
 
-// Public is an event as everybody may see it: without what its source wrote for
+// Public is an event as it is shown without a token: without what its source wrote for
 // itself (message, reference, raw status, extensions), its place and proof
 // reduced. Devices keep their ids.
 func (e Event) Public() Event {
@@ -155,7 +155,7 @@ func (e Event) Public() Event {
 // publicPlaces are the types of places that are no secret.
 var publicPlaces = []string{"hub", "warehouse", PlaceLocker, "store", "port"}
 
-// Public is a location as everybody may see it: of one that may be a person's
+// Public is a location as it is shown without a token: of one that may be a person's
 // address only city, region and country. It is nil for nil.
 func (l *Location) Public() *Location {
 	if l == nil || slices.Contains(publicPlaces, l.Type) {
@@ -164,7 +164,7 @@ func (l *Location) Public() *Location {
 	return &Location{City: l.City, Region: l.Region, Country: l.Country, Type: l.Type}
 }
 
-// Public is a proof as everybody may see it: the recipient as initial and
+// Public is a proof as it is shown without a token: the recipient as initial and
 // family name, no note, no files and no addresses of files. It is nil for nil.
 func (p *Proof) Public() *Proof {
 	if p == nil {

@@ -352,7 +352,7 @@ func match(name string, listed, keys [][]byte, sign func(key []byte) []byte) err
 	found := 0
 	for _, k := range keys {
 		if len(k) == 0 {
-			continue // nobody's signature
+			continue // no signature of the key
 		}
 		want := sign(k)
 		for _, got := range listed {

@@ -65,7 +65,7 @@ type Times struct {
 	ReopenS        uint32 `cbor:"11,keyasint,omitempty"`
 }
 
-// DefaultTimes are the waits of a cabinet that was told nothing else.
+// DefaultTimes are the waits of a cabinet without other settings.
 func DefaultTimes() Times {
 	return Times{
 		DebounceMS: 150, MinOpenMS: 800, OpenWaitMS: 1500, SettleMS: 2000, SessionS: 600,

@@ -7,7 +7,7 @@ import (
 	"github.com/postern-io/postern/cloud/mcp"
 )
 
-// formatNames are the forms in which tools are told.
+// formatNames are the forms in which tools are described.
 var formatNames = []string{"openai", "anthropic", "mcp", "langchain"}
 
 type openAI struct {

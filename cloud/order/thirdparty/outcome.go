@@ -32,7 +32,7 @@ type OutcomeInput struct {
 // assignment goes on, and a package that failed may still be delivered or come
 // back; with the last it ends, and the order is delivered, delivered in part,
 // refused, returned, or failed. An outcome that is reported again changes
-// nothing. Whoever carries it may. Errors: ASSIGNMENT_NOT_FOUND,
+// nothing. Its carrier may. Errors: ASSIGNMENT_NOT_FOUND,
 // ASSIGNMENT_STATE_CONFLICT, PACKAGE_NOT_IN_ASSIGNMENT, VALIDATION_FAILED.
 func (s *Service) Report(ctx context.Context, c cloud.Caller, in OutcomesInput) (out ThirdPartyOutput, err error) {
 	return s.decide(ctx, c, in.ThirdPartyKey.Number, true, func(d *order.Decision, a *cloud.ThirdPartyAssignment) error { return report(d, a, in) })

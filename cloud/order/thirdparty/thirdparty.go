@@ -199,7 +199,7 @@ func findAssignment(v cloud.View, c cloud.Caller, number string) (a cloud.ThirdP
 type rule func(d *order.Decision, a *cloud.ThirdPartyAssignment) error
 
 // decide runs one decision about an open assignment, of staff or, with provider
-// set, of whoever carries it. Errors: those of findAssignment and fn,
+// set, of its carrier. Errors: those of findAssignment and fn,
 // ASSIGNMENT_STATE_CONFLICT.
 func (s *Service) decide(ctx context.Context, c cloud.Caller, number string, provider bool, fn rule) (out ThirdPartyOutput, err error) {
 	if provider != (c.Provider.ID != 0) {
@@ -323,7 +323,7 @@ type RejectThirdPartyInput struct {
 }
 
 // Reject refuses an assignment of which nothing was handed over: it
-// ends as one that falls back to self delivery. Whoever was to carry it may.
+// ends as one that falls back to self delivery. Its intended carrier may.
 // Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Reject(ctx context.Context, c cloud.Caller, in RejectThirdPartyInput) (out ThirdPartyOutput, err error) {
 	return s.decide(ctx, c, in.Number, true, func(d *order.Decision, a *cloud.ThirdPartyAssignment) error {
@@ -364,7 +364,7 @@ func (in *LegInput) check() error {
 
 // SetLeg keeps a leg of an open assignment; its tracking number
 // becomes that of its packages, and with all packages of the order the order's.
-// Whoever carries it may. Errors: ASSIGNMENT_NOT_FOUND,
+// Its carrier may. Errors: ASSIGNMENT_NOT_FOUND,
 // ASSIGNMENT_STATE_CONFLICT, PACKAGE_NOT_IN_ASSIGNMENT, VALIDATION_FAILED.
 func (s *Service) SetLeg(ctx context.Context, c cloud.Caller, in LegInput) (out ThirdPartyOutput, err error) {
 	if err := in.check(); err != nil {
@@ -453,7 +453,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ThirdPartiesInput
 	})
 }
 
-// Find shows one assignment to whoever carries it and to staff. Errors:
+// Find shows one assignment to its carrier and to staff. Errors:
 // ASSIGNMENT_NOT_FOUND, ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) Find(ctx context.Context, c cloud.Caller, in ThirdPartyKey) (out ThirdPartyOutput, err error) {
 	err = s.orders.Store().Look(ctx, func(v cloud.View) error {

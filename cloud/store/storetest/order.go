@@ -102,7 +102,7 @@ func orderLists(t *testing.T, db *store.DB) {
 		o.Type = []cloud.OrderType{cloud.DeliveryOrder, cloud.PickupOrder, cloud.PointToPoint}[r.IntN(3)]
 		o.Status, o.Priority = states[r.IntN(len(states))].ID, r.IntN(10)
 		o.RouteID, o.WarehouseID = int64(r.IntN(2)), int64(r.IntN(2))<<40
-		o.CreatedAt = now.Add(time.Duration(r.IntN(100)) * time.Hour)
+		o.CreatedAt = now.Add(time.Duration(r.IntN(100)) * 12 * time.Hour)
 		o.UpdatedAt = o.CreatedAt
 		if r.IntN(3) > 0 {
 			o.ScheduledDate = fmt.Sprintf("2026-11-%02d", r.IntN(30)+1)
@@ -134,7 +134,8 @@ func orderLists(t *testing.T, db *store.DB) {
 		maybe(func() { q.Statuses = []cloud.OrderStatus{77} })
 		maybe(func() { q.ScheduledFrom = "2026-11-10" })
 		maybe(func() { q.ScheduledTo = "2026-11-20" })
-		maybe(func() { q.CreatedFrom, q.CreatedTo = now.Add(20*time.Hour), now.Add(60*time.Hour) })
+		maybe(func() { q.CreatedFrom, q.CreatedTo = now.Add(20*12*time.Hour), now.Add(60*12*time.Hour) })
+		maybe(func() { q.CreatedTo = now.Add(50 * 12 * time.Hour) })
 		maybe(func() { q.Keyword = []string{"po-1", "1%_", "sr00", "nowhere"}[r.IntN(4)] })
 		want := matching(all, q)
 		listed, got, err := db.ListOrders(t.Context(), q)

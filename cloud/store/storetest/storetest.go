@@ -257,6 +257,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Pushes":                   pushes,
 		"Mails":                    mails,
 		"Identities":               identities,
+		"Rows":                     rows,
 		"LiveSince":                liveSince,
 		"ManyPushes":               manyPushes,
 		"OperationsAfter":          operationsAfter,

@@ -28,7 +28,7 @@ var pauses = []struct {
 	failures int
 }{{24 * time.Hour, 50}, {5 * 24 * time.Hour, 10}}
 
-// warnings are the percentages of the way to a pause at which owners are told.
+// warnings are the percentages of the way to a pause at which owners are warned.
 var warnings = []int{90, 70, 50}
 
 const (
@@ -152,7 +152,7 @@ func (d *Dispatcher) judgeHealth(ctx context.Context, h cloud.EndpointHealth, no
 	return nil
 }
 
-// notice is the audit line by which an owner hears of a receiver's health.
+// notice is the audit line that tells an owner about an endpoint's health.
 func notice(ep *cloud.Endpoint, action string, now time.Time, h cloud.EndpointHealth) cloud.Audit {
 	detail, _ := json.Marshal(map[string]any{"failures": h.Failures, "failing_since": h.FailingSince, "percent": min(towardsPause(h, now), 100)}) // never fails
 	return cloud.Audit{BusinessID: ep.BusinessID, At: now, Actor: "system", Action: action, Target: "endpoint:" + strconv.FormatInt(int64(ep.ID), 10), Detail: string(detail)}

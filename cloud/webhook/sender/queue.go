@@ -327,7 +327,7 @@ func (q *queues) limit(at address, perSecond float64, burst int) {
 }
 
 // prove says whether an address has ever answered well. Without that it is tried
-// seldom, so that nobody is flooded at somebody else's wish.
+// seldom, so that no receiver is flooded at another's wish.
 func (q *queues) prove(at address, proven bool) {
 	if u := q.urls[at]; u != nil {
 		u.unproven = !proven && !u.proven
@@ -439,7 +439,7 @@ func newBreaker() *gobreaker.TwoStepCircuitBreaker[any] {
 	})
 }
 
-// What breakers are told.
+// What breakers count.
 var (
 	errFailed = errors.New("attempt failed")
 	errUnsent = errors.New("nothing was sent, which says nothing about the receiver")

@@ -16,7 +16,7 @@
 //     hangs or fails costs only its own slots.
 //   - Address safety. Every connection goes through the guard of package fetch. Where the deployment
 //     has an outgoing proxy, every connection goes through that as well, and what
-//     is the proxy's fault counts against nobody.
+//     is the proxy's fault counts against no endpoint.
 //
 // Fresh deliveries come from OnCommit and are sent from memory. The store is
 // read for due retries, for what did not fit into memory, and at start; that
@@ -55,7 +55,7 @@ type Store interface {
 	OwnFresh(on bool)
 	DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error)
 	ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error)
-	// Superseded reports whether something newer is told in place of a delivery.
+	// Superseded reports whether something newer is sent in place of a delivery.
 	Superseded(ctx context.Context, w cloud.OutboxWork) (bool, error)
 	FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error)
 	ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error
@@ -133,7 +133,7 @@ type Dispatcher struct {
 	renewed         time.Time // when leases were known to be ours
 	alarmAt         time.Time // when the loop is woken; past: not planned
 	tallies         map[cloud.EndpointID]*cloud.EndpointTally
-	ownerNotifiedAt map[cloud.EndpointID]time.Time // when owners heard last of what is given up
+	ownerNotifiedAt map[cloud.EndpointID]time.Time // when owners were last warned of what is given up
 	blocked         map[cloud.BusinessID]blockedCount
 }
 
