@@ -68,6 +68,11 @@ type PlatformView interface {
 	// BusinessState is the zero one with its id for a business that nothing was done
 	// to. In a decision it stays as it is until that is written.
 	BusinessState(BusinessID) (BusinessState, error)
+	// Suspension is BusinessState for decisions of the business's own people: many of
+	// them hold it at once, and a suspension waits for them.
+	Suspension(BusinessID) (BusinessState, error)
+	// BusinessRevision says how far what a business has was written.
+	BusinessRevision(BusinessID) (BusinessRevision, error)
 	Pass(PassID) (PlatformPass, error)
 	// Passes list a part of the passes into a business, by id.
 	Passes(BusinessID, Page) ([]PlatformPass, Listed, error)
@@ -92,6 +97,15 @@ type BusinessHealth struct {
 	CountedAt                                     time.Time
 }
 
+// BusinessRevision is another one after any change that a person, a partner or an
+// operator made in a business, since each leaves an audit line, and after a new delivery
+// or exception of its cabinets. 0 is none.
+type BusinessRevision struct {
+	Audit     int64 // newest line of its audit trail
+	Delivery  int64 // newest delivery
+	Exception int64 // newest exception of its cabinets
+}
+
 // BusinessJobID names a job about a business.
 type BusinessJobID int64
 
@@ -103,6 +117,10 @@ const (
 	ExportJob  = "export"
 	RemovalJob = "removal"
 )
+
+// RemovalStopped is BusinessJob.Bytes of a removal that found a parcel in a cabinet and
+// removed nothing.
+const RemovalStopped = -1
 
 // BusinessJob is work on all data of a business, in small steps. Whoever does a step
 // writes where it stands in the same transaction, so that one that dies is gone on
@@ -117,7 +135,9 @@ type BusinessJob struct {
 	Position    string // key in that table that it is behind; "" before the first
 	Part        int    // of an export's archive that comes next
 	Rows        int64  // that were exported or removed
-	Bytes       int64  // of the archive
+	// Bytes are those of an export's archive. Of a removal 1 says that its round takes
+	// parents too, and RemovalStopped that it was stopped.
+	Bytes int64
 	// Found counts rows that this round of a removal found; of an export it is until
 	// when a node has it, in milliseconds.
 	Found      int64

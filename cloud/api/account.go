@@ -533,7 +533,7 @@ func (c Config) logout(ctx context.Context, _ cloud.Caller, _ none) (doneOutput,
 // saveSettings saves settings of the business. Who is let in, and who decides about own
 // proposals, is no matter of an operator with a pass.
 func (c Config) saveSettings(ctx context.Context, caller cloud.Caller, in account.SettingsInput) (account.SettingsOutput, error) {
-	if t, ok := catalog.TokenOf(ctx); ok && t.Kind == cloud.PassToken && (in.SecondFactor != nil || in.SelfApproval != nil) {
+	if caller.Pass != 0 && (in.SecondFactor != nil || in.SelfApproval != nil) {
 		return account.SettingsOutput{}, cloud.E(cloud.Forbidden, "PASS_NOT_ALLOWED")
 	}
 	return c.Accounts.SaveSettings(ctx, caller, in)

@@ -154,7 +154,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.removals.preview",
 			Summary:     "Get a preview of the removal of a business",
-			Description: "Counts of what would be removed, and the digest that a removal names.",
+			Description: "Counts of what would be removed, the parcels that keep the business from it, and the digest that a removal names. Any change in the business gives another digest.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/businesses/{business_id}/removal",
 			Errors:      []string{"BUSINESS_NOT_FOUND"},
@@ -163,7 +163,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.removals.begin",
 			Summary:     "Remove a business with all its data",
-			Description: "Only of a suspended business without parcels in its cabinets, by the digest of the preview and its code. It goes on in small steps over restarts and cannot be undone; a line of the platform's audit trail stays.",
+			Description: "Only of a suspended business without parcels in its cabinets or on their way there, by the digest of the preview and its code. Its cabinets are cut off first; a parcel that came meanwhile stops the removal. It goes on over restarts and cannot be undone; a line of the platform's audit trail stays.",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/platform/businesses/{business_id}/removal",
 			Risk:        catalog.RiskHigh,
@@ -174,7 +174,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.removals.find",
 			Summary:     "Get the state of a removal",
-			Description: "Rows removed so far. It is there when the business is not any more.",
+			Description: "Rows removed so far. It is there when the business is not any more. stopped: a parcel came while cabinets were cut off, and nothing was removed.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/removals/{job_id}",
 			Errors:      []string{"JOB_NOT_FOUND"},
@@ -192,7 +192,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "operator_passes.list",
 			Summary:     "List passes of platform operators",
-			Description: "Operators of the platform who were let into your business: who, why and until when. Newest first.",
+			Description: "Operators of the platform who were let into your business: who, why and until when. Audit lines of what they did name the pass. Newest first.",
 			Tag:         "Client",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/operator-passes",

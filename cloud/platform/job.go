@@ -26,9 +26,10 @@ import (
 // Jobs is what this package needs of the database for exports and removals.
 type Jobs interface {
 	OpenBusinessJobs(ctx context.Context) ([]cloud.BusinessJob, error)
-	// RemoveStep removes some rows; end makes of a job that is through its finished
-	// form and the last audit lines.
-	RemoveStep(ctx context.Context, j cloud.BusinessJob, end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (cloud.BusinessJob, error)
+	// RemoveStep removes some rows. empty says, before the first of them is gone, that
+	// no parcel lies in a cabinet; end makes of a job that is through, or was stopped,
+	// its finished form and the last audit lines.
+	RemoveStep(ctx context.Context, j cloud.BusinessJob, empty func(cloud.View) (bool, error), end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (cloud.BusinessJob, error)
 	ExportStep(ctx context.Context, j cloud.BusinessJob) (table string, lines [][]byte, out cloud.BusinessJob, err error)
 	KeepStep(ctx context.Context, from, to cloud.BusinessJob) error
 	CountBusinesses(ctx context.Context, now time.Time) error
@@ -38,7 +39,7 @@ type Jobs interface {
 type Job struct {
 	JobID      cloud.BusinessJobID `json:"job_id"`
 	BusinessID cloud.BusinessID    `json:"business_id"`
-	Status     string              `json:"status" doc:"running or finished"`
+	Status     string              `json:"status" doc:"running, finished, or stopped: a removal that found a parcel in a cabinet and removed nothing"`
 	Rows       int64               `json:"rows" doc:"That were exported or removed so far"`
 	Bytes      int64               `json:"bytes" doc:"Of an export's archive so far"`
 	CreatedAt  *string             `json:"created_at"`
@@ -51,7 +52,9 @@ func showJob(j cloud.BusinessJob) Job {
 		out.Status = "finished"
 	}
 	if j.Kind == cloud.RemovalJob {
-		out.Bytes = 0
+		if out.Bytes = 0; j.Bytes == cloud.RemovalStopped {
+			out.Status = "stopped"
+		}
 	}
 	return out
 }
@@ -104,13 +107,25 @@ type RemovalPreview struct {
 	Cabinets   int      `json:"cabinets"`
 	People     int      `json:"people" doc:"Accounts of people and partners"`
 	Deliveries int      `json:"locker_deliveries" doc:"Of all times, counted up to 10000"`
-	Inside     int      `json:"deliveries_inside" doc:"Whose parcel lies in a cabinet: none may be left"`
-	Digest     string   `json:"digest" doc:"Of what is shown here; a removal names it"`
+	Inside     int      `json:"deliveries_inside" doc:"Whose parcel lies in a cabinet, or may still be brought to one: none may be left"`
+	Parcels    []Parcel `json:"parcels" doc:"The first 50 of deliveries_inside. A pass collects, cancels or clears them; a cabinet that is retired with its contents does not count"`
+	Digest     string   `json:"digest" doc:"Of what is shown here and of every change in the business until now; a removal names it"`
 }
 
-// inside are the states of deliveries whose parcel lies, or may lie, in a cabinet,
-// wherever that is.
-var inside = []cloud.DeliveryStatus{cloud.DeliveryDoorsOpened, cloud.DeliveryDelivered, cloud.DeliveryCorrecting}
+// Parcel is a delivery, or a compartment, that keeps a business from being removed.
+type Parcel struct {
+	Number  *string `json:"delivery_number"`
+	Status  *string `json:"status" doc:"Of the delivery. created: it may still be brought"`
+	Cabinet string  `json:"cabinet_code"`
+	Grid    *string `json:"grid_code" doc:"Of the compartment, where one is known"`
+}
+
+// shownParcels bounds the list of a preview and of a refusal.
+const shownParcels = 50
+
+// inside are the states of deliveries whose parcel lies, or may lie, in a cabinet, or
+// may be brought to it: a delivery code works without the cloud.
+var inside = []cloud.DeliveryStatus{cloud.DeliveryCreated, cloud.DeliveryDoorsOpened, cloud.DeliveryDelivered, cloud.DeliveryCorrecting}
 
 // PreviewRemoval shows what a removal would remove. Error: BUSINESS_NOT_FOUND.
 func (s *Service) PreviewRemoval(ctx context.Context, _ cloud.Caller, in ByBusiness) (out RemovalPreview, err error) {
@@ -134,71 +149,115 @@ func (s *Service) foresee(v cloud.View, id cloud.BusinessID) (out RemovalPreview
 	_, cabinets, err1 := v.Devices(cloud.DeviceFilter{BusinessID: id, Page: one})
 	_, people, err2 := v.Accounts(cloud.AccountFilter{BusinessID: id, Page: one})
 	_, deliveries, err3 := v.Deliveries(cloud.DeliveryFilter{BusinessID: id, Page: one})
-	if err := errors.Join(err1, err2, err3); err != nil {
+	at, err4 := v.BusinessRevision(id)
+	c, err5 := countContents(v, id)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return out, err
 	}
-	out = RemovalPreview{Result: true, Business: show(b, state), Cabinets: cabinets.Total, People: people.Total, Deliveries: deliveries.Total}
-	for _, status := range inside {
-		_, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: id, Status: status, Page: one})
-		if err != nil {
-			return out, err
-		}
-		out.Inside += listed.Total
-	}
-	late, err := countLate(v, id)
-	if err != nil {
-		return out, err
-	}
-	out.Inside += late
+	out = RemovalPreview{Result: true, Business: show(b, state), Cabinets: cabinets.Total, People: people.Total, Deliveries: deliveries.Total, Inside: c.total, Parcels: c.list}
 	m := hmac.New(sha256.New, s.cfg.DigestKey)
-	fmt.Fprintf(m, "%d %q %q %s %d %d %d %d", b.ID, b.Code, b.Name, state.SuspendedAt.Format(time.RFC3339Nano), out.Cabinets, out.People, out.Deliveries, out.Inside)
+	fmt.Fprintf(m, "%d %q %q %s %d %d %d %d %d %d %d", b.ID, b.Code, b.Name, state.SuspendedAt.Format(time.RFC3339Nano), out.Cabinets, out.People, out.Deliveries, out.Inside, at.Audit, at.Delivery, at.Exception)
 	out.Digest = hex.EncodeToString(m.Sum(nil))
 	return out, nil
+}
+
+// isEmpty reports whether nothing lies in a cabinet of a business, nor may be brought
+// to one.
+func isEmpty(v cloud.View, id cloud.BusinessID) (bool, error) {
+	c, err := countContents(v, id)
+	return c.total == 0, err
+}
+
+// contents are what keeps a business from being removed.
+type contents struct {
+	v     cloud.View
+	codes map[cloud.DeviceID]string
+	grids map[cloud.DeliveryID]*string // where a delivery lies
+	list  []Parcel
+	total int
+}
+
+func countContents(v cloud.View, id cloud.BusinessID) (*contents, error) {
+	c := &contents{v: v, codes: map[cloud.DeviceID]string{}, grids: map[cloud.DeliveryID]*string{}, list: []Parcel{}}
+	if err := c.addCompartments(id); err != nil {
+		return c, err
+	}
+	for _, status := range inside {
+		found, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: id, Status: status, Page: cloud.Page{Sort: "id", Limit: cabinetsAtOnce}})
+		if err != nil {
+			return c, err
+		}
+		for _, d := range found {
+			c.add(Parcel{&d.Number, new(string(d.Status)), c.codes[d.DeviceID], c.grids[d.ID]})
+		}
+		c.total += max(listed.Total-len(found), 0)
+	}
+	return c, nil
+}
+
+func (c *contents) add(p Parcel) {
+	if c.total++; len(c.list) < shownParcels {
+		c.list = append(c.list, p)
+	}
 }
 
 // cabinetsAtOnce are read at a time.
 const cabinetsAtOnce = 200
 
-// countLate counts deliveries of other states whose parcel a cabinet still has: one that
-// nobody collected in time is expired, lies in its compartment, and its code works.
+// addCompartments adds compartments in which something lies, each delivery once: one
+// that nobody collected in time is expired, lies in its compartment, and its code works.
 // Cabinets that were retired or reported as stolen do not count: their codes ended.
-func countLate(v cloud.View, id cloud.BusinessID) (n int, err error) {
-	counted := map[cloud.DeliveryID]bool{}
+func (c *contents) addCompartments(id cloud.BusinessID) error {
 	for page := (cloud.Page{Sort: "id", Limit: cabinetsAtOnce}); ; {
-		devices, listed, err := v.Devices(cloud.DeviceFilter{BusinessID: id, Page: page})
+		devices, listed, err := c.v.Devices(cloud.DeviceFilter{BusinessID: id, Page: page})
 		if err != nil {
-			return 0, err
+			return err
 		}
 		for _, d := range devices {
+			c.codes[d.ID] = d.Code
 			if !d.RetiredAt.IsZero() || d.Disabled && d.IsCutOff() {
 				continue
 			}
-			cells, err := v.Compartments(d.ID)
+			cells, err := c.v.Compartments(d.ID)
 			if err != nil {
-				return 0, err
+				return err
 			}
-			for _, c := range cells {
-				if c.DeliveryID == 0 || c.State == cloud.GridReserved || counted[c.DeliveryID] {
-					continue
-				}
-				found, err := v.Delivery(c.DeliveryID)
-				if errors.Is(err, cloud.ErrNotFound) {
-					continue
-				}
-				if err != nil {
-					return 0, err
-				}
-				counted[c.DeliveryID] = true
-				if !slices.Contains(inside, found.Status) {
-					n++
+			for _, cell := range cells {
+				if err := c.addCompartment(d, cell); err != nil {
+					return err
 				}
 			}
 		}
 		if listed.Next == nil {
-			return n, nil
+			return nil
 		}
 		page.After = listed.Next
 	}
+}
+
+func (c *contents) addCompartment(d cloud.Device, cell cloud.Compartment) error {
+	switch {
+	case cell.State == cloud.GridReserved, c.grids[cell.DeliveryID] != nil: // what is reserved is empty; its delivery counts by its status
+		return nil
+	case cell.DeliveryID == 0:
+		if cell.State == cloud.GridOccupied || cell.Dispute != nil && cell.Dispute.Cabinet != "" && !cell.Dispute.Accepted {
+			c.add(Parcel{nil, nil, d.Code, &cell.GridCode})
+		}
+		return nil
+	}
+	found, err := c.v.Delivery(cell.DeliveryID)
+	switch {
+	case errors.Is(err, cloud.ErrNotFound):
+		c.add(Parcel{nil, nil, d.Code, &cell.GridCode})
+		return nil
+	case err != nil:
+		return err
+	}
+	c.grids[found.ID] = &cell.GridCode
+	if !slices.Contains(inside, found.Status) {
+		c.add(Parcel{&found.Number, new(string(found.Status)), d.Code, &cell.GridCode})
+	}
+	return nil
 }
 
 // RemoveInput removes a business.
@@ -230,7 +289,7 @@ func (s *Service) Remove(ctx context.Context, c cloud.Caller, in RemoveInput) (J
 		case p.Business.Status != "suspended":
 			return cloud.E(cloud.Conflict, "BUSINESS_NOT_SUSPENDED")
 		case p.Inside > 0:
-			return cloud.E(cloud.Conflict, "PARCELS_INSIDE", p.Inside)
+			return &cloud.Error{Kind: cloud.Conflict, Code: "PARCELS_INSIDE", Args: []any{p.Inside}, Details: map[string]any{"parcels": p.Parcels}}
 		case !hmac.Equal([]byte(p.Digest), []byte(in.Digest)) || in.Code != p.Business.Code:
 			return &cloud.Error{Kind: cloud.Conflict, Code: "APPROVAL_CHANGED", Details: map[string]any{"digest": p.Digest}}
 		}
@@ -258,6 +317,12 @@ func (s *Service) begin(ctx context.Context, c cloud.Caller, b cloud.BusinessID,
 			if err := may(v); err != nil {
 				return nil, err
 			}
+			state, err := v.BusinessState(b)
+			if err != nil {
+				return nil, err
+			}
+			// Written as it is: a decision of a pass that began before is refused by it.
+			ch.BusinessStates = []cloud.BusinessState{state}
 		}
 		id, err := v.NewID(cloud.BusinessJobIDs)
 		if err != nil {
@@ -362,11 +427,16 @@ func (s *Service) Step(ctx context.Context, j cloud.BusinessJob) (cloud.Business
 	if j.Kind == cloud.ExportJob {
 		return s.exportStep(ctx, j)
 	}
-	out, err := s.cfg.Jobs.RemoveStep(ctx, j, func(j cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit) {
+	empty := func(v cloud.View) (bool, error) { return isEmpty(v, j.BusinessID) }
+	out, err := s.cfg.Jobs.RemoveStep(ctx, j, empty, func(j cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit) {
 		j.FinishedAt = moment()
+		if j.Bytes == cloud.RemovalStopped {
+			operator := cloud.Caller{Account: cloud.Account{ID: j.RequestedBy}}
+			return j, lines(operator, j.BusinessID, j.FinishedAt, "business_removal_stopped", target("business", int64(j.BusinessID)))
+		}
 		return j, []cloud.Audit{{At: j.FinishedAt, Actor: "account:" + strconv.FormatInt(int64(j.RequestedBy), 10), Action: "business_removed", Target: target("business", int64(j.BusinessID)), Detail: fmt.Sprintf(`{"rows":%d}`, j.Rows)}}
 	})
-	if err == nil && !out.FinishedAt.IsZero() {
+	if err == nil && !out.FinishedAt.IsZero() && out.Bytes != cloud.RemovalStopped {
 		err = s.dropArchives(ctx, j.BusinessID)
 	}
 	return out, err

@@ -133,7 +133,7 @@ func (s *Server) foreseeApproved(ctx context.Context, reviewer cloud.Caller, a c
 
 func (s *Server) findToken(ctx context.Context, hash [32]byte) (auth.Session, error) {
 	l, err := s.Store.FindToken(ctx, hash)
-	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider, State: l.State}, err
+	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider, State: l.State, Pass: l.Pass}, err
 }
 
 func (s *Server) newest(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.Delivery, error) {
