@@ -12,11 +12,13 @@ const (
 	sqlSaveState     = `INSERT INTO business_state (business_id, suspended_at, reason, suspended_by, limits) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (business_id) DO UPDATE SET suspended_at = excluded.suspended_at, reason = excluded.reason, suspended_by = excluded.suspended_by, limits = excluded.limits`
 	// A business's first state: a suspension waits at this row for decisions of its people.
-	sqlBeginState = `INSERT INTO business_state (business_id, suspended_at, reason, suspended_by, limits) VALUES ($1, NULL, '', 0, '{}') ON CONFLICT (business_id) DO NOTHING`
-	sqlRevision   = `SELECT (SELECT COALESCE(MAX(n), 0) FROM audit WHERE business_id = $1), (SELECT COALESCE(MAX(id), 0) FROM delivery WHERE business_id = $1), (SELECT COALESCE(MAX(id), 0) FROM exception WHERE business_id = $1)`
-	sqlPass       = `SELECT ` + passColumns + ` FROM platform_pass WHERE id = $1`
-	sqlPassByHash = `SELECT ` + passColumns + ` FROM platform_pass WHERE token_hash = $1`
-	sqlSavePass   = `INSERT INTO platform_pass (` + passColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+	sqlBeginState    = `INSERT INTO business_state (business_id, suspended_at, reason, suspended_by, limits) VALUES ($1, NULL, '', 0, '{}') ON CONFLICT (business_id) DO NOTHING`
+	sqlLastAudit     = `SELECT COALESCE(MAX(n), 0) FROM audit WHERE business_id = $1`
+	sqlLastDelivery  = `SELECT COALESCE(MAX(id), 0) FROM delivery WHERE business_id = $1`
+	sqlLastException = `SELECT COALESCE(MAX(id), 0) FROM exception WHERE business_id = $1`
+	sqlPass          = `SELECT ` + passColumns + ` FROM platform_pass WHERE id = $1`
+	sqlPassByHash    = `SELECT ` + passColumns + ` FROM platform_pass WHERE token_hash = $1`
+	sqlSavePass      = `INSERT INTO platform_pass (` + passColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (id) DO UPDATE SET ended_at = excluded.ended_at, ended_by = excluded.ended_by`
 )
 
@@ -49,10 +51,13 @@ func (v platformView) Suspension(b cloud.BusinessID) (cloud.BusinessState, error
 	return v.state(b, sql)
 }
 
-func (v platformView) BusinessRevision(b cloud.BusinessID) (cloud.BusinessRevision, error) {
-	return one(v.ctx, v.q, sqlRevision, func(r rows, out *cloud.BusinessRevision) error {
-		return r.Scan(&out.Audit, &out.Delivery, &out.Exception)
-	}, int64(b))
+func (v platformView) BusinessRevision(b cloud.BusinessID) (out cloud.BusinessRevision, err error) {
+	for sql, to := range map[string]*int64{sqlLastAudit: &out.Audit, sqlLastDelivery: &out.Delivery, sqlLastException: &out.Exception} {
+		if *to, err = one(v.ctx, v.q, sql, scanInt, int64(b)); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 func (v platformView) state(b cloud.BusinessID, sql string) (cloud.BusinessState, error) {
