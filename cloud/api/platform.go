@@ -117,7 +117,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.exports.begin",
 			Summary:     "Start an export of a business's data",
-			Description: "An archive of all rows of the business as JSON lines, made in small steps and kept a week. Secrets, codes, passwords and tokens are not in it. While one is made, it is that one.",
+			Description: "An archive of all rows of the business as JSON lines and of its uploaded files, made in small steps and kept a week. Secrets, codes, passwords and tokens are not in it. While one is made, it is that one.",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/platform/businesses/{business_id}/exports",
 			Risk:        catalog.RiskHigh,
@@ -137,7 +137,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.exports.download",
 			Summary:     "Get the archive of an export",
-			Description: "A gzip file with a tar archive: one file of JSON lines for each step and table.",
+			Description: "A gzip file with a tar archive: one file of JSON lines for each step and table, and uploaded files below files/ by the path of their row.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/exports/{job_id}/archive",
 			Risk:        catalog.RiskHigh,

@@ -2,12 +2,14 @@ package platform
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,7 +96,8 @@ func (s *Service) job(ctx context.Context, id cloud.BusinessJobID, kind string) 
 	return j, err
 }
 
-// Export begins an archive of all data of a business, without secrets. While one is
+// Export begins an archive of all data of a business and its uploaded files, without
+// secrets. While one is
 // made, it is that one. Error: BUSINESS_NOT_FOUND.
 func (s *Service) Export(ctx context.Context, c cloud.Caller, in ByBusiness) (JobOutput, error) {
 	return s.begin(ctx, c, in.ID, cloud.ExportJob, "business_export_begun", "", nil)
@@ -478,14 +481,11 @@ func (s *Service) exportStep(ctx context.Context, j cloud.BusinessJob) (cloud.Bu
 	}
 	over := len(lines) == 0 && next.Step != j.Step && s.cfg.Over(next)
 	if len(lines) > 0 || over {
-		raw, err := member(fmt.Sprintf("business-%d/%06d-%s.jsonl", j.BusinessID, j.Part, table), bytes.Join(lines, []byte("\n")), j.CreatedAt, over)
+		size, err := publish(s.part(j.ID, j.Part), func(to io.Writer) error { return s.writePart(ctx, to, j, table, lines, over) })
 		if err != nil {
-			return j, err
-		}
-		if err := publish(s.part(j.ID, j.Part), raw); err != nil {
 			return j, fmt.Errorf("export: %w", err)
 		}
-		next.Part, next.Bytes = j.Part+1, j.Bytes+int64(len(raw))
+		next.Part, next.Bytes = j.Part+1, j.Bytes+size
 	}
 	if next.Found = time.Now().Add(holdFor).UnixMilli(); over {
 		next.FinishedAt = moment()
@@ -497,38 +497,82 @@ func (s *Service) exportStep(ctx context.Context, j cloud.BusinessJob) (cloud.Bu
 	return next, nil
 }
 
-// member is a gzip member with one file of a tar archive in it, or with the archive's
-// end.
-func member(name string, body []byte, at time.Time, end bool) ([]byte, error) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	t := tar.NewWriter(z)
-	var err error
-	if end {
-		err = t.Close()
-	} else {
-		body = append(body, '\n')
-		if err = t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(body)), ModTime: at}); err == nil {
-			if _, err = t.Write(body); err == nil {
-				err = t.Flush()
-			}
-		}
-	}
-	err = errors.Join(err, z.Close())
-	return b.Bytes(), err
-}
+// keptFiles is the table of uploaded files: their contents go beside its lines.
+const keptFiles = "kept_file"
 
-// publish writes a file so that it is whole or not there.
-func publish(name string, raw []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".part-*")
+// writePart writes a gzip member with files of a tar archive in it, or with the archive's
+// end.
+func (s *Service) writePart(ctx context.Context, to io.Writer, j cloud.BusinessJob, table string, lines [][]byte, end bool) error {
+	level := gzip.DefaultCompression
+	if table == keptFiles { // pictures do not get smaller
+		level = gzip.BestSpeed
+	}
+	z, err := gzip.NewWriterLevel(to, level)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	t := tar.NewWriter(z)
+	if end {
+		return errors.Join(t.Close(), z.Close())
 	}
-	return os.Rename(f.Name(), name)
+	body := append(bytes.Join(lines, []byte("\n")), '\n')
+	err = addFile(t, fmt.Sprintf("business-%d/%06d-%s.jsonl", j.BusinessID, j.Part, table), j.CreatedAt, bytes.NewReader(body), int64(len(body)))
+	if table == keptFiles && s.cfg.Open != nil {
+		for _, line := range lines {
+			if err == nil {
+				err = errors.Join(ctx.Err(), s.addUpload(t, j, line))
+			}
+		}
+	}
+	if err == nil {
+		err = t.Flush()
+	}
+	return errors.Join(err, z.Close())
+}
+
+// addUpload adds the content of an uploaded file by its row's line. One that is gone since
+// is left out.
+func (s *Service) addUpload(t *tar.Writer, j cloud.BusinessJob, line []byte) error {
+	var row struct {
+		Path string `json:"path"`
+	}
+	if err := json.Unmarshal(line, &row); err != nil {
+		return err
+	}
+	body, size, err := s.cfg.Open(row.Path)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(addFile(t, fmt.Sprintf("business-%d/files/%s", j.BusinessID, row.Path), j.CreatedAt, body, size), body.Close())
+}
+
+func addFile(t *tar.Writer, name string, at time.Time, body io.Reader, size int64) error {
+	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: at}); err != nil {
+		return err
+	}
+	n, err := io.Copy(t, body)
+	if err == nil && n != size {
+		err = fmt.Errorf("%s has %d bytes of %d", name, n, size)
+	}
+	return err
+}
+
+// publish writes a file so that it is whole or not there, and gives its size.
+func publish(name string, write func(io.Writer) error) (int64, error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".part-*")
+	if err != nil {
+		return 0, err
+	}
+	to := bufio.NewWriterSize(f, 1<<16)
+	err = errors.Join(write(to), to.Flush())
+	size, seekErr := f.Seek(0, io.SeekCurrent)
+	if err = errors.Join(err, seekErr, f.Sync(), f.Close()); err != nil {
+		return 0, errors.Join(err, os.Remove(f.Name()))
+	}
+	return size, os.Rename(f.Name(), name)
 }
 
 // Download is the archive of a finished export, a tar file in gzip. Errors:

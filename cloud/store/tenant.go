@@ -146,8 +146,19 @@ func (t tenantTable) kind() string {
 	return keyKinds[t.key]
 }
 
-// tenantStep is how many keys of a table one step looks at.
-const tenantStep = 1000
+// tenantStep is how many keys of a table one step looks at; of uploaded files fewer, since
+// an export has their contents too.
+const (
+	tenantStep = 1000
+	fileStep   = 10
+)
+
+func (t tenantTable) step() int {
+	if t.name == "kept_file" {
+		return fileStep
+	}
+	return tenantStep
+}
 
 // at is a position as a key of the table.
 func (t tenantTable) at(position string) (any, error) {
@@ -173,7 +184,7 @@ func (t tenantTable) next(ctx context.Context, q querier, b cloud.BusinessID, po
 	if position == "" && t.kind() != "" {
 		than = ">="
 	}
-	whose, args := "", []any{from, tenantStep}
+	whose, args := "", []any{from, t.step()}
 	if byBusiness[t.name] {
 		whose, args = "business_id = $3 AND ", append(args, int64(b))
 	}
