@@ -19,6 +19,7 @@ func (s BusinessState) Suspended() bool { return !s.SuspendedAt.IsZero() }
 // BusinessLimits are bounds that the platform sets. 0: no bound.
 type BusinessLimits struct {
 	Cabinets          int `json:"cabinets,omitempty"`
+	Accounts          int `json:"accounts,omitempty"` // that are switched on
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 }
 

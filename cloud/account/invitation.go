@@ -121,6 +121,9 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 		if len(known) > 0 {
 			return nil, taken(cloud.ErrExists)
 		}
+		if _, err := roomFor(v, cloud.Account{}, cloud.Account{BusinessID: b.ID, Enabled: true}); err != nil { // the person would be refused
+			return nil, err
+		}
 		latest, _, err := v.Invitations(b.ID, cloud.Page{Sort: "id", Down: true, Limit: maxInvitations})
 		if err != nil {
 			return nil, err
@@ -259,6 +262,11 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		if ch.Accounts, err = unreviewed(v, a); err != nil {
 			return nil, err
 		}
+		limited, err := roomFor(v, cloud.Account{}, a)
+		if err != nil {
+			return nil, err
+		}
+		ch.Businesses = append(ch.Businesses, limited...)
 		ch.Accounts = append(ch.Accounts, a)
 		ch.Invitations, ch.Audits = []cloud.Invitation{i}, []cloud.Audit{line}
 		return nil, nil

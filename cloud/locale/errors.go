@@ -1391,6 +1391,14 @@ var errors = map[string]texts{
 		"Die Plattform erlaubt diesem Unternehmen %d Anlagen. Für mehr bitte den Support fragen.",
 		"La plataforma permite %d taquillas a esta empresa. Pida más al soporte.",
 	},
+	"ACCOUNT_LIMIT_REACHED": {
+		"The platform allows this business %d accounts that are switched on. Switch off one that is not needed, or ask the platform's support for more.",
+		"平台允许此企业启用 %d 个账户。请停用不需要的账户，或联系平台支持以增加。",
+		"平台允許此企業啟用 %d 個帳戶。請停用不需要的帳戶，或聯絡平台支援以增加。",
+		"La plateforme accorde %d comptes actifs à cette entreprise. Désactivez-en un qui ne sert plus, ou demandez-en plus à l’assistance.",
+		"Die Plattform erlaubt diesem Unternehmen %d eingeschaltete Konten. Bitte ein unnötiges ausschalten oder den Support um mehr bitten.",
+		"La plataforma permite %d cuentas activas a esta empresa. Desactive una que no haga falta o pida más al soporte.",
+	},
 	"JOB_NOT_FOUND": {
 		"There is no such job. Check its id.",
 		"没有此任务。请核对编号。",
