@@ -244,6 +244,13 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		if err != nil {
 			return nil, err
 		}
+		state, err := v.Suspension(i.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		if state.Suspended() {
+			return nil, cloud.E(cloud.Forbidden, "BUSINESS_SUSPENDED")
+		}
 		line := cloud.Audit{BusinessID: i.BusinessID, At: now, Actor: "anonymous", Target: "invitation:" + strconv.FormatInt(int64(i.ID), 10), Detail: "{}"}
 		if i.Email != in.Email {
 			if i.Wrong++; i.Wrong >= wrongEmails {

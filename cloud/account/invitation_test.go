@@ -209,3 +209,19 @@ func TestAccountsOfABusinessAreLimited(t *testing.T) {
 		require.NoError(t, err, "an account that is there changes")
 	})
 }
+
+// Nobody joins a business that is suspended; the link is good again when it is resumed.
+func TestInvitationIntoASuspendedBusiness(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		made := d.invite("zoe@a.example")
+		set := func(s cloud.BusinessState) {
+			s.BusinessID = 1
+			d.write(&cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{s}}})
+		}
+		set(cloud.BusinessState{SuspendedAt: time.Now().UTC(), Reason: "Unpaid"})
+		require.Equal(t, "BUSINESS_SUSPENDED", code(other.accept(made.Token, "zoe@a.example")))
+		set(cloud.BusinessState{})
+		require.NoError(t, other.accept(made.Token, "zoe@a.example"))
+	})
+}

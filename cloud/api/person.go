@@ -324,7 +324,7 @@ func (c Config) own() []catalog.Operation {
 			Harmless:    true,
 			NoToken:     true,
 			Secret:      true,
-			Errors:      []string{"INVITATION_NOT_FOUND", "INVITATION_USED", "INVITATION_WITHDRAWN", "INVITATION_EXPIRED", "INVITATION_EMAIL_WRONG", "ACCOUNT_LIMIT_REACHED"},
+			Errors:      []string{"INVITATION_NOT_FOUND", "INVITATION_USED", "INVITATION_WITHDRAWN", "INVITATION_EXPIRED", "INVITATION_EMAIL_WRONG", "ACCOUNT_LIMIT_REACHED", "BUSINESS_SUSPENDED"},
 			Example:     `{"token":"a-token-of-sixty-four-characters","email":"ana@acme.example","password":"long enough"}`,
 		}, a.Accept, nil),
 		catalog.Define(catalog.Operation{

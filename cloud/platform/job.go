@@ -23,6 +23,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // Jobs is what this package needs of the database for exports and removals.
@@ -118,7 +119,7 @@ type RemovalPreview struct {
 // Parcel is a delivery, or a compartment, that keeps a business from being removed.
 type Parcel struct {
 	Number  *string `json:"delivery_number"`
-	Status  *string `json:"status" doc:"Of the delivery. created: it may still be brought"`
+	Status  *string `json:"status" doc:"Of the delivery. created: it may still be brought; cancelled, failed or expired without a compartment: its cabinet has not confirmed yet that the code ended"`
 	Cabinet string  `json:"cabinet_code"`
 	Grid    *string `json:"grid_code" doc:"Of the compartment, where one is known"`
 }
@@ -176,12 +177,14 @@ type contents struct {
 	v     cloud.View
 	codes map[cloud.DeviceID]string
 	grids map[cloud.DeliveryID]*string // where a delivery lies
+	ended map[cloud.DeliveryID]bool    // deliveries that were looked at for codes that may live
+	now   time.Time
 	list  []Parcel
 	total int
 }
 
 func countContents(v cloud.View, id cloud.BusinessID) (*contents, error) {
-	c := &contents{v: v, codes: map[cloud.DeviceID]string{}, grids: map[cloud.DeliveryID]*string{}, list: []Parcel{}}
+	c := &contents{v: v, codes: map[cloud.DeviceID]string{}, grids: map[cloud.DeliveryID]*string{}, ended: map[cloud.DeliveryID]bool{}, now: moment(), list: []Parcel{}}
 	if err := c.addCompartments(id); err != nil {
 		return c, err
 	}
@@ -230,6 +233,9 @@ func (c *contents) addCompartments(id cloud.BusinessID) error {
 					return err
 				}
 			}
+			if err := c.addCodes(d); err != nil {
+				return err
+			}
 		}
 		if listed.Next == nil {
 			return nil
@@ -259,6 +265,39 @@ func (c *contents) addCompartment(d cloud.Device, cell cloud.Compartment) error 
 	c.grids[found.ID] = &cell.GridCode
 	if !slices.Contains(inside, found.Status) {
 		c.add(Parcel{&found.Number, new(string(found.Status)), d.Code, &cell.GridCode})
+	}
+	return nil
+}
+
+// codesAtOnce are read at a time.
+const codesAtOnce = 1000
+
+// addCodes adds deliveries that ended while their cabinet was away: until it confirms the
+// end of their codes, or their time is over, a courier may still bring them.
+func (c *contents) addCodes(d cloud.Device) error {
+	for from := max(d.ListHeld(), max(d.ListFrom, 1)-1, 1); from < d.CodeList; { // 0 would list only what is live
+		rows, err := c.v.CodeRows(d.ID, from, codesAtOnce)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, r := range rows {
+			from = r.Entry.Number
+			if r.Entry.Op != wire.CodeRevoke || c.ended[r.DeliveryID] {
+				continue
+			}
+			found, err := c.v.Delivery(r.DeliveryID)
+			if errors.Is(err, cloud.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			c.ended[r.DeliveryID] = true
+			mayCome := found.Status == cloud.DeliveryCancelled || found.Status == cloud.DeliveryFailed || found.Status == cloud.DeliveryExpired
+			if mayCome && found.DeviceID == d.ID && c.grids[found.ID] == nil && c.now.Before(found.DeliverBefore) {
+				c.add(Parcel{&found.Number, new(string(found.Status)), d.Code, nil})
+			}
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 func code(t *testing.T, err error) string {
@@ -96,6 +97,14 @@ func TestAParcelKeepsABusiness(t *testing.T) {
 		_, err = begin(t, s, 42, "acme")
 		require.Equal(t, "PARCELS_INSIDE", code(t, err), "one is announced")
 		ended(t, w, 64022, cloud.DeliveryCancelled)
+		// Its cabinet was away and still knows the code.
+		w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{func() cloud.Device { d := w.Spare; d.CodeList = 3; return d }()}},
+			LockerChanges: cloud.LockerChanges{Codes: []cloud.CodeRow{{DeviceID: 89, DeliveryID: 64022, CreatedAt: time.Now().UTC(), Entry: wire.CodeEntry{Number: 3, Op: wire.CodeRevoke, Kind: wire.CodeDelivery, DeliveryRef: "LD-000064022"}}}}})
+		shown, err = begin(t, s, 42, "acme")
+		require.Equal(t, "PARCELS_INSIDE", code(t, err), "a courier may use the code there")
+		require.Equal(t, []string{"TOR-UNION-02 LD-000064022 cancelled"}, numbers(shown))
+		held, one := uint64(3), uint64(1)
+		w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: 89, LastSeenAt: time.Now().UTC(), CodesHeld: &held, HeldGeneration: &one}}}})
 		shown, err = begin(t, s, 42, "acme")
 		require.NoError(t, err)
 		require.Zero(t, shown.Inside)
