@@ -23,7 +23,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
-	"github.com/postern-io/postern/protocol/wire"
 )
 
 // Jobs is what this package needs of the database for exports and removals.
@@ -282,7 +281,7 @@ func (c *contents) addCodes(d cloud.Device) error {
 		}
 		for _, r := range rows {
 			from = r.Entry.Number
-			if r.Entry.Op != wire.CodeRevoke || c.ended[r.DeliveryID] {
+			if !r.Ends() || c.ended[r.DeliveryID] {
 				continue
 			}
 			found, err := c.v.Delivery(r.DeliveryID)
