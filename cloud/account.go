@@ -117,6 +117,9 @@ type Caller struct {
 	// calls. Such a caller has no account but its order's business, and may do what
 	// operations for recipients do about that order.
 	Recipient OrderID
+	// Pass is what an operator of the platform acts by inside a business, 0 for all
+	// other calls. Account is the operator's, as an administrator of that business.
+	Pass PassID
 }
 
 // ForOthers is the caller as the maker of what others get: links begin with

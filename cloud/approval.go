@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -67,6 +68,40 @@ func ReadScopes(scopes []string) []string {
 		out[i] = s
 	}
 	return out
+}
+
+const passSource = "pass/"
+
+// PassSource is Approval.Token of a call that a pass asks for.
+func PassSource(id PassID) string { return passSource + strconv.FormatInt(int64(id), 10) }
+
+// Pass is that of the operator of the platform who asked, 0 for all others.
+func (a Approval) Pass() PassID {
+	text, ok := strings.CutPrefix(a.Token, passSource)
+	if !ok {
+		return 0
+	}
+	id, _ := strconv.ParseInt(text, 10, 64) // of ours
+	return PassID(id)
+}
+
+// Requester is the account in whose name the approval is done: that of an operator of
+// the platform is an administrator of the business while the pass lives. Error:
+// ErrNotFound when there is none any more, or the pass has ended.
+func (a Approval) Requester(v View, now time.Time) (Account, error) {
+	r, err := v.Account(a.RequestedBy)
+	if err != nil || a.Pass() == 0 {
+		return r, err
+	}
+	p, err := Find(v, PlatformPass{ID: a.Pass()})
+	if err != nil {
+		return r, err
+	}
+	if !p.Live(now) || p.AccountID != r.ID || r.Type != PlatformAdmin {
+		return r, ErrNotFound
+	}
+	r.BusinessID, r.Type = p.BusinessID, ClientAdmin
+	return r, nil
 }
 
 // Claimed reports whether the approval was given and its outcome is not known

@@ -19,6 +19,7 @@ type Call struct {
 	Surface    string // as Caller.Surface
 	IP         string
 	RequestID  string
+	Pass       PassID // that the caller acts by; 0: none
 	Outcome    string // a public code of a call that was refused; empty: done
 	Via        Via
 	Once       *Once   // nil: a repeat runs again

@@ -244,6 +244,9 @@ type CodeRow struct {
 	DroppedAt  time.Time // the delivery has ended; left out of whole lists
 }
 
+// Ends reports whether the entry ends codes, where the cabinet has it.
+func (r CodeRow) Ends() bool { return r.Entry.Op == wire.CodeRevoke }
+
 // EnrolmentToken lets one device enrol once.
 type EnrolmentToken struct {
 	Hash      [32]byte

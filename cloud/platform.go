@@ -19,6 +19,7 @@ func (s BusinessState) Suspended() bool { return !s.SuspendedAt.IsZero() }
 // BusinessLimits are bounds that the platform sets. 0: no bound.
 type BusinessLimits struct {
 	Cabinets          int `json:"cabinets,omitempty"`
+	Accounts          int `json:"accounts,omitempty"` // that are switched on
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 }
 
@@ -74,6 +75,11 @@ type PlatformView interface {
 	// BusinessState is the zero one with its id for a business that nothing was done
 	// to. In a decision it stays as it is until that is written.
 	BusinessState(BusinessID) (BusinessState, error)
+	// Suspension is BusinessState for decisions of the business's own people: many of
+	// them hold it at once, and a suspension waits for them.
+	Suspension(BusinessID) (BusinessState, error)
+	// BusinessRevision says how far what a business has was written.
+	BusinessRevision(BusinessID) (BusinessRevision, error)
 	// BusinessHealths list a part of how businesses were when they were counted.
 	BusinessHealths(Page) ([]BusinessHealth, Listed, error)
 	BusinessJob(BusinessJobID) (BusinessJob, error)
@@ -94,6 +100,15 @@ type BusinessHealth struct {
 	CountedAt                                     time.Time
 }
 
+// BusinessRevision is another one after any change that a person, a partner or an
+// operator made in a business, since each leaves an audit line, and after a new delivery
+// or exception of its cabinets. 0 is none.
+type BusinessRevision struct {
+	Audit     int64 // newest line of its audit trail
+	Delivery  int64 // newest delivery
+	Exception int64 // newest exception of its cabinets
+}
+
 // BusinessJobID names a job about a business.
 type BusinessJobID int64
 
@@ -105,6 +120,10 @@ const (
 	ExportJob  = "export"
 	RemovalJob = "removal"
 )
+
+// RemovalStopped is BusinessJob.Bytes of a removal that found a parcel in a cabinet and
+// removed nothing.
+const RemovalStopped = -1
 
 // BusinessJob is work on all data of a business, in small steps. Whoever does a step
 // writes where it stands in the same transaction, so that one that dies is gone on
@@ -119,7 +138,9 @@ type BusinessJob struct {
 	Position    string // key in that table that it is behind; "" before the first
 	Part        int    // of an export's archive that comes next
 	Rows        int64  // that were exported or removed
-	Bytes       int64  // of the archive
+	// Bytes are those of an export's archive. Of a removal 1 says that its round takes
+	// parents too, and RemovalStopped that it was stopped.
+	Bytes int64
 	// Found counts rows that this round of a removal found; of an export it is until
 	// when a node has it, in milliseconds.
 	Found      int64

@@ -35,7 +35,7 @@ type AuditLine struct {
 	ID        int64          `json:"id" graphql:"Long!"`
 	At        *string        `json:"at"`
 	Actor     string         `json:"actor"`
-	ActorName *string        `json:"actor_name" doc:"Of an account"`
+	ActorName *string        `json:"actor_name" doc:"Of an account, an operator of the platform too"`
 	Action    string         `json:"action"`
 	Target    string         `json:"target"`
 	Operation string         `json:"operation" doc:"Empty when it was no call of the interface"`
@@ -43,6 +43,7 @@ type AuditLine struct {
 	IP        string         `json:"ip"`
 	Outcome   string         `json:"outcome" doc:"done, or the code of the refusal"`
 	RequestID string         `json:"request_id"`
+	PassID    *cloud.PassID  `json:"pass_id" doc:"Of the pass by which an operator of the platform did it"`
 	Details   map[string]any `json:"details" graphql:"JSON" doc:"What else was kept; never a secret"`
 }
 
@@ -78,20 +79,25 @@ func (n *naming) show(a cloud.AuditLine) AuditLine {
 		*to, _ = out.Details[name].(string)
 		delete(out.Details, name)
 	}
+	if id, ok := out.Details["pass_id"].(float64); ok {
+		out.PassID = new(cloud.PassID(id))
+		delete(out.Details, "pass_id")
+	}
 	if out.Details == nil {
 		out.Details = map[string]any{}
 	}
 	return out
 }
 
-// name is that of an account of the business; nil for others.
+// name is that of an account of the business, or of an operator of the platform; nil
+// for others.
 func (n *naming) name(actor string) *string {
 	if known, ok := n.names[actor]; ok {
 		return known
 	}
 	var out *string
 	if id, err := strconv.ParseInt(strings.TrimPrefix(actor, "account:"), 10, 64); err == nil {
-		if a, err := n.v.Account(cloud.AccountID(id)); err == nil && a.BusinessID == n.b.ID {
+		if a, err := n.v.Account(cloud.AccountID(id)); err == nil && (a.BusinessID == n.b.ID || a.Type == cloud.PlatformAdmin) {
 			out = &a.Name
 		}
 	}
@@ -111,8 +117,13 @@ func (s *Access) audits(ctx context.Context, c cloud.Caller, in AuditChoice, pag
 			return err
 		}
 		f.Page = page
-		if a, err := v.Account(c.Account.ID); err != nil || !a.Enabled || a.Type != c.Account.Type { // a file is read for long
+		if a, err := v.Account(c.Account.ID); err != nil || !a.Enabled || c.Pass == 0 && a.Type != c.Account.Type { // a file is read for long
 			return errors.Join(err, cloud.E(cloud.Forbidden, "FORBIDDEN"))
+		}
+		if c.Pass != 0 {
+			if p, err := cloud.Find(v, cloud.PlatformPass{ID: c.Pass}); err != nil || !p.Live(time.Now()) {
+				return errors.Join(err, cloud.E(cloud.Unauthenticated, "TOKEN_INVALID"))
+			}
 		}
 		list, found, err := v.Audits(f)
 		n := naming{v, b, map[string]*string{}}
@@ -152,7 +163,7 @@ const (
 func (s *Access) ExportAudits(ctx context.Context, c cloud.Caller, in ExportInput) (io.ReadCloser, error) {
 	r := &exporting{s: s, ctx: context.WithoutCancel(ctx), c: c, in: in, page: cloud.Page{Sort: "at", Down: true, Limit: exportStep}}
 	if in.Format != "jsonl" {
-		r.row([]string{"id", "at", "actor", "actor_name", "action", "target", "operation", "surface", "ip", "outcome", "request_id", "details"})
+		r.row([]string{"id", "at", "actor", "actor_name", "action", "target", "operation", "surface", "ip", "outcome", "request_id", "details", "pass_id"})
 	}
 	return r, r.fill()
 }
@@ -199,14 +210,17 @@ func (e *exporting) fill() error {
 		if err != nil {
 			return err
 		}
-		at, name := "", ""
+		at, name, pass := "", "", ""
+		if l.PassID != nil {
+			pass = strconv.FormatInt(int64(*l.PassID), 10)
+		}
 		if l.At != nil {
 			at = *l.At
 		}
 		if l.ActorName != nil {
 			name = *l.ActorName
 		}
-		e.row([]string{strconv.FormatInt(l.ID, 10), at, l.Actor, name, l.Action, l.Target, l.Operation, l.Surface, l.IP, l.Outcome, l.RequestID, string(details)})
+		e.row([]string{strconv.FormatInt(l.ID, 10), at, l.Actor, name, l.Action, l.Target, l.Operation, l.Surface, l.IP, l.Outcome, l.RequestID, string(details), pass})
 	}
 	e.page.After, e.over = listed.Next, listed.Next == nil
 	return nil

@@ -71,7 +71,7 @@ func TestAuditTrail(t *testing.T) {
 		rows, err := csv.NewReader(strings.NewReader(read(ExportInput{}))).ReadAll()
 		require.NoError(t, err)
 		require.Len(t, rows, 1204)
-		require.Equal(t, []string{"id", "at", "actor", "actor_name", "action", "target", "operation", "surface", "ip", "outcome", "request_id", "details"}, rows[0])
+		require.Equal(t, []string{"id", "at", "actor", "actor_name", "action", "target", "operation", "surface", "ip", "outcome", "request_id", "details", "pass_id"}, rows[0])
 		for i, l := range all {
 			action := l.Action
 			if action == "=cmd()" {

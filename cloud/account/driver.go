@@ -71,6 +71,13 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (RegisterOutpu
 	var id int64
 	write := func(action string, fill func(*cloud.Changes, cloud.Account)) error {
 		return s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {
+			state, err := v.Suspension(b.ID)
+			if err != nil {
+				return nil, err
+			}
+			if state.Suspended() {
+				return nil, cloud.E(cloud.Forbidden, "BUSINESS_SUSPENDED")
+			}
 			pending, err := v.PendingDrivers(b.ID, maxPending)
 			if err != nil {
 				return nil, err

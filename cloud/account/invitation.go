@@ -108,6 +108,9 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 		if len(known) > 0 {
 			return nil, taken(cloud.ErrExists)
 		}
+		if _, err := roomFor(v, cloud.Account{}, cloud.Account{BusinessID: b.ID, Enabled: true}); err != nil { // the person would be refused
+			return nil, err
+		}
 		latest, _, err := cloud.List(v, cloud.Invitation{BusinessID: b.ID}, cloud.Page{Sort: "id", Down: true, Limit: maxInvitations})
 		if err != nil {
 			return nil, err
@@ -228,6 +231,13 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		if err != nil {
 			return nil, err
 		}
+		state, err := v.Suspension(i.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		if state.Suspended() {
+			return nil, cloud.E(cloud.Forbidden, "BUSINESS_SUSPENDED")
+		}
 		line := cloud.Audit{BusinessID: i.BusinessID, At: now, Actor: "anonymous", Target: "invitation:" + strconv.FormatInt(int64(i.ID), 10), Detail: "{}"}
 		if i.Email != in.Email {
 			if i.Wrong++; i.Wrong >= wrongEmails {
@@ -246,6 +256,11 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		if ch.Accounts, err = unreviewed(v, a); err != nil {
 			return nil, err
 		}
+		limited, err := roomFor(v, cloud.Account{}, a)
+		if err != nil {
+			return nil, err
+		}
+		ch.Businesses = append(ch.Businesses, limited...)
 		ch.Accounts = append(ch.Accounts, a)
 		ch.Rows, ch.Audits = []cloud.Row{i}, []cloud.Audit{line}
 		return nil, nil

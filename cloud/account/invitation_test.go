@@ -1,7 +1,9 @@
 package account
 
 import (
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,5 +156,72 @@ func TestPasswordReset(t *testing.T) {
 		_, err = d.s.ChangeCustomer(ctx, d.now(10), ChangeCustomerInput{ID: 12, CustomerInput: CustomerInput{Password: ptr("a password meanwhile")}})
 		require.NoError(t, err)
 		require.Equal(t, "RESET_EXPIRED", reset(made.Token, "one more long password", recovery[2]))
+	})
+}
+
+// The limit of accounts that the platform set for a business holds: of several people who
+// accept at once on two nodes the last place goes to one, and another one may come once
+// somebody is switched off.
+func TestAccountsOfABusinessAreLimited(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		ctx := t.Context()
+		for _, node := range []*desk{d, other} { // ids beyond those of the accounts that are there
+			require.NoError(t, node.db.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {
+				for id := int64(0); id < 100 && err == nil; {
+					id, err = v.NewID(cloud.AccountIDs)
+				}
+				return nil, err
+			}))
+		}
+		var made []InviteOutput
+		for i := range 4 {
+			made = append(made, d.invite(fmt.Sprintf("zoe%d@a.example", i)))
+		}
+		enabled := 0
+		require.NoError(t, d.db.Look(ctx, func(v cloud.View) error {
+			_, listed, err := v.Accounts(cloud.AccountFilter{BusinessID: 1, Enabled: true, Page: cloud.Page{Sort: "id", Limit: 1}})
+			enabled = listed.Total
+			return err
+		}))
+		d.write(&cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{{BusinessID: 1, Limits: cloud.BusinessLimits{Accounts: enabled + 1}}}}})
+		errs := make([]string, len(made))
+		var wg sync.WaitGroup
+		for i := range made {
+			wg.Go(func() {
+				errs[i] = code([]*desk{d, other}[i%2].accept(made[i].Token, fmt.Sprintf("zoe%d@a.example", i)))
+			})
+		}
+		wg.Wait()
+		slices.Sort(errs)
+		require.Equal(t, []string{"", "ACCOUNT_LIMIT_REACHED", "ACCOUNT_LIMIT_REACHED", "ACCOUNT_LIMIT_REACHED"}, errs)
+		_, err := d.a.Invite(ctx, d.now(10), InviteInput{AccountType: cloud.Customer, Email: "new@a.example", Name: "New"})
+		require.Equal(t, "ACCOUNT_LIMIT_REACHED", code(err))
+
+		s := New(Config{Store: d.db})
+		_, err = s.AddUser(ctx, d.now(10), UserInput{AccountType: ptr(cloud.DriverAccount), Name: ptr("Ned"), Email: ptr("ned@a.example")})
+		require.Equal(t, "ACCOUNT_LIMIT_REACHED", code(err))
+		off, err := s.AddUser(ctx, d.now(10), UserInput{AccountType: ptr(cloud.DriverAccount), Name: ptr("Ned"), Email: ptr("ned@a.example"), Enabled: ptr(false)})
+		require.NoError(t, err, "one that is switched off takes no place")
+		_, err = s.ChangeUser(ctx, d.now(10), ChangeUserInput{off.User.ID, UserInput{Enabled: ptr(true)}})
+		require.Equal(t, "ACCOUNT_LIMIT_REACHED", code(err))
+		_, err = s.ChangeUser(ctx, d.now(10), ChangeUserInput{10, UserInput{Name: ptr("Ann")}})
+		require.NoError(t, err, "an account that is there changes")
+	})
+}
+
+// Nobody joins a business that is suspended; the link is good again when it is resumed.
+func TestInvitationIntoASuspendedBusiness(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		made := d.invite("zoe@a.example")
+		set := func(s cloud.BusinessState) {
+			s.BusinessID = 1
+			d.write(&cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{s}}})
+		}
+		set(cloud.BusinessState{SuspendedAt: time.Now().UTC(), Reason: "Unpaid"})
+		require.Equal(t, "BUSINESS_SUSPENDED", code(other.accept(made.Token, "zoe@a.example")))
+		set(cloud.BusinessState{})
+		require.NoError(t, other.accept(made.Token, "zoe@a.example"))
 	})
 }

@@ -85,6 +85,30 @@ func keepsAnAdmin(v cloud.View, before, after cloud.Account) ([]cloud.Business, 
 	return []cloud.Business{b}, nil
 }
 
+// roomFor refuses an account that is switched on beyond the limit that the platform set
+// for a business. Below one the business's row is written, so that of two that take the
+// last place one looks again. Error: ACCOUNT_LIMIT_REACHED.
+func roomFor(v cloud.View, before, a cloud.Account) ([]cloud.Business, error) {
+	fresh := before.Type == ""
+	if !a.Enabled || before.Enabled && !fresh || a.BusinessID == 0 {
+		return nil, nil
+	}
+	state, err := v.Suspension(a.BusinessID)
+	limit := state.Limits.Accounts
+	if err != nil || limit == 0 {
+		return nil, err
+	}
+	list, _, err := v.Accounts(cloud.AccountFilter{BusinessID: a.BusinessID, Enabled: true, Page: cloud.Page{Sort: "id", Offset: limit - 1, Limit: 1}})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 {
+		return nil, cloud.E(cloud.Conflict, "ACCOUNT_LIMIT_REACHED", limit)
+	}
+	b, err := v.Business(a.BusinessID)
+	return []cloud.Business{b}, err
+}
+
 func set[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from

@@ -128,7 +128,7 @@ func (f fields) person(name *string, email **string, password *string, fresh boo
 	}
 }
 
-// AddUser makes a person. Error: VALIDATION_FAILED.
+// AddUser makes a person. Errors: VALIDATION_FAILED, ACCOUNT_LIMIT_REACHED.
 func (s *Service) AddUser(ctx context.Context, c cloud.Caller, in UserInput) (UserOutput, error) {
 	if err := s.checkUser(&in, true); err != nil {
 		return UserOutput{}, err
@@ -149,7 +149,7 @@ type ChangeUserInput struct {
 }
 
 // ChangeUser changes a person. Errors: USER_NOT_FOUND, VALIDATION_FAILED,
-// LAST_ADMIN.
+// LAST_ADMIN, ACCOUNT_LIMIT_REACHED.
 func (s *Service) ChangeUser(ctx context.Context, c cloud.Caller, in ChangeUserInput) (UserOutput, error) {
 	if err := s.checkUser(&in.UserInput, false); err != nil {
 		return UserOutput{}, err
@@ -204,6 +204,13 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 		ch := &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, kind, int64(a.ID))}}
 		if ch.Businesses, err = keepsAnAdmin(v, before, a); err != nil {
 			return nil, err
+		}
+		limited, err := roomFor(v, before, a)
+		if err != nil {
+			return nil, err
+		}
+		if len(ch.Businesses) == 0 {
+			ch.Businesses = limited
 		}
 		if ch.Drivers, err = reviewed(v, before, a); err != nil {
 			return nil, err

@@ -166,7 +166,7 @@ func (c Config) keeping() []catalog.Operation {
 			Risk:        catalog.RiskHigh, // a login has no key's policy
 			Status:      http.StatusCreated,
 			Idempotent:  true,
-			Errors:      []string{"LOGIN_REQUIRED"},
+			Errors:      []string{"ACCOUNT_LIMIT_REACHED", "LOGIN_REQUIRED"},
 			Example:     `{"account_type":"client_employee","name":"Ana Lima","email":"ana@acme.example","password":"long enough","permissions":["orders:read"]}`,
 		}, withPerson(catalog.RiskHigh, a.AddUser, nil), nil),
 		catalog.Define(catalog.Operation{
@@ -180,7 +180,7 @@ func (c Config) keeping() []catalog.Operation {
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
 			Risk:        catalog.RiskHigh, // a login has no key's policy
-			Errors:      []string{"USER_NOT_FOUND", "LAST_ADMIN", "LOGIN_REQUIRED"},
+			Errors:      []string{"USER_NOT_FOUND", "LAST_ADMIN", "ACCOUNT_LIMIT_REACHED", "LOGIN_REQUIRED"},
 			Example:     `{"id":2,"name":"Ana Lima"}`,
 		}, withPerson(catalog.RiskHigh, a.ChangeUser, nil), nil),
 		catalog.Define(catalog.Operation{
@@ -219,7 +219,7 @@ func (c Config) keeping() []catalog.Operation {
 			Risk:        catalog.RiskMedium,
 			Status:      http.StatusCreated,
 			Idempotent:  true,
-			Errors:      []string{"LOGIN_REQUIRED"},
+			Errors:      []string{"ACCOUNT_LIMIT_REACHED", "LOGIN_REQUIRED"},
 			Example:     `{"name":"Bloom Flowers","email":"shop@bloom.example","password":"long enough"}`,
 		}, withPerson(catalog.RiskMedium, a.AddCustomer, account.CustomerInput.SetsPassword), nil),
 		catalog.Define(catalog.Operation{
@@ -233,7 +233,7 @@ func (c Config) keeping() []catalog.Operation {
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
 			Risk:        catalog.RiskMedium,
-			Errors:      []string{"CUSTOMER_NOT_FOUND", "LOGIN_REQUIRED"},
+			Errors:      []string{"CUSTOMER_NOT_FOUND", "ACCOUNT_LIMIT_REACHED", "LOGIN_REQUIRED"},
 			Example:     `{"id":5,"name":"Bloom Flowers"}`,
 		}, withPerson(catalog.RiskMedium, a.ChangeCustomer, account.ChangeCustomerInput.SetsPassword), nil),
 		catalog.Define(catalog.Operation{
@@ -537,7 +537,7 @@ func (c Config) logout(ctx context.Context, _ cloud.Caller, _ none) (doneOutput,
 // saveSettings saves settings of the business. Who is let in, and who decides about own
 // proposals, is no matter of an operator with a pass.
 func (c Config) saveSettings(ctx context.Context, caller cloud.Caller, in account.SettingsInput) (account.SettingsOutput, error) {
-	if t, ok := catalog.TokenOf(ctx); ok && t.Kind == cloud.PassToken && (in.SecondFactor != nil || in.SelfApproval != nil) {
+	if caller.Pass != 0 && (in.SecondFactor != nil || in.SelfApproval != nil) {
 		return account.SettingsOutput{}, cloud.E(cloud.Forbidden, "PASS_NOT_ALLOWED")
 	}
 	return c.Accounts.SaveSettings(ctx, caller, in)

@@ -298,7 +298,7 @@ func (c Config) own() []catalog.Operation {
 			Risk:        catalog.RiskHigh,
 			Status:      http.StatusCreated,
 			Secret:      true,
-			Errors:      []string{"INVITATION_LIMIT", "LOGIN_REQUIRED"},
+			Errors:      []string{"INVITATION_LIMIT", "ACCOUNT_LIMIT_REACHED", "LOGIN_REQUIRED"},
 			Example:     `{"account_type":"client_employee","name":"Ana Lima","email":"ana@acme.example","permissions":["orders:read"]}`,
 		}, byPerson(a.Invite), nil),
 		catalog.Define(catalog.Operation{
@@ -325,7 +325,7 @@ func (c Config) own() []catalog.Operation {
 			Harmless:    true,
 			NoToken:     true,
 			Secret:      true,
-			Errors:      []string{"INVITATION_NOT_FOUND", "INVITATION_USED", "INVITATION_WITHDRAWN", "INVITATION_EXPIRED", "INVITATION_EMAIL_WRONG"},
+			Errors:      []string{"INVITATION_NOT_FOUND", "INVITATION_USED", "INVITATION_WITHDRAWN", "INVITATION_EXPIRED", "INVITATION_EMAIL_WRONG", "ACCOUNT_LIMIT_REACHED", "BUSINESS_SUSPENDED"},
 			Example:     `{"token":"a-token-of-sixty-four-characters","email":"ana@acme.example","password":"long enough"}`,
 		}, a.Accept, nil),
 		catalog.Define(catalog.Operation{

@@ -117,7 +117,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.exports.begin",
 			Summary:     "Start an export of a business's data",
-			Description: "An archive of all rows of the business as JSON lines, made in small steps and kept a week. Secrets, codes, passwords and tokens are not in it. While one is made, it is that one.",
+			Description: "An archive of all rows of the business as JSON lines and of its uploaded files, made in small steps and kept a week. Secrets, codes, passwords and tokens are not in it. While one is made, it is that one.",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/platform/businesses/{business_id}/exports",
 			Risk:        catalog.RiskHigh,
@@ -137,7 +137,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.exports.download",
 			Summary:     "Get the archive of an export",
-			Description: "A gzip file with a tar archive: one file of JSON lines for each step and table.",
+			Description: "A gzip file with a tar archive: one file of JSON lines for each step and table, and uploaded files below files/ by the path of their row.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/exports/{job_id}/archive",
 			Risk:        catalog.RiskHigh,
@@ -154,7 +154,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.removals.preview",
 			Summary:     "Get a preview of the removal of a business",
-			Description: "Counts of what would be removed, and the digest that a removal names.",
+			Description: "Counts of what would be removed, the parcels that keep the business from it, and the digest that a removal names. Any change in the business gives another digest.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/businesses/{business_id}/removal",
 			Errors:      []string{"BUSINESS_NOT_FOUND"},
@@ -163,7 +163,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.removals.begin",
 			Summary:     "Remove a business with all its data",
-			Description: "Only of a suspended business without parcels in its cabinets, by the digest of the preview and its code. It goes on in small steps over restarts and cannot be undone; a line of the platform's audit trail stays.",
+			Description: "Only of a suspended business without parcels in its cabinets or on their way there, by the digest of the preview and its code. Its cabinets are cut off first; a parcel that came meanwhile stops the removal. It goes on over restarts and cannot be undone; a line of the platform's audit trail stays.",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/platform/businesses/{business_id}/removal",
 			Risk:        catalog.RiskHigh,
@@ -174,7 +174,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.removals.find",
 			Summary:     "Get the state of a removal",
-			Description: "Rows removed so far. It is there when the business is not any more.",
+			Description: "Rows removed so far. It is there when the business is not any more. stopped: a parcel came while cabinets were cut off, and nothing was removed.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/removals/{job_id}",
 			Errors:      []string{"JOB_NOT_FOUND"},
@@ -192,7 +192,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "operator_passes.list",
 			Summary:     "List passes of platform operators",
-			Description: "Operators of the platform who were let into your business: who, why and until when. Newest first.",
+			Description: "Operators of the platform who were let into your business: who, why and until when. Audit lines of what they did name the pass. Newest first.",
 			Tag:         "Client",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/operator-passes",

@@ -238,3 +238,23 @@ func unpacked(t *testing.T, raw []byte) (names []string, text string) {
 		names, text = append(names, h.Name), text+string(body)
 	}
 }
+
+// A layout in which everything is wrong answers a few kilobytes: the first members, and in
+// words how many more there are, on each face.
+func TestAnswersOfABadLayoutAreBounded(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	var shelves []string
+	for s := range 26 {
+		var grids []string
+		for n := range 64 {
+			grids = append(grids, fmt.Sprintf(`{"compartment_number":%d,"column":0,"row":0,"size":"HUGE"}`, s*64+n+1))
+		}
+		shelves = append(shelves, fmt.Sprintf(`{"code":%q,"grids":[%s]}`, string(rune('A'+s)), strings.Join(grids, ",")))
+	}
+	a := x.do("POST", "/api/v1/smart-lockers/devices/88/layout", x.token(admin), fmt.Sprintf(`{"config_version":1,"shelves":[%s]}`, strings.Join(shelves, ",")))
+	require.Equal(t, 422, a.status, "%.300s", a.body)
+	require.Less(t, len(a.body), 16<<10)
+	require.LessOrEqual(t, len(a.json["errors"].(map[string]any)), 50)
+	require.Contains(t, a.json["message"], "more are not right")
+}

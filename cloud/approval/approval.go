@@ -212,7 +212,7 @@ func (s *Service) approver(v cloud.View, c cloud.Caller, a cloud.Approval) error
 // requester refuses what is to run as somebody who is not there any more as
 // when it was asked for, and what a key or an agent asked for that was revoked.
 func requester(v cloud.View, a cloud.Approval) error {
-	r, err := v.Account(a.RequestedBy)
+	r, err := a.Requester(v, time.Now())
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return err
 	}
@@ -249,6 +249,9 @@ func audit(c cloud.Caller, a cloud.Approval, now time.Time, action, code string)
 	detail := map[string]any{"approval_id": a.ID, "tool": a.Tool, "server": a.Server, "requested_by": a.RequestedBy}
 	if code != "" {
 		detail["error_code"] = code
+	}
+	if c.Pass != 0 {
+		detail["pass_id"] = int64(c.Pass)
 	}
 	raw, err := json.Marshal(detail)
 	if err != nil {

@@ -59,6 +59,16 @@ func (s *Service) Propose(ctx context.Context, c cloud.Caller, in ProposeInput) 
 		RequestedBy: c.Account.ID, RequesterType: c.Account.Type, RequesterName: name(c.Account), TokenName: in.TokenName, Token: in.Token, OwnerDecides: in.OwnerDecides,
 		RequestedAt: now, ExpiresAt: now.Add(time.Duration(in.Hours) * time.Hour)}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		if c.Pass != 0 { // what its operator asks for ends with it
+			p, err := cloud.Find(v, cloud.PlatformPass{ID: c.Pass})
+			if err != nil {
+				return nil, err
+			}
+			if !p.Live(now) {
+				return nil, cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
+			}
+			a.ExpiresAt = now.Add(min(time.Duration(in.Hours)*time.Hour, p.ExpiresAt.Sub(now)))
+		}
 		waiting, listed, err := v.Approvals(cloud.ApprovalFilter{BusinessID: a.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: a.RequestedBy, Page: cloud.Page{Sort: byRequest, Limit: maxOfUser}})
 		if err != nil {
 			return nil, err

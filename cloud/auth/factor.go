@@ -211,7 +211,7 @@ func (s *Service) enter(v cloud.View, ch *cloud.Changes, a cloud.Account, name s
 		return Login{}, err
 	}
 	if a.BusinessID != 0 {
-		state, err := v.BusinessState(a.BusinessID)
+		state, err := v.Suspension(a.BusinessID)
 		if err != nil {
 			return Login{}, err
 		}

@@ -233,6 +233,8 @@ type Session struct {
 	Provider cloud.Provider // when the account is one's
 	// State is what the platform did to the account's business.
 	State cloud.BusinessState
+	// Pass is that of an operator of the platform, as cloud.Caller has it.
+	Pass cloud.PassID
 }
 
 // Suspended reports whether no person of the session's business is let in. Operators

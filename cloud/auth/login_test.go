@@ -63,7 +63,7 @@ func (m *memory) Business(id cloud.BusinessID) (cloud.Business, error) {
 	return cloud.Business{}, cloud.ErrNotFound
 }
 
-func (m *memory) BusinessState(id cloud.BusinessID) (cloud.BusinessState, error) {
+func (m *memory) Suspension(id cloud.BusinessID) (cloud.BusinessState, error) {
 	return cloud.BusinessState{BusinessID: id}, nil
 }
 

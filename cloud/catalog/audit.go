@@ -18,7 +18,7 @@ import (
 
 // callOf is what the store gets of a call.
 func callOf(o *Operation, c cloud.Caller, w Who) *cloud.Call {
-	call := &cloud.Call{BusinessID: c.Account.BusinessID, Actor: "anonymous", Operation: o.Name, Surface: w.Surface, IP: w.IP, RequestID: w.RequestID, Via: w.Via}
+	call := &cloud.Call{BusinessID: c.Account.BusinessID, Actor: "anonymous", Operation: o.Name, Surface: w.Surface, IP: w.IP, RequestID: w.RequestID, Via: w.Via, Pass: c.Pass}
 	switch {
 	case c.Recipient != 0:
 		call.Actor = "recipient:" + strconv.FormatInt(int64(c.Recipient), 10)
@@ -52,7 +52,7 @@ func (p *Pipeline) refused(ctx context.Context, o *Operation, c cloud.Caller, er
 		return
 	}
 	attempt := &cloud.Call{BusinessID: call.BusinessID, Actor: call.Actor, Operation: call.Operation, Target: call.Target, Surface: call.Surface, IP: call.IP,
-		RequestID: call.RequestID, Outcome: shown.Code}
+		RequestID: call.RequestID, Pass: call.Pass, Outcome: shown.Code}
 	ctx, cancel := context.WithTimeout(cloud.WithCall(context.WithoutCancel(ctx), attempt), keeping)
 	defer cancel()
 	line := cloud.Audit{BusinessID: call.BusinessID, At: time.Now().UTC(), Actor: call.Actor, Action: call.Operation, Target: call.Target}

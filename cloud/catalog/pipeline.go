@@ -183,8 +183,9 @@ func (p *Pipeline) Admit(ctx context.Context, o *Operation, w Who) (context.Cont
 }
 
 // rightsOf says why a caller who was let in may not call an operation any more: the
-// account was disabled, or an employee lost a permission. Errors: ACCOUNT_DISABLED,
-// FORBIDDEN.
+// account was disabled, an employee lost a permission, the business was suspended, or an
+// operator's pass ended. Errors: ACCOUNT_DISABLED, FORBIDDEN, BUSINESS_SUSPENDED,
+// TOKEN_INVALID, BUSINESS_REMOVAL_RUNNING.
 func rightsOf(v cloud.View, o *Operation, c cloud.Caller) error {
 	a, err := v.Account(c.Account.ID)
 	switch {
@@ -198,7 +199,41 @@ func rightsOf(v cloud.View, o *Operation, c cloud.Caller) error {
 			return &cloud.Error{Kind: cloud.Forbidden, Code: "FORBIDDEN", Details: map[string]any{"scope": s}}
 		}
 	}
+	if c.Account.BusinessID == 0 {
+		return nil
+	}
+	state, err := v.Suspension(c.Account.BusinessID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read what the platform did to the business: %w", err)
+	case c.Pass != 0:
+		return passRights(v, a, c)
+	case state.Suspended():
+		return suspended(state)
+	}
 	return nil
+}
+
+// suspended is the error of a business that the platform suspended.
+func suspended(s cloud.BusinessState) error {
+	return &cloud.Error{Kind: cloud.Forbidden, Code: "BUSINESS_SUSPENDED", Details: map[string]any{"suspended_at": s.SuspendedAt.UTC().Format(time.RFC3339), "reason": s.Reason}}
+}
+
+// passRights says why an operator who was let in by a pass may not go on. Errors:
+// TOKEN_INVALID, BUSINESS_REMOVAL_RUNNING.
+func passRights(v cloud.View, a cloud.Account, c cloud.Caller) error {
+	p, err := cloud.Find(v, cloud.PlatformPass{ID: c.Pass})
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (!p.Live(time.Now()) || a.Type != cloud.PlatformAdmin) {
+		return cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
+	}
+	if err != nil {
+		return fmt.Errorf("read the pass: %w", err)
+	}
+	jobs, err := v.BusinessJobs(c.Account.BusinessID, cloud.RemovalJob, 1)
+	if err == nil && len(jobs) > 0 && jobs[0].FinishedAt.IsZero() { // what it writes would be removed, or keep the removal from its end
+		return cloud.E(cloud.Conflict, "BUSINESS_REMOVAL_RUNNING")
+	}
+	return err
 }
 
 // Enter finds who calls, for a face whose calls may be of several operations,
@@ -250,7 +285,7 @@ func (p *Pipeline) enter(ctx context.Context, o *Operation, w Who) (context.Cont
 		return ctx, c, nil, err
 	}
 	if login != nil {
-		c.Account, c.Provider, c.Scopes = login.Account, login.Provider, scopesOf(login)
+		c.Account, c.Provider, c.Scopes, c.Pass = login.Account, login.Provider, scopesOf(login), login.Pass
 		ctx = context.WithValue(ctx, tokenKey{}, login.Token)
 	}
 	return ctx, c, login, nil
@@ -323,7 +358,7 @@ func (p *Pipeline) login(ctx context.Context, o *Operation, w Who) (*auth.Sessio
 	case err != nil:
 		return nil, fmt.Errorf("find token: %w", err)
 	case l.Suspended():
-		return nil, &cloud.Error{Kind: cloud.Forbidden, Code: "BUSINESS_SUSPENDED", Details: map[string]any{"suspended_at": l.State.SuspendedAt.UTC().Format(time.RFC3339), "reason": l.State.Reason}}
+		return nil, suspended(l.State)
 	case !l.Account.Enabled:
 		return nil, cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
 	case !l.Token.Policy.On(surface):
@@ -452,7 +487,7 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 	if c.Account.Type == cloud.PlatformAdmin && o.Types != nil && !slices.Contains(o.Types, c.Account.Type) { // no gate is theirs
 		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 	}
-	if t, ok := TokenOf(ctx); ok && t.Kind == cloud.PassToken && !o.underPass() {
+	if c.Pass != 0 && !o.underPass() {
 		return cloud.E(cloud.Forbidden, "PASS_NOT_ALLOWED")
 	}
 	if o.Gate != "" {

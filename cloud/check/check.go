@@ -4,6 +4,11 @@
 package check
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -19,12 +24,53 @@ type Fields map[string][]string
 // Add notes what is wrong with a member.
 func (f Fields) Add(path, message string) { f[path] = append(f[path], message) }
 
-// Err is nil when nothing is wrong, else an error of kind cloud.Invalid.
+// Bounds of what an answer says is wrong.
+const (
+	MaxFields   = 50 // members
+	MaxMessages = 5  // of one member
+)
+
+// Err is nil when nothing is wrong, else an error of kind cloud.Invalid. It names the
+// first MaxFields members, with an index as a number; the message and details.more_errors
+// count the rest.
 func (f Fields) Err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	return &cloud.Error{Kind: cloud.Invalid, Code: Code, Fields: f}
+	e := &cloud.Error{Kind: cloud.Invalid, Code: Code, Fields: f}
+	for path, list := range f {
+		if len(list) > MaxMessages {
+			f[path] = list[:MaxMessages]
+		}
+	}
+	if more := len(f) - MaxFields; more > 0 {
+		e.Fields = map[string][]string{}
+		for _, path := range slices.SortedFunc(maps.Keys(f), comparePaths)[:MaxFields] {
+			e.Fields[path] = f[path]
+		}
+		e.Args, e.Details = []any{strconv.Itoa(MaxFields), strconv.Itoa(more)}, map[string]any{"more_errors": more}
+	}
+	return e
+}
+
+// comparePaths orders packages.2 before packages.10.
+func comparePaths(a, b string) int {
+	for {
+		x, restA, moreA := strings.Cut(a, ".")
+		y, restB, moreB := strings.Cut(b, ".")
+		if x != y {
+			n, errN := strconv.Atoi(x)
+			m, errM := strconv.Atoi(y)
+			if errN == nil && errM == nil && n != m {
+				return cmp.Compare(n, m)
+			}
+			return cmp.Compare(x, y)
+		}
+		if !moreA || !moreB {
+			return cmp.Compare(len(a), len(b))
+		}
+		a, b = restA, restB
+	}
 }
 
 // Line checks a text of one line of at most max characters.

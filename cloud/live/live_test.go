@@ -108,7 +108,7 @@ func start(t testing.TB, db *store.DB) *node {
 	n.live = live.New(live.Config{Store: db, Sealer: storetest.Box(t), Rights: n.chats, Prefix: "tms", URL: "tcp://" + n.addr, Poll: 10 * time.Millisecond,
 		FindToken: func(ctx context.Context, hash [32]byte) (auth.Session, error) {
 			l, err := db.FindToken(ctx, hash)
-			return auth.Session{Token: l.Token, Account: l.Account}, err
+			return auth.Session{Token: l.Token, Account: l.Account, State: l.State}, err
 		}, SeesOrders: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }, SeesChats: func(s auth.Session) bool { return true }, SeesPushes: func(s auth.Session) bool { return len(s.Token.Scopes) == 0 }})
 	n.broker, err = mqttbroker.New(mqttbroker.Config{Devices: devices{}, People: n.live, Recheck: 10 * time.Millisecond})
 	require.NoError(t, err)
@@ -430,6 +430,9 @@ func TestRightsThatEndEndTheConnection(t *testing.T) {
 		"the account is something else": func(n *node) {
 			write(n.t, n.db, &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: driver, BusinessID: 1, Type: cloud.Customer, Enabled: true}}}})
 		},
+		"the business is suspended": func(n *node) {
+			write(n.t, n.db, &cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{{BusinessID: 1, SuspendedAt: time.Now(), Reason: "Unpaid"}}}})
+		},
 		"no part in the chat":     func(n *node) { n.chats.set(driver, live.NoChat) },
 		"a smaller part":          func(n *node) { n.chats.set(driver, live.ChatAll) },
 		"nobody knows any longer": func(n *node) { n.chats.mu.Lock(); n.chats.err = errors.New("away"); n.chats.mu.Unlock() },
@@ -454,7 +457,7 @@ func TestRightsThatEndEndTheConnection(t *testing.T) {
 			}
 			_, err = n.connect(c)
 			require.Error(t, err, "and not let in again")
-			if name != "nobody knows any longer" {
+			if name != "nobody knows any longer" && name != "the business is suspended" {
 				require.True(t, stays.IsConnectionOpen())
 			}
 		})

@@ -1391,6 +1391,14 @@ var errors = map[string]texts{
 		"Die Plattform erlaubt diesem Unternehmen %d Anlagen. Für mehr bitte den Support fragen.",
 		"La plataforma permite %d taquillas a esta empresa. Pida más al soporte.",
 	},
+	"ACCOUNT_LIMIT_REACHED": {
+		"The platform allows this business %d accounts that are switched on. Switch off one that is not needed, or ask the platform's support for more.",
+		"平台允许此企业启用 %d 个账户。请停用不需要的账户，或联系平台支持以增加。",
+		"平台允許此企業啟用 %d 個帳戶。請停用不需要的帳戶，或聯絡平台支援以增加。",
+		"La plateforme accorde %d comptes actifs à cette entreprise. Désactivez-en un qui ne sert plus, ou demandez-en plus à l’assistance.",
+		"Die Plattform erlaubt diesem Unternehmen %d eingeschaltete Konten. Bitte ein unnötiges ausschalten oder den Support um mehr bitten.",
+		"La plataforma permite %d cuentas activas a esta empresa. Desactive una que no haga falta o pida más al soporte.",
+	},
 	"JOB_NOT_FOUND": {
 		"There is no such job. Check its id.",
 		"没有此任务。请核对编号。",
@@ -1416,12 +1424,12 @@ var errors = map[string]texts{
 		"El archivo ya no se conserva. Inicie otra exportación.",
 	},
 	"PARCELS_INSIDE": {
-		"Parcels of %d deliveries lie in the cabinets of this business. They must be collected or settled first.",
-		"该企业的柜机中仍有 %d 笔投递的包裹。须先取走或结清。",
-		"該企業的櫃機中仍有 %d 筆投遞的包裹。須先取走或結清。",
-		"Les colis de %d livraisons sont dans les consignes de cette entreprise. Ils doivent d’abord être retirés ou réglés.",
-		"In den Anlagen dieses Unternehmens liegen Pakete von %d Lieferungen. Sie müssen zuerst abgeholt oder erledigt sein.",
-		"Hay paquetes de %d entregas en las taquillas de esta empresa. Primero deben recogerse o resolverse.",
+		"%d parcels lie in cabinets of this business or may still be brought to one: details.parcels names them. Wait until they are collected, or with a pass cancel, clear or expire the deliveries, or retire the cabinet with its contents; then ask for the preview again.",
+		"该企业的柜机中仍有 %d 个包裹，或仍可能被存入：见 details.parcels。请等待取走，或用通行证取消、清空或使投递过期，或连同内容停用柜机；然后重新预览。",
+		"該企業的櫃機中仍有 %d 個包裹，或仍可能被存入：見 details.parcels。請等待取走，或用通行證取消、清空或使投遞過期，或連同內容停用櫃機；然後重新預覽。",
+		"%d colis sont dans les consignes de cette entreprise ou peuvent encore y être déposés : voir details.parcels. Attendez leur retrait ou, avec un laissez-passer, annulez, videz ou faites expirer les livraisons, ou retirez la consigne du service avec son contenu ; puis redemandez l’aperçu.",
+		"%d Pakete liegen in Anlagen dieses Unternehmens oder können noch eingelegt werden: siehe details.parcels. Bitte die Abholung abwarten oder mit einem Durchlass die Lieferungen stornieren, räumen oder ablaufen lassen oder die Anlage samt Inhalt stilllegen; dann die Vorschau erneut abrufen.",
+		"%d paquetes están en taquillas de esta empresa o aún pueden depositarse: vea details.parcels. Espere a que se recojan o, con un pase, cancele, vacíe o haga caducar las entregas, o retire la taquilla con su contenido; después pida de nuevo la vista previa.",
 	},
 	"BUSINESS_NOT_FOUND": {
 		"There is no such business. Check its id.",

@@ -95,6 +95,13 @@ func Error(lang, code string, args ...any) string {
 	if !ok {
 		t = errors["UNKNOWN"]
 	}
+	if code == "VALIDATION_FAILED" { // the figures are of members beyond those that it names
+		if text := t[index(lang)]; len(args) < 2 {
+			return text
+		} else {
+			return text + " " + Word(lang, "errors.more", args...)
+		}
+	}
 	return format(t[index(lang)], args)
 }
 

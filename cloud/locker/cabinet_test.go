@@ -3,6 +3,7 @@ package locker_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +201,38 @@ func TestLayoutOfCabinetInUse(t *testing.T) {
 		require.NoError(s.t, err)
 		require.Equal(s.t, grid, s.grid(4))
 		require.Equal(s.t, "A04", s.cell(4).GridCode)
+	})
+}
+
+// A compartment that a layout took away while a courier put a parcel into it at the
+// cabinet, which knew nothing of the layout yet: the parcel is known, collected, and the
+// compartment keeps it when another layout brings it back.
+func TestLayoutMeetsADepositAtTheCabinet(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		x := s.layout()
+		x.Shelves[0].Grids = slices.DeleteFunc(x.Shelves[0].Grids, func(g locker.LayoutGrid) bool { return g.Door == 2 })
+		_, err := s.Lockers.SetLayout(ctx, s.staff(), x)
+		require.NoError(s.t, err)
+		require.True(s.t, s.cell(2).IsRemoved())
+		s.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_l", Kind: wire.OpenDeposit, Doors: []uint{2}, CommandID: wire.LocalCommand, Who: "courier", DeliveryRef: s.code})
+		s.settle(asked{OpenDoors: wire.OpenDoors{OpeningID: "op_l", Doors: []uint{2}, Packages: map[uint][]string{2: {"PK-1"}}}})
+		s.status(cloud.DeliveryDelivered)
+		require.True(s.t, s.find().PickupCodeActive)
+		cell := s.cell(2)
+		require.Equal(s.t, cloud.GridOccupied, cell.State)
+		require.NotZero(s.t, cell.DeliveryID)
+		back := s.layout()
+		i := slices.IndexFunc(back.Shelves[0].Grids, func(g locker.LayoutGrid) bool { return g.Door == 2 })
+		require.NotEqual(s.t, -1, i, "staff see it as long as something lies inside")
+		back.Shelves[0].Grids[i] = locker.LayoutGrid{Door: 2, Column: 9, Row: 9, Size: "M"}
+		_, err = s.Lockers.SetLayout(ctx, s.staff(), back)
+		require.NoError(s.t, err)
+		require.Equal(s.t, []any{cloud.GridOccupied, cell.DeliveryID}, []any{s.cell(2).State, s.cell(2).DeliveryID}, "a compartment that comes back has what lies inside")
+		_, err = s.Lockers.Retire(ctx, s.staff(), locker.RetireInput{Device: s.ID, Reason: "x"})
+		require.Equal(s.t, "CABINET_NOT_EMPTY", code(err))
+		s.pickUp("op_p", 2, nil, 2)
+		s.status(cloud.DeliveryPickedUp)
+		require.Zero(s.t, s.cell(2).DeliveryID)
 	})
 }
 

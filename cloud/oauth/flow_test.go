@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -378,6 +379,28 @@ func TestDisabledAccounts(t *testing.T) {
 	require.Equal(t, InvalidGrant, r.token(paying(id, code)).error())
 	set(true)
 	r.given(refreshing(id, refresh))
+}
+
+// The clients of a business that is suspended get nothing more, and nothing of theirs is
+// used up: they go on when the business does.
+func TestSuspendedBusiness(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.client(callback)
+	code := r.allowed(admin, "support", asking(id))
+	_, refresh := r.given(paying(id, r.allowed(admin, "support", asking(id))))
+	l, err := r.db.FindToken(t.Context(), auth.Hash(refresh))
+	require.NoError(t, err)
+	set := func(s cloud.BusinessState) {
+		s.BusinessID = l.Account.BusinessID
+		r.write(cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{s}}})
+	}
+	set(cloud.BusinessState{SuspendedAt: time.Now().UTC(), Reason: "Unpaid"})
+	require.Equal(t, InvalidGrant, r.token(refreshing(id, refresh)).error())
+	require.Equal(t, InvalidGrant, r.token(paying(id, code)).error())
+	set(cloud.BusinessState{})
+	r.given(refreshing(id, refresh))
+	r.given(paying(id, code))
 }
 
 // RFC 7009.

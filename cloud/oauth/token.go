@@ -171,6 +171,14 @@ func (s *Service) grantTokens(ctx context.Context, c caller, find func(cloud.Vie
 			return nil, err
 		} else if !a.Enabled {
 			return nil, errGrant
+		} else if a.BusinessID != 0 {
+			state, err := v.Suspension(a.BusinessID)
+			if err != nil {
+				return nil, err
+			}
+			if state.Suspended() { // nothing is used up: the client goes on once the business does
+				return nil, errGrant
+			}
 		}
 		g.UsedAt, g.ExpiresAt = now, now.Add(RefreshLife)
 		ch.OAuthGrants = []cloud.OAuthGrant{g}

@@ -227,8 +227,18 @@ func (s *Service) Finish(ctx context.Context, cookie, state, code string) (x aut
 		if info.Subject != id.Subject {
 			return x, s.refused("ask about the person", p, errors.New("the answer is about another person"))
 		}
-		if err := errors.Join(info.Claims(&c), info.Claims(&all)); err != nil {
+		var more claims
+		others := map[string]any{}
+		if err := errors.Join(info.Claims(&more), info.Claims(&others)); err != nil {
 			return x, s.refused("read the claims", p, err)
+		}
+		if c.Email == "" { // an address and whether it is verified are of one document
+			c.Email, c.EmailVerified = more.Email, more.EmailVerified
+		}
+		for name, v := range others { // what the token says is signed
+			if _, there := all[name]; !there {
+				all[name] = v
+			}
 		}
 	}
 	x = auth.External{BusinessCode: p.Business, Issuer: id.Issuer, Subject: id.Subject, Email: c.Email, EmailVerified: c.EmailVerified}

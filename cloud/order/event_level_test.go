@@ -170,8 +170,8 @@ func TestBatchesAreToldOnce(t *testing.T) {
 		require.Equal(t, []string{"order.created"}, names, "no batch")
 
 		// A batch whose results are too long for a body is told in parts, each row once.
-		// Each row is refused for every one of its packages, so that few do.
-		list := numbered(60)
+		// Each row is refused for as many packages as an answer names, so that few do.
+		list := numbered(120)
 		for i := range list {
 			list[i].Ref = fmt.Sprint("LONG-", i)
 			list[i].Packages = slices.Repeat([]order.PackageInput{{Weight: -1}}, 90)

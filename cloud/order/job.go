@@ -173,10 +173,17 @@ func (s jobRunner) row(ctx context.Context, j cloud.OrderJob, row int) (failed b
 
 // attempt makes an order, or the result that says why it is refused.
 func (s jobRunner) attempt(v cloud.View, c cloud.Caller, j cloud.OrderJob, row int, in CreateInput, now time.Time) (jobRow, *cloud.Changes, error) {
-	err := error(cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED"))
+	state, err := v.Suspension(j.BusinessID)
+	if err != nil {
+		return jobRow{}, nil, err
+	}
+	err = cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
 	var out CreateOutput
 	var ch *cloud.Changes
-	if c.Account.Enabled {
+	switch {
+	case state.Suspended():
+		err = cloud.E(cloud.Forbidden, "BUSINESS_SUSPENDED")
+	case c.Account.Enabled:
 		var end cloud.AccountEvent
 		if end, err = s.ending(v, j); err == nil {
 			out, ch, err = s.open(v, c, in, now, batchCreated, &end)

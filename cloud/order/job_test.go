@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -114,6 +115,19 @@ func TestAsynchronousBatch(t *testing.T) {
 		out = w.run(c.AsyncID, 1)
 		require.Equal(t, "ACCOUNT_DISABLED", *out.Results[0].Code)
 		require.Equal(t, 2, out.Failed)
+
+		// A business that was suspended since makes none either.
+		d, err := w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: numbered(2)})
+		require.NoError(t, err)
+		suspend := func(at time.Time) {
+			require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+				return &cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{{BusinessID: w.staff.Account.BusinessID, SuspendedAt: at}}}}, nil
+			}))
+		}
+		suspend(time.Now().UTC())
+		out = w.run(d.AsyncID, 1)
+		require.Equal(t, []any{2, "BUSINESS_SUSPENDED"}, []any{out.Failed, *out.Results[0].Code})
+		suspend(time.Time{})
 		for _, n := range []int{0, 2001} {
 			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.BatchAsync)(ctx, w.staff, order.BatchInput{Orders: make([]order.BatchRow, n)})))
 		}

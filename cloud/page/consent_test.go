@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pquerna/otp/totp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
@@ -293,6 +294,42 @@ func TestAgentLogin(t *testing.T) {
 	require.Equal(t, 303, g.status)
 	require.Empty(t, r.cookies["postern_agents"])
 	require.Contains(t, r.do("GET", g.header("Location"), nil).body, `action="/oauth/login"`)
+}
+
+// An operator of the platform with a second factor decides about no agent by the password
+// alone, nor by a challenge without its code or that was used.
+func TestAgentLoginDemandsAnOperatorsSecondFactor(t *testing.T) {
+	t.Parallel()
+	r := agents(t)
+	id := r.registered()
+	secret := []byte("twenty bytes of zinc")
+	var operator cloud.AccountID
+	l, err := r.w.FindToken(t.Context(), auth.Hash(r.w.Tokens[cloud.PlatformAdmin]))
+	require.NoError(t, err)
+	operator = l.Account.ID
+	r.w.Write(t, cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: operator, Secret: secret, SetUpAt: time.Now()}}}})
+	f := fields(r.do("GET", authorizeURL(id), nil).body)
+	g := r.do("POST", "/oauth/login", plus(f, "email", r.w.Emails[cloud.PlatformAdmin], "password", webtest.Password))
+	require.Equal(t, 401, g.status)
+	require.Empty(t, r.cookies["postern_agents"])
+	m := regexp.MustCompile(`name="challenge" value="([^"]+)"`).FindStringSubmatch(g.body)
+	require.Len(t, m, 2, g.body)
+	step := func(otp string) got {
+		return r.do("POST", "/oauth/login", plus(fields(g.body), "challenge", m[1], "otp", otp))
+	}
+	for _, bad := range []string{"", "00000000"} {
+		require.Equal(t, 401, step(bad).status)
+		require.Empty(t, r.cookies["postern_agents"])
+	}
+	require.Equal(t, 403, r.do("POST", "/oauth/consent", plus(f, "decision", "allow", "profile", "support")).status, "no login")
+	code, err := totp.GenerateCode(auth.KeyText(secret), time.Now())
+	require.NoError(t, err)
+	require.Equal(t, 303, step(code).status)
+	require.NotEmpty(t, r.cookies["postern_agents"])
+	delete(r.cookies, "postern_agents")
+	g = r.do("GET", authorizeURL(id), nil)
+	require.Equal(t, 401, step(code).status, "the challenge was used")
+	require.Empty(t, r.cookies["postern_agents"])
 }
 
 // One person of two businesses says which.

@@ -128,7 +128,7 @@ var errSessionOver = errors.New("the session is over")
 // account has now.
 func (s *stream) session(c context.Context) (auth.Session, error) {
 	x, err := s.p.cfg.FindToken(c, s.hash)
-	if err == nil && !(auth.Valid(x.Token, time.Now()) && x.Account.Enabled) {
+	if err == nil && !(auth.Valid(x.Token, time.Now()) && x.Account.Enabled && !x.Suspended()) {
 		err = errSessionOver
 	}
 	return x, err

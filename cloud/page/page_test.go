@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http/httputil"
 	"net/url"
 	"regexp"
@@ -454,6 +455,21 @@ func TestTheConsoleFollowsChanges(t *testing.T) {
 		r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: []string{"open", "closed"}[time.Now().UnixNano()%2]}}}})
 		return r.f.count() == 0
 	})
+}
+
+// The stream of a business that is suspended ends before it says anything more.
+func TestStreamsEndWithASuspension(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	s := r.follow()
+	s.board()
+	r.w.Write(t, cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{{BusinessID: 42, SuspendedAt: time.Now().UTC(), Reason: "Unpaid"}}},
+		LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}}})
+	rest, err := io.ReadAll(s.in)
+	require.NoError(t, err)
+	require.NotContains(t, string(rest), "data:")
+	require.Equal(t, 303, r.do("GET", "/console", nil).status)
 }
 
 func TestStreamsEndAtShutdown(t *testing.T) {

@@ -31,12 +31,17 @@ type Business struct {
 // Limits are bounds of a business; 0 is none.
 type Limits struct {
 	Cabinets          int `json:"cabinets" min:"0" max:"1000000" doc:"How many cabinets it may have; 0: no bound"`
+	Accounts          int `json:"accounts" min:"0" max:"1000000" doc:"How many accounts of people and partners may be switched on; 0: no bound"`
 	RequestsPerMinute int `json:"requests_per_minute" min:"0" max:"1000000" doc:"Calls with a token a minute, of all its people and keys; 0: no bound"`
+}
+
+func (l Limits) stored() cloud.BusinessLimits {
+	return cloud.BusinessLimits{Cabinets: l.Cabinets, Accounts: l.Accounts, RequestsPerMinute: l.RequestsPerMinute}
 }
 
 func show(b cloud.Business, s cloud.BusinessState) Business {
 	out := Business{BusinessID: b.ID, Code: b.Code, Name: b.Name, Timezone: b.Timezone, SupportPhone: b.SupportPhone, SupportEmail: b.SupportEmail, Status: "active",
-		SuspendedAt: cloud.Stamp(s.SuspendedAt, time.UTC), Limits: Limits{s.Limits.Cabinets, s.Limits.RequestsPerMinute}, Features: []string{}}
+		SuspendedAt: cloud.Stamp(s.SuspendedAt, time.UTC), Limits: Limits{s.Limits.Cabinets, s.Limits.Accounts, s.Limits.RequestsPerMinute}, Features: []string{}}
 	if s.Suspended() {
 		out.Status, out.Reason = "suspended", cloud.OrNull(s.Reason)
 	}
@@ -165,7 +170,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (o
 			return nil, err
 		}
 		b := cloud.Business{ID: cloud.BusinessID(id), Code: in.Code, Name: in.Name, Timezone: in.Timezone, SupportEmail: in.Email}
-		state := cloud.BusinessState{BusinessID: b.ID, Limits: cloud.BusinessLimits{Cabinets: in.Limits.Cabinets, RequestsPerMinute: in.Limits.RequestsPerMinute}}
+		state := cloud.BusinessState{BusinessID: b.ID, Limits: in.Limits.stored()}
 		i := cloud.Invitation{ID: cloud.InvitationID(invitation), BusinessID: b.ID, Hash: auth.Hash(token), Email: in.Email, Name: in.Person, Type: cloud.ClientAdmin, InvitedBy: c.Account.ID,
 			CreatedAt: now, ExpiresAt: now.Add(invitationLife)}
 		out = CreateOutput{Result: true, Business: show(b, state), ExpiresAt: cloud.Stamp(i.ExpiresAt, time.UTC),
@@ -230,7 +235,7 @@ func (s *Service) Edit(ctx context.Context, c cloud.Caller, in EditInput) (out B
 			}
 		}
 		if in.Limits != nil {
-			state.Limits = cloud.BusinessLimits{Cabinets: in.Limits.Cabinets, RequestsPerMinute: in.Limits.RequestsPerMinute}
+			state.Limits = in.Limits.stored()
 		}
 		out = BusinessOutput{true, show(b, state)}
 		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{state}},

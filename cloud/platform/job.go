@@ -2,12 +2,14 @@ package platform
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,9 +28,10 @@ import (
 // Jobs is what this package needs of the database for exports and removals.
 type Jobs interface {
 	OpenBusinessJobs(ctx context.Context) ([]cloud.BusinessJob, error)
-	// RemoveStep removes some rows; end makes of a job that is through its finished
-	// form and the last audit lines.
-	RemoveStep(ctx context.Context, j cloud.BusinessJob, end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (cloud.BusinessJob, error)
+	// RemoveStep removes some rows. empty says, before the first of them is gone, that
+	// no parcel lies in a cabinet; end makes of a job that is through, or was stopped,
+	// its finished form and the last audit lines.
+	RemoveStep(ctx context.Context, j cloud.BusinessJob, empty func(cloud.View) (bool, error), end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (cloud.BusinessJob, error)
 	ExportStep(ctx context.Context, j cloud.BusinessJob) (table string, lines [][]byte, out cloud.BusinessJob, err error)
 	KeepStep(ctx context.Context, from, to cloud.BusinessJob) error
 	CountBusinesses(ctx context.Context, now time.Time) error
@@ -38,7 +41,7 @@ type Jobs interface {
 type Job struct {
 	JobID      cloud.BusinessJobID `json:"job_id"`
 	BusinessID cloud.BusinessID    `json:"business_id"`
-	Status     string              `json:"status" doc:"running or finished"`
+	Status     string              `json:"status" doc:"running, finished, or stopped: a removal that found a parcel in a cabinet and removed nothing"`
 	Rows       int64               `json:"rows" doc:"That were exported or removed so far"`
 	Bytes      int64               `json:"bytes" doc:"Of an export's archive so far"`
 	CreatedAt  *string             `json:"created_at"`
@@ -51,7 +54,9 @@ func showJob(j cloud.BusinessJob) Job {
 		out.Status = "finished"
 	}
 	if j.Kind == cloud.RemovalJob {
-		out.Bytes = 0
+		if out.Bytes = 0; j.Bytes == cloud.RemovalStopped {
+			out.Status = "stopped"
+		}
 	}
 	return out
 }
@@ -91,7 +96,8 @@ func (s *Service) job(ctx context.Context, id cloud.BusinessJobID, kind string) 
 	return j, err
 }
 
-// Export begins an archive of all data of a business, without secrets. While one is
+// Export begins an archive of all data of a business and its uploaded files, without
+// secrets. While one is
 // made, it is that one. Error: BUSINESS_NOT_FOUND.
 func (s *Service) Export(ctx context.Context, c cloud.Caller, in ByBusiness) (JobOutput, error) {
 	return s.begin(ctx, c, in.ID, cloud.ExportJob, "business_export_begun", "", nil)
@@ -104,13 +110,25 @@ type RemovalPreview struct {
 	Cabinets   int      `json:"cabinets"`
 	People     int      `json:"people" doc:"Accounts of people and partners"`
 	Deliveries int      `json:"locker_deliveries" doc:"Of all times, counted up to 10000"`
-	Inside     int      `json:"deliveries_inside" doc:"Whose parcel lies in a cabinet: none may be left"`
-	Digest     string   `json:"digest" doc:"Of what is shown here; a removal names it"`
+	Inside     int      `json:"deliveries_inside" doc:"Whose parcel lies in a cabinet, or may still be brought to one: none may be left"`
+	Parcels    []Parcel `json:"parcels" doc:"The first 50 of deliveries_inside. A pass collects, cancels or clears them; a cabinet that is retired with its contents does not count"`
+	Digest     string   `json:"digest" doc:"Of what is shown here and of every change in the business until now; a removal names it"`
 }
 
-// inside are the states of deliveries whose parcel lies, or may lie, in a cabinet,
-// wherever that is.
-var inside = []cloud.DeliveryStatus{cloud.DeliveryDoorsOpened, cloud.DeliveryDelivered, cloud.DeliveryCorrecting}
+// Parcel is a delivery, or a compartment, that keeps a business from being removed.
+type Parcel struct {
+	Number  *string `json:"delivery_number"`
+	Status  *string `json:"status" doc:"Of the delivery. created: it may still be brought; cancelled, failed or expired without a compartment: its cabinet has not confirmed yet that the code ended"`
+	Cabinet string  `json:"cabinet_code"`
+	Grid    *string `json:"grid_code" doc:"Of the compartment, where one is known"`
+}
+
+// shownParcels bounds the list of a preview and of a refusal.
+const shownParcels = 50
+
+// inside are the states of deliveries whose parcel lies, or may lie, in a cabinet, or
+// may be brought to it: a delivery code works without the cloud.
+var inside = []cloud.DeliveryStatus{cloud.DeliveryCreated, cloud.DeliveryDoorsOpened, cloud.DeliveryDelivered, cloud.DeliveryCorrecting}
 
 // PreviewRemoval shows what a removal would remove. Error: BUSINESS_NOT_FOUND.
 func (s *Service) PreviewRemoval(ctx context.Context, _ cloud.Caller, in ByBusiness) (out RemovalPreview, err error) {
@@ -134,71 +152,153 @@ func (s *Service) foresee(v cloud.View, id cloud.BusinessID) (out RemovalPreview
 	_, cabinets, err1 := v.Devices(cloud.DeviceFilter{BusinessID: id, Page: one})
 	_, people, err2 := v.Accounts(cloud.AccountFilter{BusinessID: id, Page: one})
 	_, deliveries, err3 := v.Deliveries(cloud.DeliveryFilter{BusinessID: id, Page: one})
-	if err := errors.Join(err1, err2, err3); err != nil {
+	at, err4 := v.BusinessRevision(id)
+	c, err5 := countContents(v, id)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return out, err
 	}
-	out = RemovalPreview{Result: true, Business: show(b, state), Cabinets: cabinets.Total, People: people.Total, Deliveries: deliveries.Total}
-	for _, status := range inside {
-		_, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: id, Status: status, Page: one})
-		if err != nil {
-			return out, err
-		}
-		out.Inside += listed.Total
-	}
-	late, err := countLate(v, id)
-	if err != nil {
-		return out, err
-	}
-	out.Inside += late
+	out = RemovalPreview{Result: true, Business: show(b, state), Cabinets: cabinets.Total, People: people.Total, Deliveries: deliveries.Total, Inside: c.total, Parcels: c.list}
 	m := hmac.New(sha256.New, s.cfg.DigestKey)
-	fmt.Fprintf(m, "%d %q %q %s %d %d %d %d", b.ID, b.Code, b.Name, state.SuspendedAt.Format(time.RFC3339Nano), out.Cabinets, out.People, out.Deliveries, out.Inside)
+	fmt.Fprintf(m, "%d %q %q %s %d %d %d %d %d %d %d", b.ID, b.Code, b.Name, state.SuspendedAt.Format(time.RFC3339Nano), out.Cabinets, out.People, out.Deliveries, out.Inside, at.Audit, at.Delivery, at.Exception)
 	out.Digest = hex.EncodeToString(m.Sum(nil))
 	return out, nil
+}
+
+// isEmpty reports whether nothing lies in a cabinet of a business, nor may be brought
+// to one.
+func isEmpty(v cloud.View, id cloud.BusinessID) (bool, error) {
+	c, err := countContents(v, id)
+	return c.total == 0, err
+}
+
+// contents are what keeps a business from being removed.
+type contents struct {
+	v     cloud.View
+	codes map[cloud.DeviceID]string
+	grids map[cloud.DeliveryID]*string // where a delivery lies
+	ended map[cloud.DeliveryID]bool    // deliveries that were looked at for codes that may live
+	now   time.Time
+	list  []Parcel
+	total int
+}
+
+func countContents(v cloud.View, id cloud.BusinessID) (*contents, error) {
+	c := &contents{v: v, codes: map[cloud.DeviceID]string{}, grids: map[cloud.DeliveryID]*string{}, ended: map[cloud.DeliveryID]bool{}, now: moment(), list: []Parcel{}}
+	if err := c.addCompartments(id); err != nil {
+		return c, err
+	}
+	for _, status := range inside {
+		found, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: id, Status: status, Page: cloud.Page{Sort: "id", Limit: cabinetsAtOnce}})
+		if err != nil {
+			return c, err
+		}
+		for _, d := range found {
+			c.add(Parcel{&d.Number, new(string(d.Status)), c.codes[d.DeviceID], c.grids[d.ID]})
+		}
+		c.total += max(listed.Total-len(found), 0)
+	}
+	return c, nil
+}
+
+func (c *contents) add(p Parcel) {
+	if c.total++; len(c.list) < shownParcels {
+		c.list = append(c.list, p)
+	}
 }
 
 // cabinetsAtOnce are read at a time.
 const cabinetsAtOnce = 200
 
-// countLate counts deliveries of other states whose parcel a cabinet still has: one that
-// nobody collected in time is expired, lies in its compartment, and its code works.
+// addCompartments adds compartments in which something lies, each delivery once: one
+// that nobody collected in time is expired, lies in its compartment, and its code works.
 // Cabinets that were retired or reported as stolen do not count: their codes ended.
-func countLate(v cloud.View, id cloud.BusinessID) (n int, err error) {
-	counted := map[cloud.DeliveryID]bool{}
+func (c *contents) addCompartments(id cloud.BusinessID) error {
 	for page := (cloud.Page{Sort: "id", Limit: cabinetsAtOnce}); ; {
-		devices, listed, err := v.Devices(cloud.DeviceFilter{BusinessID: id, Page: page})
+		devices, listed, err := c.v.Devices(cloud.DeviceFilter{BusinessID: id, Page: page})
 		if err != nil {
-			return 0, err
+			return err
 		}
 		for _, d := range devices {
+			c.codes[d.ID] = d.Code
 			if !d.RetiredAt.IsZero() || d.Disabled && d.IsCutOff() {
 				continue
 			}
-			cells, err := v.Compartments(d.ID)
+			cells, err := c.v.Compartments(d.ID)
 			if err != nil {
-				return 0, err
+				return err
 			}
-			for _, c := range cells {
-				if c.DeliveryID == 0 || c.State == cloud.GridReserved || counted[c.DeliveryID] {
-					continue
+			for _, cell := range cells {
+				if err := c.addCompartment(d, cell); err != nil {
+					return err
 				}
-				found, err := v.Delivery(c.DeliveryID)
-				if errors.Is(err, cloud.ErrNotFound) {
-					continue
-				}
-				if err != nil {
-					return 0, err
-				}
-				counted[c.DeliveryID] = true
-				if !slices.Contains(inside, found.Status) {
-					n++
-				}
+			}
+			if err := c.addCodes(d); err != nil {
+				return err
 			}
 		}
 		if listed.Next == nil {
-			return n, nil
+			return nil
 		}
 		page.After = listed.Next
 	}
+}
+
+func (c *contents) addCompartment(d cloud.Device, cell cloud.Compartment) error {
+	switch {
+	case cell.State == cloud.GridReserved, c.grids[cell.DeliveryID] != nil: // what is reserved is empty; its delivery counts by its status
+		return nil
+	case cell.DeliveryID == 0:
+		if cell.State == cloud.GridOccupied || cell.Dispute != nil && cell.Dispute.Cabinet != "" && !cell.Dispute.Accepted {
+			c.add(Parcel{nil, nil, d.Code, &cell.GridCode})
+		}
+		return nil
+	}
+	found, err := c.v.Delivery(cell.DeliveryID)
+	switch {
+	case errors.Is(err, cloud.ErrNotFound):
+		c.add(Parcel{nil, nil, d.Code, &cell.GridCode})
+		return nil
+	case err != nil:
+		return err
+	}
+	c.grids[found.ID] = &cell.GridCode
+	if !slices.Contains(inside, found.Status) {
+		c.add(Parcel{&found.Number, new(string(found.Status)), d.Code, &cell.GridCode})
+	}
+	return nil
+}
+
+// codesAtOnce are read at a time.
+const codesAtOnce = 1000
+
+// addCodes adds deliveries that ended while their cabinet was away: until it confirms the
+// end of their codes, or their time is over, a courier may still bring them.
+func (c *contents) addCodes(d cloud.Device) error {
+	for from := max(d.ListHeld(), max(d.ListFrom, 1)-1, 1); from < d.CodeList; { // 0 would list only what is live
+		rows, err := c.v.CodeRows(d.ID, from, codesAtOnce)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, r := range rows {
+			from = r.Entry.Number
+			if !r.Ends() || c.ended[r.DeliveryID] {
+				continue
+			}
+			found, err := c.v.Delivery(r.DeliveryID)
+			if errors.Is(err, cloud.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			c.ended[r.DeliveryID] = true
+			mayCome := found.Status == cloud.DeliveryCancelled || found.Status == cloud.DeliveryFailed || found.Status == cloud.DeliveryExpired
+			if mayCome && found.DeviceID == d.ID && c.grids[found.ID] == nil && c.now.Before(found.DeliverBefore) {
+				c.add(Parcel{&found.Number, new(string(found.Status)), d.Code, nil})
+			}
+		}
+	}
+	return nil
 }
 
 // RemoveInput removes a business.
@@ -230,7 +330,7 @@ func (s *Service) Remove(ctx context.Context, c cloud.Caller, in RemoveInput) (J
 		case p.Business.Status != "suspended":
 			return cloud.E(cloud.Conflict, "BUSINESS_NOT_SUSPENDED")
 		case p.Inside > 0:
-			return cloud.E(cloud.Conflict, "PARCELS_INSIDE", p.Inside)
+			return &cloud.Error{Kind: cloud.Conflict, Code: "PARCELS_INSIDE", Args: []any{p.Inside}, Details: map[string]any{"parcels": p.Parcels}}
 		case !hmac.Equal([]byte(p.Digest), []byte(in.Digest)) || in.Code != p.Business.Code:
 			return &cloud.Error{Kind: cloud.Conflict, Code: "APPROVAL_CHANGED", Details: map[string]any{"digest": p.Digest}}
 		}
@@ -258,6 +358,12 @@ func (s *Service) begin(ctx context.Context, c cloud.Caller, b cloud.BusinessID,
 			if err := may(v); err != nil {
 				return nil, err
 			}
+			state, err := v.BusinessState(b)
+			if err != nil {
+				return nil, err
+			}
+			// Written as it is: a decision of a pass that began before is refused by it.
+			ch.BusinessStates = []cloud.BusinessState{state}
 		}
 		id, err := v.NewID(cloud.BusinessJobIDs)
 		if err != nil {
@@ -362,11 +468,16 @@ func (s *Service) Step(ctx context.Context, j cloud.BusinessJob) (cloud.Business
 	if j.Kind == cloud.ExportJob {
 		return s.exportStep(ctx, j)
 	}
-	out, err := s.cfg.Jobs.RemoveStep(ctx, j, func(j cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit) {
+	empty := func(v cloud.View) (bool, error) { return isEmpty(v, j.BusinessID) }
+	out, err := s.cfg.Jobs.RemoveStep(ctx, j, empty, func(j cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit) {
 		j.FinishedAt = moment()
+		if j.Bytes == cloud.RemovalStopped {
+			operator := cloud.Caller{Account: cloud.Account{ID: j.RequestedBy}}
+			return j, lines(operator, j.BusinessID, j.FinishedAt, "business_removal_stopped", target("business", int64(j.BusinessID)))
+		}
 		return j, []cloud.Audit{{At: j.FinishedAt, Actor: "account:" + strconv.FormatInt(int64(j.RequestedBy), 10), Action: "business_removed", Target: target("business", int64(j.BusinessID)), Detail: fmt.Sprintf(`{"rows":%d}`, j.Rows)}}
 	})
-	if err == nil && !out.FinishedAt.IsZero() {
+	if err == nil && !out.FinishedAt.IsZero() && out.Bytes != cloud.RemovalStopped {
 		err = s.dropArchives(ctx, j.BusinessID)
 	}
 	return out, err
@@ -408,14 +519,11 @@ func (s *Service) exportStep(ctx context.Context, j cloud.BusinessJob) (cloud.Bu
 	}
 	over := len(lines) == 0 && next.Step != j.Step && s.cfg.Over(next)
 	if len(lines) > 0 || over {
-		raw, err := member(fmt.Sprintf("business-%d/%06d-%s.jsonl", j.BusinessID, j.Part, table), bytes.Join(lines, []byte("\n")), j.CreatedAt, over)
+		size, err := publish(s.part(j.ID, j.Part), func(to io.Writer) error { return s.writePart(ctx, to, j, table, lines, over) })
 		if err != nil {
-			return j, err
-		}
-		if err := publish(s.part(j.ID, j.Part), raw); err != nil {
 			return j, fmt.Errorf("export: %w", err)
 		}
-		next.Part, next.Bytes = j.Part+1, j.Bytes+int64(len(raw))
+		next.Part, next.Bytes = j.Part+1, j.Bytes+size
 	}
 	if next.Found = time.Now().Add(holdFor).UnixMilli(); over {
 		next.FinishedAt = moment()
@@ -427,38 +535,82 @@ func (s *Service) exportStep(ctx context.Context, j cloud.BusinessJob) (cloud.Bu
 	return next, nil
 }
 
-// member is a gzip member with one file of a tar archive in it, or with the archive's
-// end.
-func member(name string, body []byte, at time.Time, end bool) ([]byte, error) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	t := tar.NewWriter(z)
-	var err error
-	if end {
-		err = t.Close()
-	} else {
-		body = append(body, '\n')
-		if err = t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(body)), ModTime: at}); err == nil {
-			if _, err = t.Write(body); err == nil {
-				err = t.Flush()
-			}
-		}
-	}
-	err = errors.Join(err, z.Close())
-	return b.Bytes(), err
-}
+// keptFiles is the table of uploaded files: their contents go beside its lines.
+const keptFiles = "kept_file"
 
-// publish writes a file so that it is whole or not there.
-func publish(name string, raw []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".part-*")
+// writePart writes a gzip member with files of a tar archive in it, or with the archive's
+// end.
+func (s *Service) writePart(ctx context.Context, to io.Writer, j cloud.BusinessJob, table string, lines [][]byte, end bool) error {
+	level := gzip.DefaultCompression
+	if table == keptFiles { // pictures do not get smaller
+		level = gzip.BestSpeed
+	}
+	z, err := gzip.NewWriterLevel(to, level)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	t := tar.NewWriter(z)
+	if end {
+		return errors.Join(t.Close(), z.Close())
 	}
-	return os.Rename(f.Name(), name)
+	body := append(bytes.Join(lines, []byte("\n")), '\n')
+	err = addFile(t, fmt.Sprintf("business-%d/%06d-%s.jsonl", j.BusinessID, j.Part, table), j.CreatedAt, bytes.NewReader(body), int64(len(body)))
+	if table == keptFiles && s.cfg.Open != nil {
+		for _, line := range lines {
+			if err == nil {
+				err = errors.Join(ctx.Err(), s.addUpload(t, j, line))
+			}
+		}
+	}
+	if err == nil {
+		err = t.Flush()
+	}
+	return errors.Join(err, z.Close())
+}
+
+// addUpload adds the content of an uploaded file by its row's line. One that is gone since
+// is left out.
+func (s *Service) addUpload(t *tar.Writer, j cloud.BusinessJob, line []byte) error {
+	var row struct {
+		Path string `json:"path"`
+	}
+	if err := json.Unmarshal(line, &row); err != nil {
+		return err
+	}
+	body, size, err := s.cfg.Open(row.Path)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(addFile(t, fmt.Sprintf("business-%d/files/%s", j.BusinessID, row.Path), j.CreatedAt, body, size), body.Close())
+}
+
+func addFile(t *tar.Writer, name string, at time.Time, body io.Reader, size int64) error {
+	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: at}); err != nil {
+		return err
+	}
+	n, err := io.Copy(t, body)
+	if err == nil && n != size {
+		err = fmt.Errorf("%s has %d bytes of %d", name, n, size)
+	}
+	return err
+}
+
+// publish writes a file so that it is whole or not there, and gives its size.
+func publish(name string, write func(io.Writer) error) (int64, error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".part-*")
+	if err != nil {
+		return 0, err
+	}
+	to := bufio.NewWriterSize(f, 1<<16)
+	err = errors.Join(write(to), to.Flush())
+	size, seekErr := f.Seek(0, io.SeekCurrent)
+	if err = errors.Join(err, seekErr, f.Sync(), f.Close()); err != nil {
+		return 0, errors.Join(err, os.Remove(f.Name()))
+	}
+	return size, os.Rename(f.Name(), name)
 }
 
 // Download is the archive of a finished export, a tar file in gzip. Errors:

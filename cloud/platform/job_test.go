@@ -5,11 +5,13 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -182,4 +184,58 @@ func TestOneNodeMakesAnExport(t *testing.T) {
 	for a.Work(t.Context()) != nil {
 	}
 	require.NotEmpty(t, lines(t, a, job.Job.JobID))
+}
+
+// An export holds uploaded files of the business and none of another; one that is gone
+// since does not keep it from its end, and a process that ends in the middle changes
+// nothing.
+func TestAnExportHoldsUploadedFiles(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *webtest.World, _ *platform.Service) {
+		ch := cloud.Changes{}
+		path := func(n int) string { return fmt.Sprintf("proof/%032x.jpg", n*0x1000003) }
+		for n := range 60 {
+			ch.Files = append(ch.Files, cloud.KeptFile{Path: path(n), BusinessID: cloud.BusinessID(42 + n%2), At: time.Now()})
+		}
+		w.Write(t, ch)
+		open := func(p string) (io.ReadCloser, int64, error) {
+			if p == path(10) {
+				return nil, 0, cloud.ErrNotFound
+			}
+			body := strings.Repeat(p, 9000)
+			return io.NopCloser(strings.NewReader(body)), int64(len(body)), nil
+		}
+		s := platform.New(platform.Config{Store: w.DB, Jobs: &ending{DB: w.DB}, Over: store.ExportOver, Dir: t.TempDir(), DigestKey: []byte("k"), Open: open})
+		job, err := s.Export(t.Context(), someOperator, platform.ByBusiness{ID: 42})
+		require.NoError(t, err)
+		for err = errEnded; err != nil; err = s.Work(t.Context()) {
+			require.ErrorIs(t, err, errEnded)
+		}
+		body, _, _, err := s.Download(t.Context(), someOperator, platform.ByJob{ID: job.Job.JobID})
+		require.NoError(t, err)
+		defer body.Close()
+		z, err := gzip.NewReader(body)
+		require.NoError(t, err)
+		r := tar.NewReader(z)
+		files := 0
+		for {
+			h, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			stored, ok := strings.CutPrefix(h.Name, "business-42/files/")
+			if !ok {
+				continue
+			}
+			raw, err := io.ReadAll(r)
+			require.NoError(t, err)
+			require.Equal(t, strings.Repeat(stored, 9000), string(raw))
+			var n int
+			_, err = fmt.Sscanf(stored, "proof/%x.jpg", &n)
+			require.NoError(t, err)
+			require.Zero(t, n/0x1000003%2)
+			files++
+		}
+		require.Equal(t, 29, files)
+	})
 }

@@ -15,7 +15,8 @@ import (
 type Pass struct {
 	PassID     cloud.PassID     `json:"pass_id"`
 	BusinessID cloud.BusinessID `json:"business_id"`
-	Operator   string           `json:"operator"`
+	Operator   string           `json:"operator" doc:"Name and email when the pass was opened"`
+	AccountID  cloud.AccountID  `json:"account_id" doc:"Of the operator, as audit lines name it"`
 	Reason     string           `json:"reason"`
 	Status     string           `json:"status" doc:"active, ended or expired"`
 	CreatedAt  *string          `json:"created_at"`
@@ -24,7 +25,7 @@ type Pass struct {
 }
 
 func showPass(p cloud.PlatformPass, now time.Time, l *time.Location) Pass {
-	return Pass{PassID: p.ID, BusinessID: p.BusinessID, Operator: p.Operator, Reason: p.Reason, Status: p.Status(now), CreatedAt: cloud.Stamp(p.CreatedAt, l), ExpiresAt: cloud.Stamp(p.ExpiresAt, l), EndedAt: cloud.Stamp(p.EndedAt, l)}
+	return Pass{PassID: p.ID, BusinessID: p.BusinessID, Operator: p.Operator, AccountID: p.AccountID, Reason: p.Reason, Status: p.Status(now), CreatedAt: cloud.Stamp(p.CreatedAt, l), ExpiresAt: cloud.Stamp(p.ExpiresAt, l), EndedAt: cloud.Stamp(p.EndedAt, l)}
 }
 
 // OpenPassInput asks for a pass into a business.
@@ -139,8 +140,28 @@ func (s *Service) EndPass(ctx context.Context, c cloud.Caller, in ByPass) (out P
 			return nil, cloud.E(cloud.Conflict, "PASS_ENDED")
 		}
 		p.EndedAt, p.EndedBy = now, c.Account.ID
+		waiting, err := askedBy(v, p, now)
+		if err != nil {
+			return nil, err
+		}
 		out = PassOutput{true, showPass(p, now, time.UTC)}
-		return &cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{p}}, AuditChanges: cloud.AuditChanges{Audits: lines(c, p.BusinessID, now, "platform_pass_ended", target("pass", int64(p.ID)))}}, nil
+		return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: waiting}, RowChanges: cloud.RowChanges{Rows: []cloud.Row{p}}, AuditChanges: cloud.AuditChanges{Audits: lines(c, p.BusinessID, now, "platform_pass_ended", target("pass", int64(p.ID)))}}, nil
 	})
+	return out, err
+}
+
+// maxWaiting is how many calls of one operator are looked at; fewer may wait.
+const maxWaiting = 200
+
+// askedBy are the calls that an operator asked the business's people for by a pass, as
+// they expire with it. One that somebody approved may be running and stays.
+func askedBy(v cloud.View, p cloud.PlatformPass, now time.Time) (out []cloud.Approval, err error) {
+	list, _, err := v.Approvals(cloud.ApprovalFilter{BusinessID: p.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: p.AccountID, Page: cloud.Page{Sort: "requested_at", Limit: maxWaiting}})
+	for _, a := range list {
+		if a.Pass() == p.ID && !a.Claimed() {
+			a.ExpiresAt = now
+			out = append(out, a)
+		}
+	}
 	return out, err
 }

@@ -268,3 +268,66 @@ func TestLockerToolsShowOnlyWhatIsOnesOwn(t *testing.T) {
 		require.NotContains(t, string(r.raw), "pickup_code")
 	}
 }
+
+// An operator's write by a pass waits for the business's people, is done by a decision
+// of theirs in the operator's name, and ends with the pass: nothing waits that can never
+// be done. A pass decides about nothing itself.
+func TestAPassAsksTheBusiness(t *testing.T) {
+	t.Parallel()
+	w := newAgentWorld(t, Config{})
+	operator := auth.NewToken()
+	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		id, err := v.NewID(cloud.AccountIDs)
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{{ID: cloud.AccountID(id), Type: cloud.PlatformAdmin, Email: "op@platform.example", Name: "Olga Operator", Enabled: true}},
+			Tokens: []cloud.Token{{Hash: auth.Hash(operator), AccountID: cloud.AccountID(id), Name: "login"}}}}, err
+	}))
+	var pass struct {
+		Pass struct {
+			ID      int64 `json:"pass_id"`
+			Account int64 `json:"account_id"`
+		} `json:"pass"`
+		Token string `json:"token"`
+	}
+	require.Equal(t, 201, call(t, "POST", fmt.Sprintf("%s/api/v1/platform/businesses/%d/passes", w.base, w.business()), operator, map[string]any{"reason": "Ticket 1187", "hours": 1}, &pass))
+	admin := []string{"Authorization", w.box.Admin.Token}
+	d, grids := w.cabinet("PASS-1")
+	ask := func(grid int64) string {
+		r := w.on(lockersPath, "block_compartment", fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"The hinge is bent"}`, d, grid), "Authorization", pass.Token)
+		require.Equal(t, "pending_approval", r.body["outcome"], "%s", r.raw)
+		return r.body["approval_id"].(string)
+	}
+	decide := func(id string, headers ...string) called {
+		return w.on("/mcp", "approve_pending_write", fmt.Sprintf(`{"approval_id":%q,"confirm":true}`, id), headers...)
+	}
+	first, second := ask(grids[0]), ask(grids[1])
+	require.Equal(t, "PASS_NOT_ALLOWED", decide(first, "Authorization", pass.Token).body["code"])
+	done := decide(first, admin...)
+	require.Equal(t, "executed", done.body["outcome"], "%s", done.raw)
+	var trail struct {
+		Lines []struct {
+			Actor     string         `json:"actor"`
+			ActorName *string        `json:"actor_name"`
+			PassID    *int64         `json:"pass_id"`
+			Action    string         `json:"action"`
+			Details   map[string]any `json:"details"`
+		} `json:"lines"`
+	}
+	require.Equal(t, 200, call(t, "GET", w.base+"/api/v1/audit?per_page=20", w.box.Admin.Token, nil, &trail))
+	by, asked := fmt.Sprintf("account:%d", pass.Pass.Account), false
+	for _, l := range trail.Lines {
+		if l.Details["requested_by"] == by && l.PassID != nil {
+			asked = *l.PassID == pass.Pass.ID
+		}
+		if l.Actor == by {
+			require.Equal(t, "Olga Operator", *l.ActorName, l.Action)
+			require.True(t, l.PassID != nil || l.Action == "platform_pass_opened", l.Action)
+		}
+	}
+	require.True(t, asked, "%v", trail.Lines)
+	require.Equal(t, 200, call(t, "GET", w.base+"/api/v1/audit", pass.Token, nil, nil), "a pass reads the trail")
+
+	require.Equal(t, 200, call(t, "POST", fmt.Sprintf("%s/api/v1/operator-passes/%d/end", w.base, pass.Pass.ID), w.box.Admin.Token, map[string]any{}, nil))
+	require.Equal(t, "APPROVAL_EXPIRED", decide(second, admin...).body["code"])
+	waiting := w.on("/mcp", "list_pending_approvals", `{}`, admin...)
+	require.NotContains(t, string(waiting.raw), second)
+}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"time"
 )
 
@@ -27,4 +28,10 @@ func (s *Server) sweepFiles(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// openFile opens an uploaded file for the export of a business.
+func (s *Server) openFile(path string) (io.ReadCloser, int64, error) {
+	f, err := s.Files.Get(path)
+	return f.ReadCloser, f.Size, err
 }

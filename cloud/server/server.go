@@ -214,6 +214,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
+	if err := closeFolder(cfg.Dir, cfg.Log); err != nil {
+		return nil, fmt.Errorf("read data folder: %w", err)
+	}
 	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(), feed: newFeed(),
 		refusals: limit.NewBudget(foreignOfClient/60.0, foreignOfClient), allRefusals: limit.NewBudget(foreignOfAll/60.0, foreignOfAll)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))

@@ -64,7 +64,8 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 		if err != nil {
 			return nil, err
 		}
-		if err := roomFor(v, b.ID); err != nil {
+		limited, err := roomFor(v, b)
+		if err != nil {
 			return nil, err
 		}
 		var failed error
@@ -74,7 +75,7 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 			return id
 		}
 		now := time.Now().UTC()
-		ch := &cloud.Changes{}
+		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: limited}}
 		cabinet := Cabinet{Code: in.Code, Name: in.Name, Type: "smart_locker", Address: in.Address, Layout: layout}
 		d := *cabinet.Rows(ch, next, b, s.cfg.Pinned, now)
 		if failed != nil {
@@ -94,18 +95,20 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 	return out, nil
 }
 
-// roomFor refuses a cabinet beyond the limit that the platform set for a business.
-// Error: CABINET_LIMIT_REACHED.
-func roomFor(v cloud.View, b cloud.BusinessID) error {
-	state, err := v.BusinessState(b)
-	if err != nil || state.Limits.Cabinets == 0 {
-		return err
+// roomFor refuses a cabinet beyond the limit that the platform set for a business. Below
+// one the business's row is written, so that of two that take the last place one looks
+// again. Error: CABINET_LIMIT_REACHED.
+func roomFor(v cloud.View, b cloud.Business) ([]cloud.Business, error) {
+	state, err := v.Suspension(b.ID)
+	limit := state.Limits.Cabinets
+	if err != nil || limit == 0 {
+		return nil, err
 	}
-	_, listed, err := v.Devices(cloud.DeviceFilter{BusinessID: b, Page: cloud.Page{Sort: "id", Limit: 1}})
-	if err == nil && listed.Total >= state.Limits.Cabinets {
-		err = cloud.E(cloud.Conflict, "CABINET_LIMIT_REACHED", state.Limits.Cabinets)
+	list, _, err := v.Devices(cloud.DeviceFilter{BusinessID: b.ID, Page: cloud.Page{Sort: "id", Offset: limit - 1, Limit: 1}})
+	if err == nil && len(list) > 0 {
+		err = cloud.E(cloud.Conflict, "CABINET_LIMIT_REACHED", limit)
 	}
-	return err
+	return []cloud.Business{b}, err
 }
 
 // RenewToken makes another enrolment token for a cabinet of the caller's business

@@ -162,6 +162,9 @@ func (v accountView) Tokens(id cloud.AccountID) ([]cloud.Token, error) {
 func (w *writer) accounts(c *cloud.Changes) {
 	for _, b := range c.Businesses {
 		w.add(anything, sqlSaveBusiness, int64(b.ID), b.Code, b.Name, b.Timezone, b.SupportPhone, b.SupportEmail, text(b.Settings))
+		if b.ID != 0 {
+			w.add(anything, sqlBeginState, int64(b.ID))
+		}
 	}
 	for _, p := range c.Providers {
 		w.add(anything, sqlSaveProvider, int64(p.ID), int64(p.BusinessID), p.Code, p.Name, text(p.Services),
@@ -191,6 +194,7 @@ type Login struct {
 	Account  cloud.Account
 	Provider cloud.Provider // when the account is one's
 	State    cloud.BusinessState
+	Pass     cloud.PassID // of an operator of the platform
 }
 
 // FindToken finds what a token's hash stands for, expired and revoked ones too.
@@ -204,7 +208,7 @@ func (db accounts) FindToken(ctx context.Context, hash [32]byte) (Login, error) 
 			return err
 		}
 		if l.Token.Kind == cloud.PassToken {
-			if l.Account, err = passed(ctx, q, l); err != nil {
+			if l.Account, l.Pass, err = passed(ctx, q, l); err != nil {
 				return err
 			}
 		}
@@ -225,14 +229,14 @@ func (db accounts) FindToken(ctx context.Context, hash [32]byte) (Login, error) 
 
 // passed is the operator of a pass as an administrator of the business that it is
 // for. Without a pass that lives the token is unknown.
-func passed(ctx context.Context, q querier, l Login) (cloud.Account, error) {
+func passed(ctx context.Context, q querier, l Login) (cloud.Account, cloud.PassID, error) {
 	p, err := findRow(ctx, q, cloud.PlatformPass{TokenHash: l.Token.Hash})
 	if err == nil && (!p.Live(time.Now()) || l.Account.Type != cloud.PlatformAdmin || p.AccountID != l.Account.ID) {
 		err = cloud.ErrNotFound
 	}
 	a := l.Account
 	a.BusinessID, a.Type = p.BusinessID, cloud.ClientAdmin
-	return a, err
+	return a, p.ID, err
 }
 
 // FindAccount finds an account.

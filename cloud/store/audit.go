@@ -35,6 +35,9 @@ func stamped(a cloud.Audit, call *cloud.Call) cloud.Audit {
 			detail[k] = v
 		}
 	}
+	if call.Pass != 0 {
+		detail["pass_id"] = int64(call.Pass)
+	}
 	if r := call.Via.Reviewer; r != 0 {
 		detail["requested_by"] = a.Actor
 		a.Actor = fmt.Sprintf("account:%d", r)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -73,11 +74,33 @@ func openLite(ctx context.Context, path string, committed func(*cloud.Changes)) 
 		stop:     make(chan struct{}),
 		done:     make(chan struct{}),
 	}
+	if err := makePrivate(path); err != nil {
+		return nil, err
+	}
 	if err := e.open(ctx); err != nil {
 		return nil, errors.Join(err, e.closeDBs())
 	}
 	go e.loop()
 	return e, nil
+}
+
+// makePrivate makes a database file that other users of the machine cannot read; SQLite
+// gives its other files the mode of the first. One that is there is never opened here,
+// since closing it would drop SQLite's locks.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		return f.Close()
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
+			_ = os.Chmod(name, 0o600) // another user's stays as it is
+		}
+	}
+	return nil
 }
 
 func (e *lite) open(ctx context.Context) error {
@@ -341,7 +364,14 @@ func (e *lite) backup(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	f, made := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // an empty file is taken, and keeps its mode
+	if made == nil {
+		made = f.Close()
+	}
 	_, err = db.ExecContext(ctx, "VACUUM INTO $1", path)
+	if err != nil && made == nil {
+		err = errors.Join(err, os.Remove(path))
+	}
 	return errors.Join(err, db.Close())
 }
 

@@ -10,6 +10,11 @@ const (
 	sqlBusinessState = `SELECT business_id, suspended_at, reason, suspended_by, limits FROM business_state WHERE business_id = $1`
 	sqlSaveState     = `INSERT INTO business_state (business_id, suspended_at, reason, suspended_by, limits) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (business_id) DO UPDATE SET suspended_at = excluded.suspended_at, reason = excluded.reason, suspended_by = excluded.suspended_by, limits = excluded.limits`
+	// A business's first state: a suspension waits at this row for decisions of its people.
+	sqlBeginState    = `INSERT INTO business_state (business_id, suspended_at, reason, suspended_by, limits) VALUES ($1, NULL, '', 0, '{}') ON CONFLICT (business_id) DO NOTHING`
+	sqlLastAudit     = `SELECT COALESCE(MAX(n), 0) FROM audit WHERE business_id = $1`
+	sqlLastDelivery  = `SELECT COALESCE(MAX(id), 0) FROM delivery WHERE business_id = $1`
+	sqlLastException = `SELECT COALESCE(MAX(id), 0) FROM exception WHERE business_id = $1`
 )
 
 // platformView reads what the platform does.
@@ -26,7 +31,28 @@ func (v platformView) Businesses(p cloud.Page) ([]cloud.Business, cloud.Listed, 
 }
 
 func (v platformView) BusinessState(b cloud.BusinessID) (cloud.BusinessState, error) {
-	s, err := one(v.ctx, v.q, v.locked(sqlBusinessState), scanState, int64(b))
+	return v.state(b, v.locked(sqlBusinessState))
+}
+
+func (v platformView) Suspension(b cloud.BusinessID) (cloud.BusinessState, error) {
+	sql := sqlBusinessState
+	if v.locks {
+		sql += " @share"
+	}
+	return v.state(b, sql)
+}
+
+func (v platformView) BusinessRevision(b cloud.BusinessID) (out cloud.BusinessRevision, err error) {
+	for sql, to := range map[string]*int64{sqlLastAudit: &out.Audit, sqlLastDelivery: &out.Delivery, sqlLastException: &out.Exception} {
+		if *to, err = one(v.ctx, v.q, sql, scanInt, int64(b)); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (v platformView) state(b cloud.BusinessID, sql string) (cloud.BusinessState, error) {
+	s, err := one(v.ctx, v.q, sql, scanState, int64(b))
 	if errors.Is(err, cloud.ErrNotFound) {
 		return cloud.BusinessState{BusinessID: b}, nil
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
@@ -150,8 +149,19 @@ func (t tenantTable) kind() string {
 	return keyKinds[t.key]
 }
 
-// tenantStep is how many keys of a table one step looks at.
-const tenantStep = 1000
+// tenantStep is how many keys of a table one step looks at; of uploaded files fewer, since
+// an export has their contents too.
+const (
+	tenantStep = 1000
+	fileStep   = 10
+)
+
+func (t tenantTable) step() int {
+	if t.name == "kept_file" {
+		return fileStep
+	}
+	return tenantStep
+}
 
 // at is a position as a key of the table.
 func (t tenantTable) at(position string) (any, error) {
@@ -177,7 +187,7 @@ func (t tenantTable) next(ctx context.Context, q querier, b cloud.BusinessID, po
 	if position == "" && t.kind() != "" {
 		than = ">="
 	}
-	whose, args := "", []any{from, tenantStep}
+	whose, args := "", []any{from, t.step()}
 	if t.isByBusiness() {
 		whose, args = "business_id = $3 AND ", append(args, int64(b))
 	}
@@ -229,8 +239,10 @@ const (
 	sqlOpenBusinessJobs = `SELECT ` + jobColumns + ` FROM business_job WHERE finished_at IS NULL ORDER BY id LIMIT 20`
 	sqlSaveBusinessJob  = `INSERT INTO business_job (` + jobColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT (id) DO UPDATE SET finished_at = excluded.finished_at`
-	sqlCutOffDevices = `UPDATE device SET disabled = $2, cut_off_at = $3 WHERE business_id = $1`
-	sqlMoveJob       = `UPDATE business_job SET step = $4, position = $5, part = $6, done_rows = $7, bytes = $8, found = $9, finished_at = $10
+	// Those that were out of service before keep their moment.
+	sqlCutOffDevices  = `UPDATE device SET disabled = $2, cut_off_at = $3 WHERE business_id = $1 AND NOT (disabled = $2 AND cut_off_at IS NOT NULL)`
+	sqlRestoreDevices = `UPDATE device SET disabled = $2, cut_off_at = NULL WHERE business_id = $1 AND cut_off_at = $3`
+	sqlMoveJob        = `UPDATE business_job SET step = $4, position = $5, part = $6, done_rows = $7, bytes = $8, found = $9, finished_at = $10
 WHERE id = $1 AND step = $2 AND position = $3 AND part = $11 AND found = $12 AND finished_at IS NULL`
 )
 
@@ -253,15 +265,29 @@ func (db accounts) OpenBusinessJobs(ctx context.Context) ([]cloud.BusinessJob, e
 }
 
 // RemoveStep removes some of what a business has, children before what they hang on,
-// and gives the job as it stands then. It goes round until a round finds nothing, so
-// that what was written meanwhile goes too; then it is finished. Error:
-// cloud.ErrStale when another one did the step.
-func (db accounts) RemoveStep(ctx context.Context, j cloud.BusinessJob, end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (out cloud.BusinessJob, err error) {
+// and gives the job as it stands then. The first step cuts its cabinets off; the second
+// one asks empty once more, and when something lies inside stops the removal and gives
+// the cabinets back. Then it goes round until a round finds nothing, so that what was
+// written meanwhile goes too; then it is finished. Error: cloud.ErrStale when another
+// one did the step.
+func (db accounts) RemoveStep(ctx context.Context, j cloud.BusinessJob, empty func(cloud.View) (bool, error), end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (out cloud.BusinessJob, err error) {
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		out = j
 		var ops []op
-		if j.Part == 0 && j.Step == 0 && j.Position == "" { // from now on no cabinet of it is listened to
-			ops = append(ops, op{sql: sqlCutOffDevices, args: []any{int64(j.BusinessID), true, ms(time.Now())}})
+		if j.Step == 0 && j.Position == "" && j.Part == 0 { // from now on no cabinet of it is listened to
+			out.Part = 1
+			return nil, s.last(ctx, []op{{sql: sqlCutOffDevices, args: []any{int64(j.BusinessID), true, ms(j.CreatedAt)}}, moveJob(j, out)})
+		}
+		if j.Step == 0 && j.Position == "" && j.Part == 1 { // what a cabinet had sent until then is known by now
+			yes, err := empty(newView(snapshot{ctx: ctx, q: s, box: db.box}))
+			if err != nil {
+				return nil, err
+			}
+			if !yes {
+				out.Bytes = cloud.RemovalStopped
+				ops = append(ops, op{sql: sqlRestoreDevices, args: []any{int64(j.BusinessID), false, ms(j.CreatedAt)}})
+				return nil, s.last(ctx, append(append(ops, endJob(&out, end)...), moveJob(j, out)))
+			}
 		}
 		for range stepsAtOnce { // steps without rows are gone over at once
 			n, err := removeSome(ctx, s, &out)
@@ -272,7 +298,7 @@ func (db accounts) RemoveStep(ctx context.Context, j cloud.BusinessJob, end func
 				break
 			}
 			if out.Step == len(tenantTables) {
-				ops = append(ops, endRound(&out, end)...)
+				ops = endRound(&out, end)
 				break
 			}
 		}
@@ -308,7 +334,7 @@ func removeSome(ctx context.Context, s session, j *cloud.BusinessJob) (n int64, 
 
 // endRound begins the next round of a removal, or ends it: the first rounds leave
 // parents, until one finds nothing; the last one finds nothing at all.
-func endRound(j *cloud.BusinessJob, end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (ops []op) {
+func endRound(j *cloud.BusinessJob, end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) []op {
 	found := j.Found
 	j.Step, j.Found, j.Part = 0, 0, j.Part+1 // parts are rounds
 	switch {
@@ -316,11 +342,17 @@ func endRound(j *cloud.BusinessJob, end func(cloud.BusinessJob) (cloud.BusinessJ
 	case j.Bytes == 0:
 		j.Bytes = 1 // the next round takes parents too
 	default:
-		var lines []cloud.Audit
-		*j, lines = end(*j)
-		for _, a := range lines {
-			ops = append(ops, op{sql: sqlAddAudit, args: []any{int64(a.BusinessID), ms(a.At), a.Actor, a.Action, a.Target, a.Detail}})
-		}
+		return endJob(j, end)
+	}
+	return nil
+}
+
+// endJob makes of a job its finished form and writes its last audit lines.
+func endJob(j *cloud.BusinessJob, end func(cloud.BusinessJob) (cloud.BusinessJob, []cloud.Audit)) (ops []op) {
+	var lines []cloud.Audit
+	*j, lines = end(*j)
+	for _, a := range lines {
+		ops = append(ops, op{sql: sqlAddAudit, args: []any{int64(a.BusinessID), ms(a.At), a.Actor, a.Action, a.Target, a.Detail}})
 	}
 	return ops
 }

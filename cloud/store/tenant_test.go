@@ -199,10 +199,10 @@ func TestNothingOfARemovedBusinessRemains(t *testing.T) {
 				if steps == 20 { // something was written meanwhile
 					require.NoError(t, db.exec(t.Context(), `INSERT INTO chat_read (business_id, order_id, account_id, up_to, at) VALUES (4242, 4242, 4242, 5, 5)`))
 				}
-				next, err := db.RemoveStep(t.Context(), job, end)
+				next, err := db.RemoveStep(t.Context(), job, func(cloud.View) (bool, error) { return true, nil }, end)
 				require.NoError(t, err)
 				if steps%8 == 0 {
-					_, err = db.RemoveStep(t.Context(), job, end)
+					_, err = db.RemoveStep(t.Context(), job, func(cloud.View) (bool, error) { return true, nil }, end)
 					require.ErrorIs(t, err, cloud.ErrStale, "another node did the step")
 				}
 				job = next

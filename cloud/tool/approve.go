@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -31,8 +32,16 @@ func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Gi
 		summary += ": " + s
 	}
 	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.whole(u.caller.Language)), Marks: f.marks,
-		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name, Token: u.token.Source(), OwnerDecides: u.token.Policy.Asks()}, hours)
+		Reason: reason, Risk: string(risk), Scopes: scopes, TokenName: u.token.Name, Token: u.source(), OwnerDecides: u.token.Policy.Asks()}, hours)
 	return pendingBody{true, pending, id, body}, err
+}
+
+// source is which key, grant, login or pass asks.
+func (u *session) source() string {
+	if u.caller.Pass != 0 {
+		return cloud.PassSource(u.caller.Pass)
+	}
+	return u.token.Source()
 }
 
 // needs are the scopes and the risk of a call: those of its tool, and for a
@@ -180,9 +189,10 @@ func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.
 	}
 	err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		var err error
-		if u.caller.Account, err = v.Account(a.RequestedBy); err != nil {
+		if u.caller.Account, err = a.Requester(v, time.Now()); err != nil {
 			return err
 		}
+		u.caller.Pass = a.Pass()
 		if id := u.caller.Account.ProviderID; id != 0 {
 			u.caller.Provider, err = v.Provider(id)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
@@ -171,10 +172,17 @@ func (k *call) check(ctx context.Context) error {
 	return nil
 }
 
+// maxProblems bounds what one answer says is wrong.
+const maxProblems = 50
+
 // wrong says what is wrong with arguments, each in a sentence.
 func (u *session) wrong(ctx context.Context, problems []catalog.Problem) error {
 	var lines []string
-	for _, p := range problems {
+	for i, p := range problems {
+		if i == maxProblems {
+			lines = append(lines, locale.Word(u.caller.Language, "errors.more", strconv.Itoa(i), strconv.Itoa(len(problems)-i)))
+			break
+		}
 		if cloud.IsSecretName(p.Argument) && p.Got != "" {
 			p.Got = cloud.Masked
 		}

@@ -91,7 +91,7 @@ func NewOn(t testing.TB, db *store.DB) *World {
 // FindToken is what both faces need.
 func (w *World) FindToken(ctx context.Context, hash [32]byte) (auth.Session, error) {
 	l, err := w.DB.FindToken(ctx, hash)
-	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider, State: l.State}, err
+	return auth.Session{Token: l.Token, Account: l.Account, Provider: l.Provider, State: l.State, Pass: l.Pass}, err
 }
 
 // Deliveries lists a business's newest.
