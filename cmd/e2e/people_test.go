@@ -146,7 +146,7 @@ func (w *world) answered(n int, a edgelocker.Answer, err error) {
 
 // enter types or shows a code at a cabinet.
 func (w *world) enter(c *cabinet, a truth.Act, code string, scan bool) (edgelocker.Answer, error) {
-	a.Cabinet, a.Kind = c.code, edge.ByCode
+	a.Cabinet, a.Kind, a.Scanned = c.code, edge.ByCode, scan
 	n := w.act(a)
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
