@@ -859,7 +859,7 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 		return err
 	}
 	for _, c := range codes {
-		if c.Entry.Op == wire.CodeRevoke && c.Entry.Kind == wire.CodePickup && b.CodeNumber != 0 && b.CodeNumber < c.Entry.Number {
+		if c.Entry.Op == wire.CodeRevoke && c.Entry.Kind != wire.CodeDelivery && b.CodeNumber != 0 && b.CodeNumber < c.Entry.Number {
 			w.audit(r, "pickup_with_former_code", d.Number, fmt.Sprintf(`{"code_number":%d,"list_held":%d}`, b.CodeNumber, b.ListNumber))
 		}
 	}

@@ -27,7 +27,7 @@ type task struct {
 	cabinet     int
 	packages    []string
 	busy        bool
-	former      []string // pickup codes that were rotated away
+	former      []former // codes that opened its doors until others took their place
 }
 
 // running is the agent at this moment.
@@ -365,8 +365,8 @@ func (w *world) depositLocal(x *task, rnd *rand.Rand) {
 }
 
 // collect uses the pickup code, or one that was rotated away.
-func (w *world) collectWith(x *task, code string, scan bool, rnd *rand.Rand) {
-	a, err := w.enter(w.cabinets[x.cabinet], truth.Act{Delivery: x.number, Code: wire.CodePickup}, code, scan)
+func (w *world) collectWith(x *task, code former, scan bool, rnd *rand.Rand) {
+	a, err := w.enter(w.cabinets[x.cabinet], truth.Act{Delivery: x.number, Code: code.kind}, code.code, scan)
 	if err == nil && a.Outcome != wire.CodeOK {
 		return
 	}

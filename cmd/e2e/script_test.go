@@ -47,14 +47,14 @@ var actions = []action{
 	{"collect", 12, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if c, ok := w.codes(x); ok {
-				w.collectWith(x, c.Pickup, false, rnd)
+				w.collectWith(x, former{c.Pickup, w.collects(x)}, false, rnd)
 			}
 		})
 	}},
 	{"collect_qr", 4, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if c, ok := w.codes(x); ok {
-				w.collectWith(x, c.Pickup, true, rnd)
+				w.collectWith(x, former{c.Pickup, w.collects(x)}, true, rnd)
 			}
 		})
 	}},
@@ -73,14 +73,16 @@ var actions = []action{
 	{"rotate", 7, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			before, ok := w.codes(x)
+			kind := w.collects(x)
 			reasons := []string{"recipient_request", "partner_request", "security", "resend"}
 			_, err := w.server().Lockers.RotatePickupCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: reasons[rnd.IntN(len(reasons))]})
 			w.effect("rotate", err)
 			if ok && err == nil {
-				x.former = append(x.former, before.Pickup)
+				x.former = append(x.former, former{before.Pickup, kind})
 			}
 		})
 	}},
+	{"hand_over", 6, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.inside, w.handOver) }},
 	{"rotate_delivery", 2, func(w *world, s step, rnd *rand.Rand) {
 		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
 			_, err := w.server().Lockers.RotateDeliveryCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: "security"})

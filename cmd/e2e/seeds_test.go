@@ -325,7 +325,7 @@ func (w *world) tryPickups(i int, c *cabinet) string {
 		if !ok {
 			return x.number + " has no codes"
 		}
-		a, err := w.enter(c, truth.Act{Delivery: x.number, Code: wire.CodePickup}, codes.Pickup, true)
+		a, err := w.enter(c, truth.Act{Delivery: x.number, Code: w.collects(x)}, codes.Pickup, true)
 		if err != nil || a.Outcome != wire.CodeOK {
 			return fmt.Sprintf("the recipient of %s at %s was refused: %s %v", x.number, c.code, a.Outcome, err)
 		}
