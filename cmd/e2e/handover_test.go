@@ -14,8 +14,20 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// former is a code that has opened a delivery's doors, with the kind of its entry.
-type former struct{ code, kind string }
+// former is a code that opens a delivery's doors, or did, with the kind of its entry.
+type former struct {
+	code, kind string
+	replaced   uint64 // number of the list in which another code took its place; 0: none did
+}
+
+// formerCode is a code that another one has just replaced.
+func (w *world) formerCode(x *task, code, kind string) former {
+	d, err := w.server().Store.FindDeviceByCode(context.Background(), w.cabinets[x.cabinet].code)
+	if err != nil {
+		return former{code, kind, 0}
+	}
+	return former{code, kind, d.CodeList}
+}
 
 // collects is the kind of the code that opens a delivery's doors now.
 func (w *world) collects(x *task) string {
@@ -57,7 +69,7 @@ func (w *world) handOver(x *task, rnd *rand.Rand) {
 		w.effect("hand over", err)
 	}
 	if err == nil {
-		x.former = append(x.former, former{before.Pickup, kind})
+		x.former = append(x.former, w.formerCode(x, before.Pickup, kind))
 	}
 }
 

@@ -95,7 +95,7 @@ func (w *world) rotateSome(rnd *rand.Rand) {
 		kind := w.collects(x)
 		_, err := w.cloud.Lockers.RotatePickupCode(w.soon(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: "security"})
 		if ok && err == nil {
-			x.former = append(x.former, former{before.Pickup, kind})
+			x.former = append(x.former, w.formerCode(x, before.Pickup, kind))
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (w *world) collectSome(cabinet int, rnd *rand.Rand) {
 			w.collectWith(x, x.former[len(x.former)-1], true, rnd)
 		}
 		if codes, ok := w.codes(x); ok {
-			w.collectWith(x, former{codes.Pickup, w.collects(x)}, true, rnd)
+			w.collectWith(x, former{code: codes.Pickup, kind: w.collects(x)}, true, rnd)
 		}
 	}
 	time.Sleep(20 * time.Second)

@@ -366,7 +366,7 @@ func (w *world) depositLocal(x *task, rnd *rand.Rand) {
 
 // collect uses the pickup code, or one that was rotated away.
 func (w *world) collectWith(x *task, code former, scan bool, rnd *rand.Rand) {
-	a, err := w.enter(w.cabinets[x.cabinet], truth.Act{Delivery: x.number, Code: code.kind}, code.code, scan)
+	a, err := w.enter(w.cabinets[x.cabinet], truth.Act{Delivery: x.number, Code: code.kind, Replaced: code.replaced}, code.code, scan)
 	if err == nil && a.Outcome != wire.CodeOK {
 		return
 	}

@@ -47,14 +47,14 @@ var actions = []action{
 	{"collect", 12, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if c, ok := w.codes(x); ok {
-				w.collectWith(x, former{c.Pickup, w.collects(x)}, false, rnd)
+				w.collectWith(x, former{code: c.Pickup, kind: w.collects(x)}, false, rnd)
 			}
 		})
 	}},
 	{"collect_qr", 4, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if c, ok := w.codes(x); ok {
-				w.collectWith(x, former{c.Pickup, w.collects(x)}, true, rnd)
+				w.collectWith(x, former{code: c.Pickup, kind: w.collects(x)}, true, rnd)
 			}
 		})
 	}},
@@ -78,7 +78,7 @@ var actions = []action{
 			_, err := w.server().Lockers.RotatePickupCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: reasons[rnd.IntN(len(reasons))]})
 			w.effect("rotate", err)
 			if ok && err == nil {
-				x.former = append(x.former, former{before.Pickup, kind})
+				x.former = append(x.former, w.formerCode(x, before.Pickup, kind))
 			}
 		})
 	}},

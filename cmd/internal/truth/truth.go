@@ -140,6 +140,7 @@ type Act struct {
 	Delivery string    // number; empty for staff
 	Code     string    // wire's code kind, where a code was used; any other word is a wrong one
 	Scanned  bool      // the code was shown, not typed
+	Replaced uint64    // number of the list in which another code took its place; 0: none did
 	OK       bool      // the answer let the person in
 	Outcome  string    // of a code, empty when it was not answered
 	Doors    []uint    // that the answer named
@@ -257,6 +258,7 @@ func Judge(c Case) Verdict {
 		j.refusals(b)
 		j.cancels(b)
 		j.keypad(b)
+		j.replacedCodes(b)
 		if c.Final {
 			j.ends(b)
 			j.places(b)

@@ -227,6 +227,10 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			change(c, func(d *Device) { d.Records = slices.Insert(d.Records, 0, record(wire.KindHealth, 2, wire.Health{})) })
 		}},
 		{"refused", "a code as expired before its end", func(c *Case, _ *Cabinet) { courier(c, 61) }},
+		{"dead_code", "a code that was handed over, by the script's own facts", func(c *Case, b *Cabinet) {
+			c.Acts[0].Replaced, c.Acts[0].OK = 5, true
+			b.Held = []Held{{At: at(150), Number: 5}}
+		}},
 		{"cut_off", "replaced hardware was let in", func(c *Case, _ *Cabinet) {
 			c.Strays = []Stray{{Cabinet: "CAB-1", What: "replaced", From: at(300), Tried: 2, Accepted: 1}}
 		}},
@@ -380,6 +384,10 @@ func TestWhatIsToldInTimeAndWithItsCauseBreaksNoRule(t *testing.T) {
 			b.Facts = slices.Delete(b.Facts, 3, 4)
 			b.Kept = map[uint]bool{1: true}
 			c.Cloud.Devices["CAB-1"].Deliveries["LD-1"].Packages[0].Status = cloud.PackageAwaitingDeposit
+		},
+		"a code that was replaced in a list that the cabinet has not": func(c *Case, b *Cabinet) {
+			c.Acts[0].Replaced, c.Acts[0].OK = 5, true
+			b.Held = []Held{{At: at(150), Number: 4}}
 		},
 		"hardware that was cut off and stayed out": func(c *Case, _ *Cabinet) {
 			c.Strays = []Stray{{Cabinet: "CAB-1", What: "stolen", From: at(300), Tried: 9}}
