@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -128,5 +129,42 @@ func TestAParcelIsHandedOver(t *testing.T) {
 		_, err = w.cloud.Lockers.TakeBack(ctx, by, locker.TakeBackInput{Delivery: "ref:R-1"})
 		require.Equal(t, "DELIVERY_STATE_CONFLICT", refusal(err))
 		w.judge(t)
+	})
+}
+
+// A handover code is the pickup code in everything: a correction shuts it and its end
+// makes it work again, and a cabinet that lost its memory knows it from the list alone.
+func TestAHandoverCodeOutlivesACorrectionAndALostStore(t *testing.T) {
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		ctx, by := t.Context(), w.box.ProviderCaller
+		own, door := w.deposited(c, "R-1")
+		out, err := w.cloud.Lockers.HandOver(ctx, by, locker.HandoverInput{Delivery: "ref:R-1", Name: "Sam Smith"})
+		require.NoError(t, err)
+		_, err = w.cloud.Lockers.Correct(w.soon(), by, locker.CorrectInput{Delivery: "ref:R-1", Reason: "forgot a label"})
+		require.NoError(t, err)
+		_, err = w.cloud.Lockers.TakeBack(ctx, by, locker.TakeBackInput{Delivery: "ref:R-1"})
+		require.Equal(t, "DELIVERY_STATE_CONFLICT", refusal(err), "no code works during a correction")
+		require.NotEqual(t, wire.CodeOK, c.try(*out.PickupCode).Outcome)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, c.sim.CloseDoor(door))
+		w.awaits("corrected", time.Minute, func() bool { return w.find("R-1").PickupCodeActive })
+		require.Equal(t, *out.PickupCode, *w.find("R-1").PickupCode)
+
+		c.drained()
+		c.halt()
+		require.NoError(t, os.RemoveAll(c.dir))
+		c.start()
+		w.ready(c)
+		w.awaits("contents", time.Minute, func() bool { return len(c.agent.Loop().State().Deliveries) == 1 })
+		c.setCut(true)
+		require.Equal(t, wire.CodeUnknown, c.try(own).Outcome)
+		a := c.try(*out.PickupCode)
+		require.Equal(t, wire.CodeOK, a.Outcome)
+		require.EqualValues(t, door, a.Doors[0])
+		time.Sleep(5 * time.Second)
+		require.NoError(t, c.sim.CloseDoor(door))
+		time.Sleep(10 * time.Second)
+		c.setCut(false)
+		w.awaits("picked up", 5*time.Minute, func() bool { return w.find("R-1").Status == cloud.DeliveryPickedUp })
 	})
 }
