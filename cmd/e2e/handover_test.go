@@ -168,3 +168,24 @@ func TestAHandoverCodeOutlivesACorrectionAndALostStore(t *testing.T) {
 		w.awaits("picked up", 5*time.Minute, func() bool { return w.find("R-1").Status == cloud.DeliveryPickedUp })
 	})
 }
+
+// A code that was rotated during a correction works although the cabinet lost its
+// memory before the correction ended.
+func TestACodeRotatedDuringACorrectionOutlivesALostStore(t *testing.T) {
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		_, door := w.deposited(c, "R-1")
+		_, err := w.cloud.Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: "ref:R-1", Reason: "forgot a label"})
+		require.NoError(t, err)
+		rotated, err := w.cloud.Lockers.RotatePickupCode(t.Context(), w.box.ProviderCaller, locker.RotateInput{Delivery: "ref:R-1", Reason: "security"})
+		require.NoError(t, err)
+		c.drained()
+		c.halt()
+		require.NoError(t, os.RemoveAll(c.dir))
+		require.NoError(t, c.sim.CloseDoor(door))
+		c.start()
+		w.ready(c)
+		w.awaits("the correction is over", 5*time.Minute, func() bool { return w.find("R-1").PickupCodeActive })
+		w.awaits("contents", time.Minute, func() bool { return len(c.agent.Loop().State().Deliveries) == 1 })
+		require.Equal(t, wire.CodeOK, c.try(rotated.PickupCode).Outcome)
+	})
+}

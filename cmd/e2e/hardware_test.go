@@ -249,8 +249,12 @@ func (w *world) lookAndClear(c *cabinet, id cloud.DeviceID, x cloud.Compartment)
 		w.effect("clear", err)
 		if err == nil {
 			w.noteClear(c, x.Door, cleared, taken)
+			return
 		}
-		return
+		break
+	}
+	if len(taken) > 0 { // they gave up, and the parcel is gone
+		c.disturb("forgot", x.Door, 30*time.Second)
 	}
 	w.effect("clear", errors.New("the opening runs on"))
 }
