@@ -44,7 +44,7 @@ func (j *judge) strays() {
 }
 
 // replacements: new hardware knows what lay inside, where nothing has opened the
-// door since and nobody declared it empty.
+// door since and staff have not declared it empty.
 func (j *judge) replacements(b *Cabinet) {
 	for _, r := range j.Replaced {
 		if r.Cabinet != b.Code {
