@@ -107,6 +107,13 @@ type Courier struct {
 	Phone string `json:"phone,omitempty"`
 }
 
+// Handover is the person whom a recipient has named to collect a delivery.
+type Handover struct {
+	Name  string    `json:"name"`
+	Phone string    `json:"phone,omitempty"`
+	At    time.Time `json:"at"` // since when
+}
+
 // Notify says by which ways the platform tells the recipient.
 type Notify struct {
 	SMS   bool `json:"sms"`
@@ -144,6 +151,7 @@ type Delivery struct {
 	Livemode         bool
 	Metadata         []byte // JSON object as given, nil when none
 	Packages         []Package
+	Handover         *Handover // nil: the recipient collects
 
 	CreatedAt, DoorsOpenedAt, DepositedAt, PickedUpAt, ExpiredAt, CancelledAt, FailedAt time.Time
 	// DepositedEarliest and DepositedLatest bound a deposit whose moment was not

@@ -107,6 +107,12 @@ func (k LinkKey) Opens(link, given string, now time.Time) bool {
 	return now.Before(until) && subtle.ConstantTimeCompare([]byte(k.Until(link, until)), []byte(given)) == 1
 }
 
+// IsLink reports whether given is the link's secret itself: what Until made of it
+// says less.
+func (k LinkKey) IsLink(link, given string) bool {
+	return len(k) > 0 && link != "" && subtle.ConstantTimeCompare([]byte(link), []byte(given)) == 1
+}
+
 func (k LinkKey) secret(of string, id, generation int64) string {
 	if len(k) == 0 {
 		return ""

@@ -271,6 +271,32 @@ func (c Config) staff() []catalog.Operation {
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT"},
 			Example:     `{"id":"64021","reason":"The recipient asked to send it back"}`,
 		}, c.Lockers.ExpireDelivery, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.deliveries.hand_over",
+			Summary:     "Hand the pickup of a delivery over to another person",
+			Description: "For a recipient who asks for it. A handover code takes the place of the pickup code; its partner is sent the code with the event, and the answer shows none.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/deliveries/{id}/handover",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT"},
+			Example:     `{"id":"64021","name":"Sam Smith","phone":"+14165550199"}`,
+		}, c.Lockers.HandOverByStaff, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.deliveries.take_back",
+			Summary:     "Take a handover of a delivery back",
+			Description: "The handover code dies, and the recipient has a new pickup code, which its partner is sent with the event. The answer shows no codes.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodDelete,
+			Path:        "/api/v1/smart-lockers/deliveries/{id}/handover",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT"},
+			Example:     `{"id":"64021"}`,
+		}, c.Lockers.TakeBackByStaff, nil),
 	}
 }
 

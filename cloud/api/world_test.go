@@ -185,6 +185,9 @@ func (x *world) do(method, path, token, body string, headers ...string) answer {
 		}
 		req.SetBodyString(body)
 	}
+	if strings.HasPrefix(path, "/api/v1/customer/lockers/parcels/") { // by who has the recipient's link
+		req.Header.Set("X-Tracking-Key", webtest.Links.OfShipment(1))
+	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
@@ -466,6 +469,9 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": 89, "grid_id": 8903}
 	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
 		s.in = m{"id": x.delivery()}
+
+	case "third_party.deliveries.take_back", "smart_lockers.deliveries.take_back", "customer.parcels.take_back":
+		x.made("POST", partner+"/deliveries/64021/handover", x.token(provider), `{"name":"Sam Smith"}`)
 
 	case "otep.ingest":
 		s.as, s.body = provider, timeline(webtest.Announced)

@@ -76,6 +76,7 @@ type (
 		Opening          *OpeningBody         `json:"opening"`
 		Correction       *CorrectionBody      `json:"correction"`
 		Rotation         *Rotation            `json:"rotation"`
+		Handover         *HandoverBody        `json:"handover" doc:"Who collects in the recipient's place; null: the recipient"`
 		CreatedAt        *string              `json:"created_at"`
 		DoorsOpenedAt    *string              `json:"doors_opened_at"`
 		DepositedAt      *string              `json:"deposited_at"`
@@ -131,10 +132,18 @@ func deliveryBody(d cloud.Delivery, c Codes, o *OpeningBody, cor *CorrectionBody
 		CreatedAt: cloud.Stamp(d.CreatedAt, l), DoorsOpenedAt: cloud.Stamp(d.DoorsOpenedAt, l), DepositedAt: cloud.Stamp(d.DepositedAt, l), DepositedEarliest: cloud.Stamp(d.DepositedEarliest, l), DepositedLatest: cloud.Stamp(d.DepositedLatest, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l),
 		ExpiredAt: cloud.Stamp(d.ExpiredAt, l), CancelledAt: cloud.Stamp(d.CancelledAt, l), FailedAt: cloud.Stamp(d.FailedAt, l)}
 	b.DeliveryCode, b.PickupCode = shownCodes(d, c)
+	b.Handover = handoverBody(d, l)
 	for _, p := range d.Packages {
 		b.Packages = append(b.Packages, packageBody(p))
 	}
 	return b
+}
+
+func handoverBody(d cloud.Delivery, l *time.Location) *HandoverBody {
+	if d.Handover == nil {
+		return nil
+	}
+	return &HandoverBody{Name: d.Handover.Name, Phone: cloud.OrNull(d.Handover.Phone), Since: cloud.Stamp(d.Handover.At, l)}
 }
 
 func shownCodes(d cloud.Delivery, c Codes) (delivery, pickup *string) {
@@ -194,6 +203,8 @@ type eventData struct {
 	CancelReason      string      `json:"cancel_reason,omitempty"`
 	CancelledBy       string      `json:"cancelled_by,omitempty"`
 	FailureCode       string      `json:"failure_code,omitempty"`
+	// Handover is who collects in the recipient's place, while a person does.
+	Handover *HandoverBody `json:"handover,omitempty"`
 }
 
 type pickedUpBy struct {
@@ -287,6 +298,7 @@ func (s *core) eventBody(v cloud.View, id, event string, at time.Time, d cloud.D
 		CancelledAt: cloud.Stamp(d.CancelledAt, l), CancelReason: d.CancelReason, CancelledBy: d.CancelledBy, FailureCode: d.FailureCode,
 	}
 	b.Data.DeliveryCode, b.Data.PickupCode = shownCodes(d, codes)
+	b.Data.Handover = handoverBody(d, l)
 	if !d.PickedUpAt.IsZero() {
 		b.Data.DueAt, b.Data.ConfirmedBy = nil, nil
 		b.Data.PickedUpBy = &pickedUpBy{d.PickedUpBy, d.PickedUpMethod}

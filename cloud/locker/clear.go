@@ -299,7 +299,7 @@ func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}
-	return w.revoke(d, wire.CodeDelivery, wire.CodePickup)
+	return w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover)
 }
 
 // isRemoved reports whether a delivery has failed after all that was deposited of it

@@ -172,7 +172,7 @@ func (w *codeList) place(d *cloud.Delivery) error {
 	}
 	var kinds []string
 	var entries []wire.CodeEntry
-	for _, kind := range []string{wire.CodeDelivery, wire.CodePickup} {
+	for _, kind := range []string{wire.CodeDelivery, pickupKind(*d)} {
 		row, err := w.newest(d, kind)
 		if err != nil {
 			return err
@@ -219,11 +219,20 @@ func doorsByGrid(cells []*cloud.Compartment) map[cloud.GridID]uint {
 	return out
 }
 
+// pickupKind is the kind of the code that opens a delivery for who collects it: the
+// recipient, or the person whom the recipient has named.
+func pickupKind(d cloud.Delivery) string {
+	if d.Handover != nil {
+		return wire.CodeHandover
+	}
+	return wire.CodePickup
+}
+
 // codeEntry is a delivery's entry in the cabinet's list, without its number:
 // compartments where its packages are to go, or sizes to choose by.
 func codeEntry(d cloud.Delivery, doors map[cloud.GridID]uint, kind string, verifier []byte) wire.CodeEntry {
 	e := wire.CodeEntry{Op: wire.CodeSet, Kind: kind, Verifier: verifier, DeliveryRef: d.Number, Active: wire.ActiveNow, Packages: map[uint][]string{}}
-	if kind == wire.CodePickup {
+	if kind != wire.CodeDelivery {
 		e.Active = wire.ActiveAtSettle
 	} else {
 		e.NotAfter = d.DeliverBefore.UnixNano()
@@ -270,7 +279,7 @@ func (w *codeList) activeEntry(d *cloud.Delivery, e wire.CodeEntry) (wire.CodeEn
 // settled has activated it by itself. A code that was revoked when the delivery
 // was given up is listed anew: the parcel lies inside.
 func (w *codeList) activate(d *cloud.Delivery) error {
-	row, err := w.newest(d, wire.CodePickup)
+	row, err := w.newest(d, pickupKind(*d))
 	if err != nil || row == nil {
 		return err
 	}

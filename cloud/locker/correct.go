@@ -147,6 +147,9 @@ func (w reports) notCorrected(r Occurrence, o *cloud.Opening, d *cloud.Delivery)
 		}
 	}
 	w.touch(d)
+	if err := w.activate(d); err != nil { // one that was listed meanwhile waited for the end of the correction
+		return err
+	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventDelivered, r.OccurredAt, *d, o, nil)
 }
 

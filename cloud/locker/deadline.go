@@ -98,7 +98,7 @@ func (w requests) expireUnused(d *cloud.Delivery) error {
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}
-	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup); err != nil {
+	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover); err != nil {
 		return err
 	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)

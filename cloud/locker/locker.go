@@ -50,7 +50,9 @@ type Config struct {
 	// Correction is how long after a deposit its compartments may be opened
 	// once more; 0 is 15 minutes.
 	Correction time.Duration
-	Log        *slog.Logger
+	// Links makes the secrets of recipients' links; empty: no link is proof.
+	Links cloud.LinkKey
+	Log   *slog.Logger
 }
 
 // Service is the feature. Safe for concurrent use.
@@ -108,7 +110,8 @@ func New(cfg Config) *Service {
 	return &Service{c, partners{c}, staff{c}, rekeying{c}, deadlines{c}}
 }
 
-// Codes are a delivery's two secrets.
+// Codes are a delivery's two secrets. Pickup is that of whom the recipient has named,
+// while a person is.
 type Codes struct {
 	Delivery string `json:"d"`
 	Pickup   string `json:"p"`

@@ -136,7 +136,7 @@ func (w requests) openCells(c cloud.Caller, d *cloud.Delivery, kind wire.Opening
 			return cloud.Command{}, err
 		}
 	}
-	code, err := w.newest(d, wire.CodePickup)
+	code, err := w.newest(d, pickupKind(*d))
 	if err != nil {
 		return cloud.Command{}, err
 	}

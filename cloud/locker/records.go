@@ -859,7 +859,7 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 		return err
 	}
 	for _, c := range codes {
-		if c.Entry.Op == wire.CodeRevoke && c.Entry.Kind == wire.CodePickup && b.CodeNumber != 0 && b.CodeNumber < c.Entry.Number {
+		if c.Entry.Op == wire.CodeRevoke && c.Entry.Kind != wire.CodeDelivery && b.CodeNumber != 0 && b.CodeNumber < c.Entry.Number {
 			w.audit(r, "pickup_with_former_code", d.Number, fmt.Sprintf(`{"code_number":%d,"list_held":%d}`, b.CodeNumber, b.ListNumber))
 		}
 	}
@@ -1084,6 +1084,8 @@ func (w reports) StoreLost(at time.Time) error {
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(running, func(a, b cloud.Opening) int { return a.RequestedAt.Compare(b.RequestedAt) })
+	var lost []*cloud.Opening
 	for _, row := range running {
 		o, err := read(w.openings, row.ID, func() (cloud.Opening, error) { return row, nil })
 		if err != nil {
@@ -1105,7 +1107,8 @@ func (w reports) StoreLost(at time.Time) error {
 		if o.Kind == wire.OpenCorrection {
 			err = w.notCorrected(r, o, d)
 		} else {
-			err = w.lostDeposit(r, o, d)
+			lost = append(lost, o)
+			err = w.unverified(r, o, d)
 		}
 		if err != nil {
 			return err
@@ -1114,15 +1117,21 @@ func (w reports) StoreLost(at time.Time) error {
 			return err
 		}
 	}
+	for _, o := range lost { // now that it is known where each package is to go
+		if err := w.blockUnlisted(o); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// lostDeposit: a deposit was open while the cabinet lost its store. The whole list
+// blockUnlisted: a deposit was open while the cabinet lost its store. The whole list
 // names the compartments that its packages are to go to, and the cabinet keeps
-// them. One that the cabinet had chosen by itself is in no list: it is blocked, at
-// the cabinet as well, until staff have looked.
-func (w reports) lostDeposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
-	if err := w.unverified(r, o, d); err != nil {
+// them. One that the cabinet had chosen by itself, or that another one has replaced,
+// is in no list: it is blocked, at the cabinet as well, until staff have looked.
+func (w reports) blockUnlisted(o *cloud.Opening) error {
+	d, err := w.delivery(o.DeliveryID)
+	if err != nil || d == nil {
 		return err
 	}
 	for _, od := range o.Doors {

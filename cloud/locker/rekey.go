@@ -117,7 +117,7 @@ func (s rekeying) liveCodes(v cloud.View, id cloud.DeviceID) ([]liveCode, error)
 			switch r.Entry.Kind {
 			case wire.CodeDelivery:
 				c.code = codes.Delivery
-			case wire.CodePickup:
+			case wire.CodePickup, wire.CodeHandover:
 				c.code = codes.Pickup
 			}
 		}

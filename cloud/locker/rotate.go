@@ -55,9 +55,17 @@ func (s partners) rotate(ctx context.Context, c cloud.Caller, in RotateInput, ki
 	if in.Reason == "" {
 		in.Reason = "partner_request"
 	}
+	return s.renew(ctx, c, in.Delivery, kind, func(w *Work, d *cloud.Delivery, code string, verifier []byte) (Rotation, error) {
+		return w.rotate(d, kind, in.Reason, "partner_api", code, verifier)
+	})
+}
+
+// renew draws a code for a delivery of the caller and runs change with it, in a
+// decision that may run again with another one: a drawn code may be in use.
+func (s partners) renew(ctx context.Context, c cloud.Caller, key DeliveryKey, kind string, change func(w *Work, d *cloud.Delivery, code string, verifier []byte) (Rotation, error)) (code string, rot Rotation, applied bool, err error) {
 	var device cloud.Device
 	if err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := find(v, c, in.Delivery)
+		d, err := find(v, c, key)
 		if err == nil {
 			device, err = v.Device(d.DeviceID)
 		}
@@ -65,17 +73,17 @@ func (s partners) rotate(ctx context.Context, c cloud.Caller, in RotateInput, ki
 	}); err != nil {
 		return "", rot, false, err
 	}
-	for range 20 { // a drawn code may be in use
+	for range 20 {
 		code, verifier, sealed, err := s.drawOne(ctx, device, kind)
 		if err != nil {
 			return "", rot, false, err
 		}
 		var number uint64
-		_, err = s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
+		_, err = s.decide(ctx, c, key, func(w *Work, d *cloud.Delivery) (err error) {
 			if !bytes.Equal(w.device.SealedCode, sealed) {
 				return errSecretsChanged
 			}
-			rot, err = w.rotate(d, kind, in.Reason, code, verifier)
+			rot, err = change(w, d, code, verifier)
 			number = w.device.CodeList
 			return err
 		})
@@ -104,8 +112,9 @@ func (s partners) drawOne(ctx context.Context, d cloud.Device, kind string) (cod
 	return code, verifier, sealed, err
 }
 
-// rotate replaces a code in the cabinet's list and in the delivery.
-func (w *codeList) rotate(d *cloud.Delivery, kind, reason, code string, verifier []byte) (Rotation, error) {
+// rotate replaces a code in the cabinet's list and in the delivery. The one for the
+// pickup is listed for whom the recipient has named, if anybody.
+func (w *codeList) rotate(d *cloud.Delivery, kind, reason, by, code string, verifier []byte) (Rotation, error) {
 	ended := d.Status == cloud.DeliveryPickedUp || d.Status == cloud.DeliveryFailed || d.Status == cloud.DeliveryCancelled ||
 		d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredUnused
 	if ended || kind == wire.CodeDelivery && d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
@@ -118,13 +127,17 @@ func (w *codeList) rotate(d *cloud.Delivery, kind, reason, code string, verifier
 	if err != nil {
 		return Rotation{}, err
 	}
+	ends := []string{kind}
+	if kind == wire.CodePickup {
+		kind, ends = pickupKind(*d), []string{wire.CodePickup, wire.CodeHandover}
+	}
 	entry := codeEntry(*d, doors, kind, verifier)
-	if kind == wire.CodePickup && d.PickupCodeActive {
+	if kind != wire.CodeDelivery && d.PickupCodeActive {
 		if entry, err = w.activeEntry(d, entry); err != nil {
 			return Rotation{}, err
 		}
 	}
-	if err := w.revoke(d, kind); err != nil {
+	if err := w.revoke(d, ends...); err != nil {
 		return Rotation{}, err
 	}
 	if err := w.list(d.ID, entry); err != nil {
@@ -146,7 +159,7 @@ func (w *codeList) rotate(d *cloud.Delivery, kind, reason, code string, verifier
 	if err != nil {
 		return Rotation{}, err
 	}
-	rot := Rotation{CodeKind: name, Reason: reason, RotatedBy: "partner_api", RotatedAt: *cloud.Stamp(w.received, biz.Location())}
+	rot := Rotation{CodeKind: name, Reason: reason, RotatedBy: by, RotatedAt: *cloud.Stamp(w.received, biz.Location())}
 	return rot, w.s.addDeliveryEvent(w.v, &w.ch, EventPickupCodeChanged, w.received, *d, nil, &rot)
 }
 

@@ -160,7 +160,7 @@ func (w requests) loseDelivery(d *cloud.Delivery, why string) error {
 		d.FailureCode = "DEVICE_OFFLINE"
 		return w.fail(r, nil, d)
 	}
-	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup); err != nil {
+	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover); err != nil {
 		return err
 	}
 	d.PickupCodeActive = false

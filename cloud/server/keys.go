@@ -90,7 +90,8 @@ func (k Keys) passkeys() []byte { return k.derived("challenges of passkeys") }
 // signIn seals logins that are under way at a provider.
 func (k Keys) signIn() []byte { return k.derived("logins at sign-in providers") }
 
-func (k Keys) links() cloud.LinkKey { return k.derived("tracking links") }
+// Links makes the secrets of recipients' links.
+func (k Keys) Links() cloud.LinkKey { return k.derived("tracking links") }
 
 func (k Keys) derived(purpose string) []byte {
 	m := hmac.New(sha256.New, k.Server)

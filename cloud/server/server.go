@@ -259,9 +259,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		s.webhooks.Overlapping(*cfg.WebhookOverlap)
 	}
 	s.chats = chat.New(chat.Config{Store: s.Store, Files: s.Files, SignFile: s.Files.Address, Key: s.Keys.chats()})
-	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, SignFile: s.Files.Address, Links: s.Keys.links()})
+	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, SignFile: s.Files.Address, Links: s.Keys.Links()})
 	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Webhooks: s.webhooks})
-	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Session: cfg.Session, Log: cfg.Log})
+	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Session: cfg.Session, Links: s.Keys.Links(), Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
 	if cfg.Database != "" {
 		devices.Bulk = bulkOnPostgres

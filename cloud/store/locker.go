@@ -71,7 +71,7 @@ FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 A
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active, confirmed_by,
   expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method, corrections, livemode,
   metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at, cancelled_at, failed_at,
-  deposited_earliest, deposited_latest`
+  deposited_earliest, deposited_latest, handover`
 	openingColumns = `id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
   requested_at, opened_at, ends_at, ended_at, reason`
 	commandColumns = `id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
@@ -100,8 +100,8 @@ const sqlSaveDelivery = `INSERT INTO delivery (
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active,
   confirmed_by, expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method,
   corrections, livemode, metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at,
-  cancelled_at, failed_at, deposited_earliest, deposited_latest)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36)
+  cancelled_at, failed_at, deposited_earliest, deposited_latest, handover)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37)
 ON CONFLICT (id) DO UPDATE SET
   number = excluded.number, business_id = excluded.business_id, provider_id = excluded.provider_id, device_id
   = excluded.device_id, reference = excluded.reference, request_hash = excluded.request_hash, status =
@@ -115,7 +115,8 @@ ON CONFLICT (id) DO UPDATE SET
   excluded.metadata, created_at = excluded.created_at, doors_opened_at = excluded.doors_opened_at,
   deposited_at = excluded.deposited_at, picked_up_at = excluded.picked_up_at, expired_at =
   excluded.expired_at, cancelled_at = excluded.cancelled_at, failed_at = excluded.failed_at,
-  deposited_earliest = excluded.deposited_earliest, deposited_latest = excluded.deposited_latest`
+  deposited_earliest = excluded.deposited_earliest, deposited_latest = excluded.deposited_latest,
+  handover = excluded.handover`
 
 const sqlSavePackage = `INSERT INTO package (
   delivery_id, position, tracking_number, reference, size, weight, length, width, height, description,
@@ -192,7 +193,7 @@ func scanDelivery(r rows, d *cloud.Delivery) error {
 		&d.SealedCodes, &d.PickupAssigned, &d.PickupCodeActive, &d.ConfirmedBy, &d.ExpiredKind, &d.CancelReason,
 		&d.CancelledBy, &d.FailureCode, &d.PickedUpBy, &d.PickedUpMethod, &d.Corrections, &d.Livemode, &d.Metadata,
 		when(&d.CreatedAt), when(&d.DoorsOpenedAt), when(&d.DepositedAt), when(&d.PickedUpAt), when(&d.ExpiredAt),
-		when(&d.CancelledAt), when(&d.FailedAt), when(&d.DepositedEarliest), when(&d.DepositedLatest))
+		when(&d.CancelledAt), when(&d.FailedAt), when(&d.DepositedEarliest), when(&d.DepositedLatest), parsed(&d.Handover))
 	d.CollectWithin = time.Duration(within) * time.Millisecond
 	return err
 }
@@ -367,19 +368,22 @@ func (w *writer) lockers(c *cloud.Changes) {
 }
 
 func (w *writer) delivery(d *cloud.Delivery) {
-	var metadata, courier any = nil, ""
+	var metadata, courier, handover any = nil, "", ""
 	if d.Metadata != nil {
 		metadata = string(d.Metadata)
 	}
 	if d.Courier != nil {
 		courier = text(d.Courier)
 	}
+	if d.Handover != nil {
+		handover = text(d.Handover)
+	}
 	w.add(anything, sqlSaveDelivery, int64(d.ID), d.Number, int64(d.BusinessID), int64(d.ProviderID), int64(d.DeviceID),
 		d.Reference, blob(d.RequestHash), string(d.Status), text(d.Recipient), courier, text(d.Notify), ms(d.DeliverBefore),
 		d.CollectWithin.Milliseconds(), ms(d.DueAt), blob(d.SealedCodes), d.PickupAssigned, d.PickupCodeActive,
 		string(d.ConfirmedBy), d.ExpiredKind, d.CancelReason, d.CancelledBy, d.FailureCode, d.PickedUpBy, d.PickedUpMethod,
 		int64(d.Corrections), d.Livemode, metadata, ms(d.CreatedAt), ms(d.DoorsOpenedAt), ms(d.DepositedAt),
-		ms(d.PickedUpAt), ms(d.ExpiredAt), ms(d.CancelledAt), ms(d.FailedAt), ms(d.DepositedEarliest), ms(d.DepositedLatest))
+		ms(d.PickedUpAt), ms(d.ExpiredAt), ms(d.CancelledAt), ms(d.FailedAt), ms(d.DepositedEarliest), ms(d.DepositedLatest), handover)
 	// Packages are rows 0, 1, … in the order given.
 	w.add(anything, sqlDropPackages, int64(d.ID), int64(len(d.Packages)))
 	for i, p := range d.Packages {

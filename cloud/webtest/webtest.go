@@ -36,6 +36,9 @@ const (
 	Old       = "SWP000000001"
 )
 
+// Links makes the secrets of recipients' links.
+var Links = cloud.LinkKey("links of the test's world")
+
 // PickupCode and DeliveryCode are those of the delivery that waits: no page and
 // no public answer may hold them.
 const (
@@ -75,7 +78,7 @@ func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
 // NewOn fills an empty store.
 func NewOn(t testing.TB, db *store.DB) *World {
 	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
-		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil)})}
+		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links})}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
 	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110} { // new ids start above those of the world

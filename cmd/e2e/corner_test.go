@@ -25,7 +25,7 @@ func (w *world) cancelPickup(x *task, rnd *rand.Rand) {
 		return
 	}
 	c := w.cabinets[x.cabinet]
-	a, err := w.enter(c, truth.Act{Delivery: x.number, Code: wire.CodePickup}, codes.Pickup, false)
+	a, err := w.enter(c, truth.Act{Delivery: x.number, Code: w.collects(x)}, codes.Pickup, false)
 	if err != nil || a.Outcome != wire.CodeOK {
 		return
 	}

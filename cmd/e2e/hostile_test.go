@@ -92,9 +92,10 @@ func (w *world) rotateSome(rnd *rand.Rand) {
 			continue
 		}
 		before, ok := w.codes(x)
+		kind := w.collects(x)
 		_, err := w.cloud.Lockers.RotatePickupCode(w.soon(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: "security"})
 		if ok && err == nil {
-			x.former = append(x.former, before.Pickup)
+			x.former = append(x.former, w.formerCode(x, before.Pickup, kind))
 		}
 	}
 }
@@ -110,7 +111,7 @@ func (w *world) collectSome(cabinet int, rnd *rand.Rand) {
 			w.collectWith(x, x.former[len(x.former)-1], true, rnd)
 		}
 		if codes, ok := w.codes(x); ok {
-			w.collectWith(x, codes.Pickup, true, rnd)
+			w.collectWith(x, former{code: codes.Pickup, kind: w.collects(x)}, true, rnd)
 		}
 	}
 	time.Sleep(20 * time.Second)

@@ -27,7 +27,7 @@ type task struct {
 	cabinet     int
 	packages    []string
 	busy        bool
-	former      []string // pickup codes that were rotated away
+	former      []former // codes that opened its doors until others took their place
 }
 
 // running is the agent at this moment.
@@ -146,7 +146,7 @@ func (w *world) answered(n int, a edgelocker.Answer, err error) {
 
 // enter types or shows a code at a cabinet.
 func (w *world) enter(c *cabinet, a truth.Act, code string, scan bool) (edgelocker.Answer, error) {
-	a.Cabinet, a.Kind = c.code, edge.ByCode
+	a.Cabinet, a.Kind, a.Scanned = c.code, edge.ByCode, scan
 	n := w.act(a)
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
@@ -365,8 +365,8 @@ func (w *world) depositLocal(x *task, rnd *rand.Rand) {
 }
 
 // collect uses the pickup code, or one that was rotated away.
-func (w *world) collectWith(x *task, code string, scan bool, rnd *rand.Rand) {
-	a, err := w.enter(w.cabinets[x.cabinet], truth.Act{Delivery: x.number, Code: wire.CodePickup}, code, scan)
+func (w *world) collectWith(x *task, code former, scan bool, rnd *rand.Rand) {
+	a, err := w.enter(w.cabinets[x.cabinet], truth.Act{Delivery: x.number, Code: code.kind, Replaced: code.replaced}, code.code, scan)
 	if err == nil && a.Outcome != wire.CodeOK {
 		return
 	}

@@ -47,14 +47,14 @@ var actions = []action{
 	{"collect", 12, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if c, ok := w.codes(x); ok {
-				w.collectWith(x, c.Pickup, false, rnd)
+				w.collectWith(x, former{code: c.Pickup, kind: w.collects(x)}, false, rnd)
 			}
 		})
 	}},
 	{"collect_qr", 4, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if c, ok := w.codes(x); ok {
-				w.collectWith(x, c.Pickup, true, rnd)
+				w.collectWith(x, former{code: c.Pickup, kind: w.collects(x)}, true, rnd)
 			}
 		})
 	}},
@@ -67,20 +67,22 @@ var actions = []action{
 	}},
 	{"wrong_codes", 2, func(w *world, s step, rnd *rand.Rand) {
 		for range 1 + rnd.IntN(3) {
-			_, _ = w.enter(w.cabinets[s.cabinet], truth.Act{Code: "wrong"}, fmt.Sprintf("%06d", 100000+rnd.IntN(899999)), rnd.IntN(3) == 0)
+			_, _ = w.enter(w.cabinets[s.cabinet], truth.Act{Code: "wrong"}, wrongCode(rnd), rnd.IntN(3) == 0)
 		}
 	}},
 	{"rotate", 7, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			before, ok := w.codes(x)
+			kind := w.collects(x)
 			reasons := []string{"recipient_request", "partner_request", "security", "resend"}
 			_, err := w.server().Lockers.RotatePickupCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: reasons[rnd.IntN(len(reasons))]})
 			w.effect("rotate", err)
 			if ok && err == nil {
-				x.former = append(x.former, before.Pickup)
+				x.former = append(x.former, w.formerCode(x, before.Pickup, kind))
 			}
 		})
 	}},
+	{"hand_over", 6, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.inside, w.handOver) }},
 	{"rotate_delivery", 2, func(w *world, s step, rnd *rand.Rand) {
 		w.withTask(s, rnd, func(x *task, _ *rand.Rand) {
 			_, err := w.server().Lockers.RotateDeliveryCode(context.Background(), w.box.ProviderCaller, locker.RotateInput{Delivery: x.key(), Reason: "security"})
@@ -152,6 +154,12 @@ var actions = []action{
 	{"late_swing", 6, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.lateSwing) }},
 	{"wrong_clear", 2, func(w *world, s step, rnd *rand.Rand) { w.wrongClear(s, rnd) }},
 	{"reset_tries", 1, func(w *world, s step, _ *rand.Rand) { w.staffReset(s) }},
+	{"vandal", 2, func(w *world, s step, rnd *rand.Rand) { w.vandal(s, rnd) }},
+	{"command", 4, func(w *world, s step, rnd *rand.Rand) { w.deviceCommand(s, rnd) }},
+	{"staff_clear", 4, func(w *world, s step, rnd *rand.Rand) { w.staffClear(s, rnd) }},
+	{"block_unblock", 2, func(w *world, s step, rnd *rand.Rand) { w.blockByCall(s, rnd) }},
+	{"replace", 3, func(w *world, s step, rnd *rand.Rand) { w.replaceHardware(s, rnd) }},
+	{"steal", 2, func(w *world, s step, rnd *rand.Rand) { w.steal(s, rnd) }},
 	{"cut", 8, func(w *world, s step, _ *rand.Rand) { c := w.cabinets[s.cabinet]; c.setCut(!c.cut.Load()) }},
 	{"drop", 4, func(w *world, s step, _ *rand.Rand) { w.cabinets[s.cabinet].drop() }},
 	{"kill", 14, func(w *world, s step, rnd *rand.Rand) {

@@ -176,8 +176,10 @@ func (w *world) day(steps []step, stuck *watched) (v truth.Verdict) {
 		i := slices.IndexFunc(actions, func(a action) bool { return a.name == s.what })
 		actions[i].do(w, s, rand.New(rand.NewPCG(s.seed, 9)))
 		time.Sleep(s.wait)
+		w.reboot()
 	}
 	w.people.Wait()
+	w.reboot()
 	w.settleDown()
 	if v = w.verdict(); !v.OK() {
 		return v
@@ -233,6 +235,8 @@ func (w *world) settleDown() {
 			return err == nil && c.agent.Loop().State().Meta.CodeList == d.CodeList
 		})
 	}
+	w.reboot() // commands that waited for a cabinet
+	w.inspectFound()
 	// The mechanic has been there, and an unblock may have been refused while the
 	// clock was not set.
 	for i, c := range w.cabinets {
@@ -291,6 +295,7 @@ func (w *world) verdict() truth.Verdict {
 	require.NoError(w.t, err)
 	w.mu.Lock()
 	c.Acts, c.Outages, c.Cancels = slices.Clone(w.acts), slices.Clone(w.outages), slices.Clone(w.cancels)
+	c.Replaced, c.Strays, c.Cleared, c.Resets = slices.Clone(w.replaced), slices.Clone(w.strays), slices.Clone(w.cleared), slices.Clone(w.resets)
 	w.mu.Unlock()
 	return truth.Judge(c)
 }
@@ -320,7 +325,7 @@ func (w *world) tryPickups(i int, c *cabinet) string {
 		if !ok {
 			return x.number + " has no codes"
 		}
-		a, err := w.enter(c, truth.Act{Delivery: x.number, Code: wire.CodePickup}, codes.Pickup, true)
+		a, err := w.enter(c, truth.Act{Delivery: x.number, Code: w.collects(x)}, codes.Pickup, true)
 		if err != nil || a.Outcome != wire.CodeOK {
 			return fmt.Sprintf("the recipient of %s at %s was refused: %s %v", x.number, c.code, a.Outcome, err)
 		}

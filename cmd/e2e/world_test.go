@@ -29,6 +29,7 @@ import (
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
+	edgelocker "github.com/postern-io/postern/edge/locker"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/lockbus"
 	"github.com/postern-io/postern/protocol/wire"
@@ -59,6 +60,10 @@ type world struct {
 	acts       []truth.Act
 	inHand     sync.Map // package: a courier took it out again
 	cancels    []truth.Cancel
+	replaced   []truth.Replacement
+	strays     []truth.Stray
+	cleared    []truth.Clear
+	resets     []truth.Reset
 	outages    []truth.Span
 	tasks      []*task
 	copies     []diskCopy
@@ -83,10 +88,12 @@ type cabinet struct {
 	reach    func(broker *url.URL) error
 	disk     func() error // under the store; nil is a healthy one
 
-	sensors bool        // item sensors are wired
-	dead    atomic.Bool // killed: nothing of the agent reaches disk, line or network
-	cut     atomic.Bool // the network to the cloud
-	mu      sync.Mutex  // guards all below
+	stray   atomic.Pointer[stray] // set while the hardware is switched on although it was cut off
+	reboot  atomic.Bool           // a command asks for another start of the agent
+	sensors bool                  // item sensors are wired
+	dead    atomic.Bool           // killed: nothing of the agent reaches disk, line or network
+	cut     atomic.Bool           // the network to the cloud
+	mu      sync.Mutex            // guards all below
 	conns   []net.Conn
 	ports   []net.Conn // to the boards
 	pulses  []truth.Pulse
@@ -162,6 +169,11 @@ func (c *cabinet) start() {
 			}
 			return board.ConnPort(conn), nil
 		},
+		Act: func(x edgelocker.Action) {
+			if show, ok := x.(edgelocker.Show); ok && show.What == "reboot" {
+				c.reboot.Store(true)
+			}
+		},
 		Dial: c.dial}
 	a, err := agent.New(cfg)
 	for range 120 { // whatever supervises the program starts it again
@@ -207,6 +219,9 @@ func (c *cabinet) dial(_ context.Context, to *url.URL) (net.Conn, error) {
 	c.mu.Lock()
 	c.conns = append(c.conns, here)
 	c.mu.Unlock()
+	if x := c.stray.Load(); x != nil {
+		return x.watch(here), nil
+	}
 	return here, nil
 }
 

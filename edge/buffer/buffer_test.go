@@ -505,3 +505,19 @@ func TestDamagedFilesAreMovedAsideAndOnlyTheNewestKept(t *testing.T) {
 	require.Len(t, aside, keepDamaged)
 	require.Contains(t, aside, last.Quarantined)
 }
+
+// A check that is stopped, as an ordinary stop of the program does soon after its
+// start, has found nothing: the store works on and is not moved aside.
+func TestAStoppedCheckFindsNoDamage(t *testing.T) {
+	t.Parallel()
+	var c clock
+	cfg := testConfig(t, &c)
+	s := open(t, cfg)
+	require.NoError(t, s.Ready())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Check(ctx), context.Canceled)
+	require.NoError(t, s.Broken())
+	require.NoFileExists(t, cfg.marker())
+	require.NoError(t, s.Check(t.Context()))
+}

@@ -349,7 +349,7 @@ func checkFile(ctx context.Context, path string, full bool) (contents, error) {
 // Check reads the whole store, every page and every chain, while it is in use.
 // On ErrDamaged the store refuses everything, and the start marker is left
 // behind, so that the next start or Reopen checks the whole file first and moves
-// it aside.
+// it aside. A check that ctx ends has found nothing, and returns ctx's error.
 func (s *Store) Check(ctx context.Context) error {
 	// While the transaction is open none of its pages is written again. Its meta
 	// page is, two commits later: hence commits wait until that one is read.
@@ -368,6 +368,9 @@ func (s *Store) Check(ctx context.Context) error {
 		}
 		release()
 		_, err = p.check(true)
+		if stopped := ctx.Err(); stopped != nil {
+			return stopped // pages that were not read are not missing
+		}
 		return err
 	})
 	if errors.Is(err, ErrDamaged) {

@@ -81,6 +81,10 @@ func (d keypad) useCode(in CodeTried) string {
 	return wire.CodeUnknown
 }
 
+// collects reports whether codes of a kind open the doors of a delivery that waits:
+// the recipient's own, or the one of whom the recipient has named.
+func collects(kind string) bool { return kind == wire.CodePickup || kind == wire.CodeHandover }
+
 func (d keypad) pickUp(e wire.CodeEntry, how string) string {
 	dl, ok := d.Deliveries[e.DeliveryRef]
 	if !ok || dl.Suspended || len(dl.Doors) == 0 {

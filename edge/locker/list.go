@@ -212,7 +212,7 @@ func (d codeList) restore(e wire.CodeEntry) {
 		d.mayHold(e)
 		return
 	}
-	if e.Active != wire.ActiveNow || len(e.Doors) == 0 || e.Kind != wire.CodePickup && e.Kind != wire.CodeHandover {
+	if e.Active != wire.ActiveNow || len(e.Doors) == 0 || !collects(e.Kind) {
 		return
 	}
 	if _, ok := d.Deliveries[e.DeliveryRef]; ok {

@@ -497,7 +497,7 @@ func (d openings) pickupCode(o Opening) uint64 {
 		}
 	}
 	for _, n := range sorted(d.Codes) {
-		if c := d.Codes[n]; c.Kind == wire.CodePickup && c.DeliveryRef == o.DeliveryRef {
+		if c := d.Codes[n]; collects(c.Kind) && c.DeliveryRef == o.DeliveryRef {
 			return n
 		}
 	}

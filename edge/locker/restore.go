@@ -20,7 +20,7 @@ import (
 
 // mayHold keeps the compartments of a pickup code that is not active yet.
 func (d codeList) mayHold(e wire.CodeEntry) {
-	if e.Kind != wire.CodePickup {
+	if !collects(e.Kind) {
 		return
 	}
 	if _, known := d.Deliveries[e.DeliveryRef]; known {
@@ -79,7 +79,7 @@ func (d *draft) freeUnverified(ref string) {
 	}
 	for _, n := range sorted(d.Codes) {
 		e := d.Codes[n]
-		if e.Kind != wire.CodePickup || e.DeliveryRef != ref {
+		if !collects(e.Kind) || e.DeliveryRef != ref {
 			continue
 		}
 		for _, refs := range e.Packages {
@@ -105,7 +105,7 @@ func (d *draft) lostDeposit(ref string) (e EndedOpening, ok bool) {
 		}
 	}
 	for _, n := range sorted(d.Codes) {
-		if c := d.Codes[n]; c.Kind == wire.CodePickup && c.DeliveryRef == ref {
+		if c := d.Codes[n]; collects(c.Kind) && c.DeliveryRef == ref {
 			for door, refs := range c.Packages {
 				e.Packages[edge.DoorNumber(door)] = refs
 			}

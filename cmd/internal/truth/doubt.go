@@ -2,7 +2,6 @@ package truth
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -81,8 +80,7 @@ func (j *judge) doubted(b *Cabinet, d Device, door uint, stretches []Span) bool 
 	}
 	grid := d.Cells[door].GridCode
 	about := func(e cloud.Exception) bool { // the door, or an opening of several that has it
-		_, opening, _ := strings.Cut(e.Source, ":")
-		return e.GridCode == grid || slices.Contains(j.Cloud.Audit.Openings[opening].Doors, door)
+		return e.GridCode == grid || j.inOpening(d, e, grid)
 	}
 	for _, e := range d.Exceptions {
 		if about(e) && e.Type != wire.ExDoorLeftOpen && e.Type != "overdue" && in(e.OpenedAt) {

@@ -91,10 +91,22 @@ func (b *Cabinet) watched(door uint, from, to time.Time) bool {
 	}
 	for i, x := range b.Boots {
 		if !x.Start.After(from) && (x.End.IsZero() || !x.End.Before(to)) {
-			return i+1 == len(b.Boots) || !b.Boots[i+1].Lost || x.Unsent == 0
+			return b.sent(i)
 		}
 	}
 	return false
+}
+
+// sent reports whether what a start wrote has reached the cloud, or is still there:
+// it had all gone at the end of this start, or of a later one, before a store was
+// lost.
+func (b *Cabinet) sent(start int) bool {
+	for i := start; i+1 < len(b.Boots) && b.Boots[i].Unsent > 0; i++ {
+		if b.Boots[i+1].Lost {
+			return false
+		}
+	}
+	return true
 }
 
 // sessionsOf are the stretches during which an opening ran on a door, by the

@@ -81,11 +81,18 @@ func (d Device) keeps(c cloud.Compartment) bool {
 // cloud disagree.
 const mismatch = "contents_mismatch"
 
-// doubtsDeposit reports whether staff are asked to look what lies in a compartment.
-func (d Device) doubtsDeposit(grid string) bool {
+// doubtsDeposit reports whether staff are asked to look what lies in a compartment:
+// an exception names it, or another one of the same opening.
+func (j *judge) doubtsDeposit(d Device, grid string) bool {
 	return slices.ContainsFunc(d.Exceptions, func(e cloud.Exception) bool {
-		return e.Type == wire.ExDepositUnverified && e.GridCode == grid && e.Status == "open"
+		return e.Type == wire.ExDepositUnverified && e.Status == "open" && (e.GridCode == grid || j.inOpening(d, e, grid))
 	})
+}
+
+// inOpening reports whether an exception is about an opening that has a compartment.
+func (j *judge) inOpening(d Device, e cloud.Exception, grid string) bool {
+	_, opening, _ := strings.Cut(e.Source, ":")
+	return slices.ContainsFunc(j.Cloud.Audit.Openings[opening].Doors, func(n uint) bool { return d.Cells[n].GridCode == grid })
 }
 
 // viewsAgree compares two views of a compartment. Where they differ an exception
@@ -103,7 +110,7 @@ func (j *judge) viewsAgree(b *Cabinet, d Device, door uint, cabinet, believed st
 		j.find("views", b, door, time.Time{}, "the cabinet holds %q, the cloud %q (%s), and no exception says so", cabinet, believed, c.State)
 	case !c.OutOfUse():
 		j.find("views", b, door, e.OpenedAt, "the cabinet holds %q, the cloud %q (%s), and it is in use", cabinet, believed, c.State)
-	case d.doubtsDeposit(c.GridCode): // confirmed as another than the cabinet settled later
+	case j.doubtsDeposit(d, c.GridCode): // confirmed as another than the cabinet settled later
 	case !slices.ContainsFunc(b.Trouble, func(s Span) bool {
 		return s.What == forgot && (s.Door == 0 || s.Door == door) && !s.At.After(e.SeenAt)
 	}):
@@ -191,7 +198,7 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 	case cloud.PackageInCompartment:
 		// A correction that the cabinet lost leaves the deposit as it was, and staff to
 		// look whether it still is.
-		looked := row != nil && row.Status == "unverified" && d.doubtsDeposit(row.GridCode)
+		looked := row != nil && row.Status == "unverified" && j.doubtsDeposit(d, row.GridCode)
 		if row == nil || !looked && !slices.Contains([]string{"stored", "overdue"}, row.Status) {
 			j.find("device_order", b, 0, time.Time{}, "%s lies in a compartment, and the registry says %s", p.TrackingNumber, statusOf(row))
 		}

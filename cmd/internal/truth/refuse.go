@@ -26,6 +26,22 @@ func (j *judge) refusals(b *Cabinet) {
 	}
 }
 
+// replacedCodes: a code that another one has replaced lets no person in once the
+// cabinet has told that it holds that list.
+func (j *judge) replacedCodes(b *Cabinet) {
+	for _, a := range j.Acts {
+		if a.Cabinet != b.Code || a.Replaced == 0 || !a.OK {
+			continue
+		}
+		for _, h := range b.Held {
+			if h.Number >= a.Replaced && h.At.Before(a.At) && !j.forgot(b, h.At, a.At) {
+				j.find("dead_code", b, 0, a.At, "a %s code of %s was replaced in list %d, which the cabinet had told it holds at %s", a.Code, a.Delivery, a.Replaced, clockTime(h.At))
+				break
+			}
+		}
+	}
+}
+
 // slackOfEnd is how exactly the moment of an answer is known.
 func (b *Cabinet) slackOfEnd() time.Duration {
 	if b.WallClock {

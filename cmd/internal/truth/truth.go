@@ -16,6 +16,11 @@
 //	dead_code   an act by a code whose revocation the cabinet had told it holds
 //	refused     a code that was refused as expired before its end
 //	cancelled   a cancelled session that ended as anything else
+//	cut_off     hardware that was replaced or stolen and got in all the same
+//	kept        a parcel that new hardware does not know of, and nothing moved
+//	cleared     a parcel that staff took out and that counts as inside again
+//	keypad      a code that was not looked at without five wrong ones before it, or
+//	            one more that was, after them
 //	hand        an item that left a box through a door that was not allowed to open
 //	open_settle a settlement while one of its doors was open
 //	twice       an opening with two ends
@@ -55,6 +60,10 @@ type Case struct {
 	Outages  []Span     // of cloud nodes and receiver: events in flight may come twice
 	Recorded uint64     // records that the agents kept
 	Cancels  []Cancel   // sessions that people of the script had cancelled
+	Replaced []Replacement
+	Strays   []Stray
+	Cleared  []Clear
+	Resets   []Reset
 	// Unscripted says that people outside of the script were at the doors too: their
 	// acts are judged by the codes alone, with the pickups that these opened once
 	// more, and not what they put in, took or forced.
@@ -129,7 +138,9 @@ type Act struct {
 	At       time.Time // when it began
 	Until    time.Time // when it was answered; zero when it never was
 	Delivery string    // number; empty for staff
-	Code     string    // wire's code kind, where a code was used
+	Code     string    // wire's code kind, where a code was used; any other word is a wrong one
+	Scanned  bool      // the code was shown, not typed
+	Replaced uint64    // number of the list in which another code took its place; 0: none did
 	OK       bool      // the answer let the person in
 	Outcome  string    // of a code, empty when it was not answered
 	Doors    []uint    // that the answer named
@@ -246,17 +257,22 @@ func Judge(c Case) Verdict {
 		j.settlements(b)
 		j.refusals(b)
 		j.cancels(b)
+		j.keypad(b)
+		j.replacedCodes(b)
 		if c.Final {
 			j.ends(b)
 			j.places(b)
 			j.exceptions(b)
 			j.forced(b)
+			j.replacements(b)
 		}
 	}
 	if c.Final {
 		j.events()
 		j.records()
+		j.clears()
 	}
+	j.strays()
 	slices.SortStableFunc(j.Findings, func(a, b Finding) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Rule, b.Rule)) })
 	return j.Verdict
 }

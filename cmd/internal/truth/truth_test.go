@@ -227,6 +227,36 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			change(c, func(d *Device) { d.Records = slices.Insert(d.Records, 0, record(wire.KindHealth, 2, wire.Health{})) })
 		}},
 		{"refused", "a code as expired before its end", func(c *Case, _ *Cabinet) { courier(c, 61) }},
+		{"dead_code", "a code that was handed over, by the script's own facts", func(c *Case, b *Cabinet) {
+			c.Acts[0].Replaced, c.Acts[0].OK = 5, true
+			b.Held = []Held{{At: at(150), Number: 5}}
+		}},
+		{"cut_off", "replaced hardware was let in", func(c *Case, _ *Cabinet) {
+			c.Strays = []Stray{{Cabinet: "CAB-1", What: "replaced", From: at(300), Tried: 2, Accepted: 1}}
+		}},
+		{"kept", "new hardware forgot a parcel", func(c *Case, b *Cabinet) {
+			c.Replaced = []Replacement{{Cabinet: "CAB-1", At: at(2000), Inside: map[uint]string{1: "LD-1"}}}
+			b.Contents = nil
+		}},
+		{"cleared", "a parcel that staff took out lies inside again", func(c *Case, _ *Cabinet) {
+			c.Cleared = []Clear{{Cabinet: "CAB-1", Door: 1, At: at(300), Packages: []string{"PK-1"}}}
+		}},
+		{"keypad", "six wrong codes were looked at", func(c *Case, _ *Cabinet) { wrongCodes(c, 6, 0) }},
+		{"keypad", "six wrong codes, and a reset of an hour later", func(c *Case, _ *Cabinet) {
+			wrongCodes(c, 6, 0)
+			resetTries(c, 4000)
+		}},
+		{"keypad", "locked after four wrong codes", func(c *Case, _ *Cabinet) { wrongCodes(c, 4, 1) }},
+		{"keypad", "locked after a reset", func(c *Case, _ *Cabinet) {
+			wrongCodes(c, 5, 1)
+			resetTries(c, 319)
+		}},
+		{"keypad", "typed codes locked by scanned ones", func(c *Case, _ *Cabinet) {
+			wrongCodes(c, 5, 1)
+			for i := range c.Acts {
+				c.Acts[i].Scanned = c.Acts[i].Outcome == wire.CodeUnknown
+			}
+		}},
 		{"cancelled", "a pickup that counts as collected", func(c *Case, _ *Cabinet) {
 			c.Cancels = []Cancel{{"CAB-1", "op-3", "cmd-9"}}
 			change(c, func(d *Device) {
@@ -292,6 +322,27 @@ func forceOpen(b *Cabinet, door uint, seconds float64) {
 	b.Trouble = append(b.Trouble, Span{At: at(seconds), Until: at(seconds + 60), What: force, Door: door})
 }
 
+// wrongCodes are typed from second 300 on, one each second; the keypad looks at some of
+// them and is locked for the rest.
+func wrongCodes(c *Case, looked, locked int) {
+	for i := range looked + locked {
+		a := Act{Cabinet: "CAB-1", Kind: edge.ByCode, Code: "wrong", At: at(300 + float64(i)), Until: at(300.1 + float64(i)), Outcome: wire.CodeUnknown}
+		if i >= looked {
+			a.Outcome = wire.CodeLockedOut
+			a.At, a.Until = a.At.Add(20*time.Second), a.Until.Add(20*time.Second)
+		}
+		c.Acts = append(c.Acts, a)
+	}
+}
+
+// resetTries has a command lift the keypad's locks.
+func resetTries(c *Case, seconds float64) {
+	c.Resets = []Reset{{"CAB-1", "cmd-9"}}
+	d := c.Cloud.Devices["CAB-1"]
+	d.Records = append(d.Records, record(wire.KindCommandOutcome, seconds, wire.CommandOutcome{CommandID: "cmd-9", Outcome: wire.OutcomeDone}))
+	c.Cloud.Devices["CAB-1"] = d
+}
+
 // courier is refused as expired with a code that ends at some second of the day.
 func courier(c *Case, end float64) {
 	d := c.Cloud.Devices["CAB-1"]
@@ -333,6 +384,26 @@ func TestWhatIsToldInTimeAndWithItsCauseBreaksNoRule(t *testing.T) {
 			b.Facts = slices.Delete(b.Facts, 3, 4)
 			b.Kept = map[uint]bool{1: true}
 			c.Cloud.Devices["CAB-1"].Deliveries["LD-1"].Packages[0].Status = cloud.PackageAwaitingDeposit
+		},
+		"a code that was replaced in a list that the cabinet has not": func(c *Case, b *Cabinet) {
+			c.Acts[0].Replaced, c.Acts[0].OK = 5, true
+			b.Held = []Held{{At: at(150), Number: 4}}
+		},
+		"hardware that was cut off and stayed out": func(c *Case, _ *Cabinet) {
+			c.Strays = []Stray{{Cabinet: "CAB-1", What: "stolen", From: at(300), Tried: 9}}
+		},
+		"new hardware, and a door that was opened before": func(c *Case, _ *Cabinet) {
+			c.Replaced = []Replacement{{Cabinet: "CAB-1", At: at(300), Inside: map[uint]string{1: "LD-1", 2: "LD-2"}}}
+		},
+		"five wrong codes, and no code looked at": func(c *Case, _ *Cabinet) { wrongCodes(c, 5, 3) },
+		"a reset between wrong codes": func(c *Case, _ *Cabinet) {
+			wrongCodes(c, 8, 0)
+			resetTries(c, 303.5)
+		},
+		"forced, and the hardware was lost before it was told": func(c *Case, b *Cabinet) {
+			forceOpen(b, 1, 300)
+			b.Boots = []Boot{{N: 1, Start: noon, End: at(500), Unsent: 2}, {N: 2, Start: at(501), End: at(600), Unsent: 3}, {N: 1, Start: at(601), Lost: true}}
+			c.Recorded = 9
 		},
 		"a code that has ended": func(c *Case, _ *Cabinet) { courier(c, 60) },
 	} {
