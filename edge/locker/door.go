@@ -183,6 +183,7 @@ func (d doors) opened(door Door) {
 		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
 			x.Phase, x.OpenedAt, x.ClosedAt, x.LastOpen, x.Unseen = Opened, door.OpenedAt, Instant{}, door.OpenedAt, false
 			x.Deadline, x.Error = 0, ""
+			x.Asked = x.Asked || door.expected()
 		}))
 	}
 	d.record(wire.KindDoorOpened, door.Since, wire.DoorOpened{OpeningID: door.Opening, Door: uint(door.Number), Pulses: pulses})
@@ -251,13 +252,19 @@ func (d doors) relatched(door Door) {
 }
 
 // foundClosed is a door read closed that was not known open. One that an earlier
-// boot was to open was not seen.
+// boot was to open was not seen: its lock is shut, so that from now on it opens for
+// its pulse only as soon as after a pulse of this moment, and later by force.
 func (d doors) foundClosed(door Door) {
 	o, ok := d.Openings[door.Opening]
 	if !ok {
 		return
 	}
 	if od := o.door(door.Number); !od.Phase.outcome() && od.By.Boot != d.now.Boot {
+		if od.Asked && od.ClosedAt == (Instant{}) {
+			door.PulseAt = d.now.Mono
+			d.Doors[door.Number] = door
+			o = o.with(door.Number, func(x *OpeningDoor) { x.Asked = false })
+		}
 		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 	}
 }

@@ -172,3 +172,35 @@ func TestAWholeListAfterAnOlderCopySetsTheContentsRight(t *testing.T) {
 	require.False(t, w.s.Meta.Lost)
 	require.Equal(t, []string{"", "LD-stays", "LD-new"}, []string{w.s.Doors[1].Delivery, w.s.Doors[2].Delivery, w.s.Doors[3].Delivery})
 }
+
+// A start in the middle of an opening of two doors: the second one's lock was shut
+// when it was read first. Pulled open later it is forced, and what lies behind it is
+// open; pulled at once it may be the pulse that the last boot sent.
+func TestADoorReadShutAfterAStartIsForcedOpen(t *testing.T) {
+	t.Parallel()
+	for after, outcome := range map[time.Duration]string{5 * time.Second: wire.Unverified, time.Second: wire.Deposited} {
+		w := newWorld(t, 2)
+		w.openDoors("op_1", 1, 2)
+		w.step(Pulsing{Door: 1, Outcome: edge.PulseUnanswered, Mono: w.now.Mono}) // the other one still waits for its turn
+		w.setDoor(1, true)
+		w.wait(time.Second)
+		w.restart(time.Second, wire.ClockSynced)
+		w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono})
+		w.step(Reading{Door: 2, Mono: w.now.Mono})
+		w.wait(after)
+		w.setDoor(2, true)
+		w.wait(3 * time.Second)
+		w.setDoor(2, false)
+		w.setDoor(1, false)
+		w.wait(20 * time.Second)
+		tampers := bodies[wire.Tamper](w)
+		settled := bodies[wire.OpeningSettled](w)
+		require.Len(t, settled, 1, after)
+		require.Equal(t, outcome == wire.Unverified, len(tampers) == 1, "%s: %v", after, tampers)
+		for _, x := range settled[0].Packages {
+			if x.Door == 2 {
+				require.Equal(t, outcome, x.Outcome, after)
+			}
+		}
+	}
+}
