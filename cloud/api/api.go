@@ -68,7 +68,7 @@ func New(c Config) *catalog.Catalog {
 	if c.Chat == nil {
 		c.Chat = new(chat.Service)
 	}
-	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
+	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.savedViews(), c.live()}
 	if c.Setup != nil {
 		rows = append(rows, c.cabinets())
 	}

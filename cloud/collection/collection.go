@@ -123,11 +123,18 @@ func Find[R cloud.Row, P kept[R], I ~int64, O any](ctx context.Context, s Store,
 // Create stores a new row of the caller's business, as fill fills it in. fill may be
 // called again. Errors: those of fill, …_EXISTS.
 func Create[R cloud.Row, P kept[R], O any](ctx context.Context, s Store, c cloud.Caller, fill func(*R) error, answer func(R, *time.Location) O) (O, error) {
+	return CreateIn[R, P](ctx, s, c, func(_ cloud.View, r *R) error { return fill(r) }, answer)
+}
+
+// CreateIn is Create for rows that look at what stands.
+func CreateIn[R cloud.Row, P kept[R], O any](ctx context.Context, s Store, c cloud.Caller, fill func(cloud.View, *R) error, answer func(R, *time.Location) O) (O, error) {
+	var look cloud.View
 	return save(ctx, s, c, "made", func(v cloud.View, now time.Time) (r R, err error) {
+		look = v
 		id, err := v.NewID(r.RowKind())
 		P(&r).Begin(id, c.Account.BusinessID, now)
 		return r, err
-	}, fill, answer)
+	}, func(r *R) error { return fill(look, r) }, answer)
 }
 
 // Change stores a row of the caller's business as fill changes it. fill may be called

@@ -26,6 +26,7 @@ import (
 func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
 	get(dayPath, p.day)
 	get(ConsolePath+"/{noun}", p.showNoun)
+	post(ConsolePath+"/{noun}", p.saveView)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)
 	post(ConsolePath+"/{noun}/{id}", p.runVerb)
 	get(ConsolePath+"/{noun}/{id}/{verb}", p.showVerb)

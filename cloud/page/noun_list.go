@@ -33,7 +33,16 @@ type nounList struct {
 	CSV      string
 	Columns  []choice // that can be shown
 	Empty    string
-	Missing  string // why there is no list
+	Views    []savedLink
+	Query    string // of this list, to save
+	Saves    bool   // the visitor may save views
+	Shares   bool
+}
+
+// savedLink leads to a saved view.
+type savedLink struct {
+	ID, To, Text string
+	Own, Current bool
 }
 
 // nounTable is a table of records.
@@ -155,11 +164,59 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 	if next := plainText(answer["next_cursor"]); next != "" {
 		out.Next = query(map[string]string{"cursor": next})
 	}
+	p.savedViews(c, ctx, v, n, &out)
 	shownPaths := columns
 	for _, path := range p.offered(n) {
 		out.Columns = append(out.Columns, choice{path, memberWords(v.Lang, path), slices.Contains(shownPaths, path)})
 	}
 	p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
+}
+
+// savedViews adds the visitor's saved views of a list.
+func (p nounPages) savedViews(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, out *nounList) {
+	if !p.may(c, v, "saved_views.list") {
+		return
+	}
+	out.Query = changed(ctx, map[string]string{"cursor": "", "lang": "", "page": ""})
+	out.Saves, out.Shares = p.may(c, v, "saved_views.create"), slices.Contains(staff, v.c.Account.Type)
+	answer, err := p.read(c, ctx, v, "saved_views.list", map[string]any{"noun": n.Name})
+	if err != nil {
+		p.log.Error("list saved views", "err", err)
+		return
+	}
+	list, _ := answer["saved_views"].([]any)
+	for _, x := range list {
+		if r, ok := x.(map[string]any); ok {
+			query := plainText(r["query"])
+			out.Views = append(out.Views, savedLink{ID: plainText(r["saved_view_id"]), To: ConsolePath + "/" + n.Path + "?" + query, Text: outside(plainText(r["name"]), maxField), Own: r["own"] == true, Current: query == out.Query})
+		}
+	}
+}
+
+// saveView saves or removes a view of a list.
+func (p nounPages) saveView(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, n, ok := p.nounAt(c, ctx)
+	if !ok {
+		return
+	}
+	if !ownForm(ctx, &forStaff) {
+		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
+		return
+	}
+	args := ctx.PostArgs()
+	operation, in := "saved_views.create", map[string]any{"noun": n.Name, "name": string(args.Peek("name")), "query": string(args.Peek("query")), "shared": len(args.Peek("shared")) > 0}
+	to := "?" + string(args.Peek("query"))
+	if id := string(args.Peek("remove")); id != "" {
+		operation, in, to = "saved_views.remove", map[string]any{"id": id}, ""
+	}
+	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	if _, err := p.answerTo(c, who, operation, in, catalog.Key{}); err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	seeOther(ctx, ConsolePath+"/"+n.Path+to)
 }
 
 // changed is the query of a request with some values in place of its own; "" leaves
