@@ -3,11 +3,13 @@ package api_test
 import (
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
@@ -66,6 +68,11 @@ func TestNounsHaveWords(t *testing.T) {
 			_, of := table.Find(n.Find).Found()
 			record(of)
 		}
+		if n.States != "" {
+			for _, v := range listedStates(table, n) {
+				want(n.States + "." + v)
+			}
+		}
 		for _, verb := range append(slices.Clone(n.Verbs), n.Create) {
 			if verb != "" {
 				want("verb." + verb)
@@ -79,4 +86,22 @@ func TestNounsHaveWords(t *testing.T) {
 	}
 	slices.Sort(list)
 	require.Empty(t, list)
+}
+
+// listedStates are the states of a noun's records as far as types list them: the record's,
+// or those by which its list is filtered; those of orders are the dictionary's.
+func listedStates(table *catalog.Catalog, n catalog.Noun) (out []string) {
+	if n.States == "order" {
+		for _, s := range cloud.OrderStates() {
+			out = append(out, strconv.Itoa(int(s.ID)))
+		}
+		return out
+	}
+	_, of := table.Find(n.List).Listed()
+	for _, m := range slices.Concat(catalog.BodyMembers(of), table.Find(n.List).Members()) {
+		if m.Name == n.State {
+			out = append(out, m.Rules().Enum...)
+		}
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return s == "all" }) // a filter's, no state
 }

@@ -42,6 +42,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
 	"github.com/postern-io/postern/cloud/rest"
@@ -64,6 +65,7 @@ type world struct {
 	platform *platform.Service
 	graph    *graphql.Server
 	files    *object.Folder
+	pages    page.Config // what pages over the same world need
 	dial     func() (net.Conn, error)
 	c        *fasthttp.Client
 	n        int // things that were made
@@ -142,7 +144,8 @@ func newWorld(t *testing.T) *world {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}})
 	ln := webtest.Serve(t, s)
-	return &world{t: t, w: w, table: table, asked: asked, platform: operators, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+	pages := page.Config{Store: w.DB, Tracking: parcels, Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Approvals: asked, Receivers: receivers, Catalog: table, Pipeline: line, DigestKey: []byte("k"), Chats: true, PerMinute: -1}
+	return &world{t: t, w: w, pages: pages, table: table, asked: asked, platform: operators, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
 }
 
 // listening gives credentials that open nothing.

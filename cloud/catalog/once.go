@@ -31,6 +31,9 @@ type Key struct {
 	// Always holds operations to the key that do not take one themselves. A
 	// repeat of one whose process ended in between has an answer without a body.
 	Always bool
+	// Bare keeps no answer that succeeded: a repeat has one without a body. It is for
+	// callers whose answers hold what is shown once.
+	Bare bool
 }
 
 const (
@@ -83,7 +86,7 @@ func (r *running) once(ctx context.Context, k Key) (Answer, error) {
 	if !ok {
 		until = now.Add(callLife)
 	}
-	o := &cloud.Once{Bare: k.Always && !r.o.Idempotent, ID: k.id(r.c), Request: sha256.Sum256(k.Request), At: now, Until: until.UTC().Truncate(time.Millisecond),
+	o := &cloud.Once{Bare: k.Bare || k.Always && !r.o.Idempotent, ID: k.id(r.c), Request: sha256.Sum256(k.Request), At: now, Until: until.UTC().Truncate(time.Millisecond),
 		Encode: r.encode}
 	a, err := r.first(ctx, o)
 	if !errors.Is(err, cloud.ErrNotFound) {
@@ -95,12 +98,20 @@ func (r *running) once(ctx context.Context, k Key) (Answer, error) {
 	}
 	r.call.Once = o
 	a, err = r.run(ctx)
-	if errors.Is(err, cloud.ErrRepeated) || errors.Is(r.storeAnswer(ctx, o, a, err), cloud.ErrRepeated) {
+	if errors.Is(err, cloud.ErrRepeated) || errors.Is(r.storeAnswer(ctx, o, keptOf(k, a), err), cloud.ErrRepeated) {
 		if a, err = r.first(ctx, o); errors.Is(err, cloud.ErrNotFound) { // its commit failed, or it may be run again
 			return Answer{}, inProgress()
 		}
 	}
 	return a, err
+}
+
+// keptOf is the part of an answer that is kept for repeats.
+func keptOf(k Key, a Answer) Answer {
+	if k.Bare {
+		a.Body = nil
+	}
+	return a
 }
 
 // encode is an answer that a decision gave.

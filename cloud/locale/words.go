@@ -21,6 +21,8 @@ var words = func() map[string]texts {
 	maps.Copy(all, workWords)
 	maps.Copy(all, nouns)
 	maps.Copy(all, verbs)
+	maps.Copy(all, members)
+	maps.Copy(all, choices)
 	return all
 }()
 

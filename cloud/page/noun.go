@@ -72,7 +72,7 @@ func (p *kit) work(ctx *fasthttp.RequestCtx, v visitor, title string) workFrame 
 
 // deskOf is the desk of a visitor's pages.
 func (p *kit) deskOf(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *desk {
-	return &desk{CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, Areas: func() []navArea { return p.navigation(c, v) }}
+	return &desk{CSRF: p.formToken(ctx, &forStaff), User: outside(v.c.Account.Name, maxValue), Business: outside(v.business, maxValue), Areas: func() []navArea { return p.navigation(c, v) }}
 }
 
 // navigation lists the pages that a visitor may see. The entry of the longest address
@@ -175,6 +175,9 @@ func (p *kit) read(c context.Context, ctx *fasthttp.RequestCtx, v visitor, opera
 // asObject is a value as JSON has it; nil when it is no object.
 func asObject(body any) (map[string]any, error) {
 	raw, ok := body.(json.RawMessage)
+	if ok && len(raw) == 0 { // of a call that was made before
+		return nil, nil
+	}
 	if !ok {
 		var err error
 		if raw, err = json.Marshal(body); err != nil {

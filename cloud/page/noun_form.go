@@ -34,6 +34,9 @@ const (
 	maxFormRows = 50
 	maxRefs     = 200 // records that a field offers
 	longText    = 255 // characters from which a text has several lines
+	// Fields of a form that is sent: fifty packages with ten articles each have fewer.
+	maxFields = 5000
+	maxPath   = 200 // bytes of a field's name
 )
 
 // maker makes the fields of a form.
@@ -102,6 +105,8 @@ func (m *maker) fillList(f *formField, path string, t reflect.Type, x catalog.Me
 	e, r := bare(t.Elem()), x.Rules()
 	switch {
 	case e.Kind() == reflect.Uint8: // JSON as it came
+		f.Kind = "json"
+	case e.Kind() == reflect.Struct && !isPlain(e) && f.Value != "":
 		f.Kind = "json"
 	case e.Kind() == reflect.Struct && !isPlain(e):
 		f.Kind = "rows"
@@ -174,8 +179,8 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 				f.Kind = "long"
 			}
 		}
-		if strings.Contains(x.Name, "password") || x.Name == "secret" || strings.HasSuffix(x.Name, "_secret") || x.Name == "private_key" {
-			f.Kind = "secret"
+		if isSecret(x.Name) {
+			f.Kind, f.Value = "secret", "" // it is never sent back
 		}
 		if x.Name == "phone" {
 			f.Kind = "tel"
@@ -193,6 +198,12 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 			}
 		}
 	}
+}
+
+// isSecret reports whether a member, by its path, holds what no page shows.
+func isSecret(path string) bool {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	return strings.Contains(name, "password") || strings.Contains(name, "secret") || name == "private_key" || name == "otp"
 }
 
 // offer are the records that a member can name, nil when there are none to choose
@@ -233,6 +244,10 @@ func (m *maker) flattened(prefix string, members []catalog.Member, record map[st
 			m.values[path] = marshalJSON(v)
 		case []any:
 			if t.Kind() == reflect.Slice && bare(t.Elem()).Kind() == reflect.Struct && !isPlain(bare(t.Elem())) {
+				if len(v) > maxFormRows { // all of it in one field: a form that shows a part would drop the rest
+					m.values[path] = marshalJSON(v)
+					continue
+				}
 				m.rows[path] = len(v)
 				for i, e := range v {
 					if inner, ok := e.(map[string]any); ok {
@@ -247,6 +262,9 @@ func (m *maker) flattened(prefix string, members []catalog.Member, record map[st
 			}
 			m.values[path] = strings.Join(lines, "\n")
 		case string:
+			if isSecret(path) { // masked; an empty field leaves it as it is
+				continue
+			}
 			if e := x.Rules().Enum; len(e) > 0 && !slices.Contains(e, v) { // it cannot be set to what it is
 				continue
 			}
@@ -271,18 +289,29 @@ func (m *maker) zone() *time.Location {
 	return m.f.Zone
 }
 
-// sent reads what a form sent: values and rows by path.
-func (m *maker) sent(args *fasthttp.Args) {
+// sent reads what a form sent: values and rows by path. It is false for a form with more
+// fields than any of ours has, and for one with a secret that another form held.
+func (m *maker) sent(args *fasthttp.Args, seal sealer) bool {
+	lines := map[string][]string{}
+	n, whole := 0, true
 	for k, x := range args.All() {
 		path, ok := strings.CutPrefix(string(k), "in:")
 		if !ok {
 			continue
 		}
-		value := strings.ReplaceAll(string(x), "\r\n", "\n")
-		if old, again := m.values[path]; again {
-			value = old + "\n" + value
+		if n++; n > maxFields || len(path) > maxPath {
+			return false
 		}
-		m.values[path] = value
+		value := strings.ReplaceAll(string(x), "\r\n", "\n")
+		if isSecret(path) {
+			if value, ok = seal.open(path, value); !ok {
+				whole = false
+			}
+		}
+		lines[path] = append(lines[path], value)
+	}
+	for path, list := range lines {
+		m.values[path] = strings.Join(list, "\n")
 		for rest, from := path, 0; ; {
 			i := strings.IndexByte(rest, '[')
 			if i < 0 {
@@ -300,6 +329,7 @@ func (m *maker) sent(args *fasthttp.Args) {
 			rest = rest[i+end+1:]
 		}
 	}
+	return whole
 }
 
 // edit adds a row to a list or removes one, as the form's button said; false when no
@@ -312,7 +342,7 @@ func (m *maker) edit(args *fasthttp.Args) bool {
 	row := string(args.Peek("remove"))
 	open := strings.LastIndexByte(row, '[')
 	if open < 0 {
-		return false
+		return row != ""
 	}
 	list := row[:open]
 	gone, err := strconv.Atoi(strings.Trim(row[open:], "[]"))
@@ -320,16 +350,26 @@ func (m *maker) edit(args *fasthttp.Args) bool {
 		return true
 	}
 	at := func(i int) string { return list + "[" + strconv.Itoa(i) + "]" }
-	for path := range maps.Clone(m.values) {
-		for i := gone; i < m.rows[list]; i++ {
-			rest, ok := strings.CutPrefix(path, at(i))
-			if !ok {
-				continue
-			}
-			if next, has := m.values[at(i+1)+rest]; has && i+1 < m.rows[list] {
-				m.values[path] = next
-			} else {
+	old, oldRows := maps.Clone(m.values), maps.Clone(m.rows)
+	for i := gone; i < m.rows[list]; i++ { // each row takes what the next one holds
+		for path := range old {
+			if strings.HasPrefix(path, at(i)) {
 				delete(m.values, path)
+			}
+		}
+		for path := range oldRows {
+			if strings.HasPrefix(path, at(i)) {
+				delete(m.rows, path)
+			}
+		}
+		for path, value := range old {
+			if rest, ok := strings.CutPrefix(path, at(i+1)); ok {
+				m.values[at(i)+rest] = value
+			}
+		}
+		for path, n := range oldRows {
+			if rest, ok := strings.CutPrefix(path, at(i+1)); ok {
+				m.rows[at(i)+rest] = n
 			}
 		}
 	}
@@ -363,6 +403,8 @@ func (m *maker) value(path string, x catalog.Member) any {
 		e := bare(t.Elem())
 		switch {
 		case e.Kind() == reflect.Uint8:
+			return asJSON(text)
+		case e.Kind() == reflect.Struct && !isPlain(e) && text != "":
 			return asJSON(text)
 		case e.Kind() == reflect.Struct && !isPlain(e):
 			var list []any
@@ -412,10 +454,15 @@ func scalar(t reflect.Type, text string) any {
 		}
 		return text
 	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
+	if isNumber(text) {
 		return json.Number(text)
 	}
 	return text
+}
+
+// isNumber reports whether a text is a number as JSON writes one.
+func isNumber(text string) bool {
+	return text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid([]byte(text))
 }
 
 func asJSON(text string) any {

@@ -386,7 +386,7 @@ func (p nounPages) table(f frame, n *catalog.Noun, columns []string, answer map[
 func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) {
 	given, _ := p.filters(c, ctx, v, n)
 	delete(given, "cursor")
-	given["per_page"] = "200"
+	pageSize(p.cfg.Catalog.Find(n.List), csvPage, given)
 	columns := p.columns(ctx, n)
 	answer, err := p.read(c, ctx, v, n.List, given)
 	if err != nil {
@@ -441,6 +441,23 @@ func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n
 			}
 		}
 	})
+}
+
+// csvPage are the records of a list that one call reads for CSV.
+const csvPage = 200
+
+// pageSize asks for a number of records, or for as many as the list gives at once; a
+// list without pages is asked for nothing.
+func pageSize(o *catalog.Operation, most int, in map[string]any) {
+	for _, m := range o.Members() {
+		if m.Name != "per_page" {
+			continue
+		}
+		if top := m.Rules().Max; top != nil {
+			most = min(most, int(*top))
+		}
+		in["per_page"] = most
+	}
 }
 
 // noFormula is a cell that no spreadsheet takes for a formula.

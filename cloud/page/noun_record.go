@@ -165,11 +165,7 @@ func (p nounPages) relate(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 			continue
 		}
 		in := map[string]any{r.By: id}
-		for _, m := range o.Members() {
-			if m.Name == "per_page" {
-				in["per_page"] = relatedRows
-			}
-		}
+		pageSize(o, relatedRows, in)
 		answer, err := p.read(c, ctx, v, other.List, in)
 		if err != nil {
 			if _, _, known := p.explain(v.Lang, err); !known {

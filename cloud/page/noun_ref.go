@@ -39,7 +39,9 @@ func (r *references) choices(member string) []choice {
 }
 
 func (r *references) read(n *catalog.Noun) (list []choice) {
-	answer, err := r.p.read(r.c, r.ctx, r.v, n.List, map[string]any{"per_page": maxRefs})
+	in := map[string]any{}
+	pageSize(r.p.cfg.Catalog.Find(n.List), maxRefs, in)
+	answer, err := r.p.read(r.c, r.ctx, r.v, n.List, in)
 	if err != nil || answer["next_cursor"] != nil {
 		return nil
 	}

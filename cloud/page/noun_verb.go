@@ -126,19 +126,25 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	}
 	out.Back = back
 	out.workFrame = p.work(ctx, v, out.Heading)
-	if problem != nil {
-		out.Problem = v.T("console.expired")
-	}
+	seal := sealer{p.cfg.DigestKey, string(ctx.Request.Header.Cookie(forStaff.session)) + "\n" + string(ctx.Path())}
 	posted := ctx.IsPost() && problem == nil
+	if posted && !m.sent(ctx.PostArgs(), seal) {
+		posted, problem = false, cloud.E(cloud.Invalid, "VALIDATION_FAILED")
+		clear(m.values)
+		clear(m.rows)
+	}
+	status := fasthttp.StatusOK
+	if problem != nil {
+		out.Problem, status = v.T("console.expired"), statusFor(problem)
+	}
 	if posted {
-		m.sent(ctx.PostArgs())
 		out.Was, out.Key = string(ctx.PostArgs().Peek("was")), string(ctx.PostArgs().Peek("key"))
 	} else {
 		if edits {
 			m.flattened("", members, record)
 		}
 		for _, x := range members { // filled in by the address, as a link from another record does
-			if given := string(ctx.QueryArgs().Peek(x.Name)); given != "" && len(given) <= maxField {
+			if given := string(ctx.QueryArgs().Peek(x.Name)); given != "" && len(given) <= maxField && !isSecret(x.Name) {
 				m.values[x.Name] = given
 			}
 		}
@@ -147,7 +153,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	step := string(ctx.PostArgs().Peek("step"))
 	if !posted || step == "edit" || m.edit(ctx.PostArgs()) {
 		out.Fields = m.fields("", members)
-		p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
+		p.show(ctx, status, "nounform.html", out)
 		return
 	}
 	in := m.input("", members)
@@ -184,9 +190,19 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	}
 	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
 	do := c
-	if o.Risk != catalog.RiskLow {
+	// An answer with a secret is not kept: who sends the form again is not shown it.
+	key := catalog.Key{Value: out.Key, Address: "page " + operation + " " + id, Request: requestOf(in), Always: true, Bare: o.Secret}
+	used := func() bool {
+		ok, err := p.cfg.Pipeline.Used(c, v.c, key)
+		return ok && err == nil
+	}
+	if o.Risk != catalog.RiskLow && !(step == "do" && used()) {
 		pv := &cloud.Preview{}
-		if _, err := p.answerTo(cloud.WithPreview(c, pv), who, operation, in, catalog.Key{}); err != nil {
+		_, err := p.answerTo(cloud.WithPreview(c, pv), who, operation, in, catalog.Key{})
+		if err != nil && step == "do" && used() { // the same form, sent twice at once
+			err = &cloud.Error{Kind: cloud.Conflict, Code: "IDEMPOTENCY_IN_PROGRESS", RetryAfter: 1}
+		}
+		if err != nil {
 			again(err)
 			return
 		}
@@ -208,7 +224,11 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 			}
 			out.Step = "preview"
 			for _, path := range slices.Sorted(maps.Keys(m.values)) {
-				out.Hidden = append(out.Hidden, pair{"in:" + path, m.values[path]})
+				value := m.values[path]
+				if isSecret(path) {
+					value = seal.seal(path, value)
+				}
+				out.Hidden = append(out.Hidden, pair{"in:" + path, value})
 			}
 			out.Given = given(v, in, target)
 			p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
@@ -216,7 +236,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		}
 		do = cloud.WithExpected(c, marks.Expect())
 	}
-	a, err := p.answerTo(do, who, operation, in, catalog.Key{Value: out.Key, Address: operation + " " + id, Request: requestOf(in)})
+	a, err := p.answerTo(do, who, operation, in, key)
 	if err != nil {
 		again(err)
 		return
@@ -227,7 +247,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		return
 	}
 	found := recordOf(o, answer)
-	if o.Secret {
+	if o.Secret && len(found) > 0 {
 		out.Step = "result"
 		raw, _ := json.Marshal(found) // it was read from JSON
 		out.Result = wordLeaves(v.Lang, leaves(raw))
@@ -259,7 +279,7 @@ func formMembers(o *catalog.Operation, target string) []catalog.Member {
 
 // idOf is an ID as JSON has it: a number where it is one.
 func idOf(id string) any {
-	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil && strconv.FormatInt(n, 10) == id {
 		return json.Number(id)
 	}
 	return id
@@ -349,14 +369,31 @@ func plainMap(m map[string]any) any {
 
 // given are the values that a person filled in, but for secrets.
 func given(v visitor, in map[string]any, target string) []leaf {
-	shown := map[string]any{}
-	for name, x := range in {
-		if name != target && !strings.Contains(name, "password") && !strings.Contains(name, "secret") && name != "private_key" && name != "otp" {
-			shown[name] = x
-		}
-	}
+	shown, _ := withoutSecrets(in).(map[string]any)
+	delete(shown, target)
 	raw, _ := json.Marshal(shown) // of plain values
 	return wordLeaves(v.Lang, leaves(raw))
+}
+
+// withoutSecrets is a copy of a value as JSON has it, without members that hold secrets.
+func withoutSecrets(x any) any {
+	switch x := x.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, inner := range x {
+			if !isSecret(name) {
+				out[name] = withoutSecrets(inner)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(x))
+		for i, inner := range x {
+			out[i] = withoutSecrets(inner)
+		}
+		return out
+	}
+	return x
 }
 
 func wordLeaves(lang string, list []leaf) []leaf {
