@@ -3,6 +3,8 @@ package locale
 // members are the names of what records and forms hold, as labels. One that ends in
 // _id is called as the record that it names.
 var members = map[string]texts{
+	"member.account_id":                       {"Account", "账户", "帳戶", "Compte", "Konto", "Cuenta"},
+	"member.accounts":                         {"Accounts", "账户数", "帳戶數", "Comptes", "Konten", "Cuentas"},
 	"member.accepted_at":                      {"Accepted at", "接受时间", "接受時間", "Accepté le", "Angenommen am", "Aceptado el"},
 	"member.account_type":                     {"Account type", "账户类型", "帳戶類型", "Type de compte", "Kontoart", "Tipo de cuenta"},
 	"member.action":                           {"Action", "操作", "操作", "Action", "Vorgang", "Acción"},
