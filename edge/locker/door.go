@@ -77,7 +77,7 @@ func (d doors) reading(in Reading) {
 	door.Found = in.Open && (was.Found || d.Fresh && !was.Met)
 	door.Known, door.Open, door.Item, door.Suspect, door.Read, door.Met = true, in.Open, in.Item, in.Suspect, true, true
 	if !was.Known || was.Open != in.Open {
-		door.Since = in.Mono
+		door.Since, door.Shut = in.Mono, in.Open && was.Known
 	}
 	d.Doors[in.Door] = door
 	d.present = d.present || door != was
@@ -171,29 +171,30 @@ func countsAt(d Door, t wire.Times) int64 {
 	return d.Since + ms(t.MinOpenMS) + ms(t.DebounceMS) + int64(edge.PollGap)
 }
 
-// opened is the moment a door counts as open; it opened at door.Since.
+// opened is the moment a door counts as open; it opened at door.Since. One that was
+// given up for its act and read shut after its pulses is forced when it opens later:
+// a lock that is shut needs another pulse.
 func (d doors) opened(door Door) {
 	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed, door.Unverified = true, d.now.instant(door.Since), 0, false, false
 	d.setDoor(door)
 	d.present = true
 	o, ok := d.Openings[door.Opening]
 	var pulses uint
+	asked := false
 	if ok {
-		pulses = uint(o.door(door.Number).Pulses)
+		od := o.door(door.Number)
+		pulses = uint(od.Pulses)
+		asked = od.Asked && !(door.Shut && !door.expected() && (od.Phase == NotSeen || od.Phase == OpenFailed))
 		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
 			x.Phase, x.OpenedAt, x.ClosedAt, x.LastOpen, x.Unseen = Opened, door.OpenedAt, Instant{}, door.OpenedAt, false
-			x.Deadline, x.Error = 0, ""
-			x.Asked = x.Asked || door.expected()
+			x.Deadline, x.Error, x.Asked = 0, "", asked
 		}))
 	}
 	d.record(wire.KindDoorOpened, door.Since, wire.DoorOpened{OpeningID: door.Opening, Door: uint(door.Number), Pulses: pulses})
 	if ok {
 		d.addAction(Show{What: "open", Door: door.Number})
 	}
-	if ok && o.door(door.Number).Asked {
-		return
-	}
-	if door.Found || door.expected() {
+	if asked || door.Found || door.expected() {
 		return
 	}
 	d.forced(door)
@@ -252,18 +253,17 @@ func (d doors) relatched(door Door) {
 }
 
 // foundClosed is a door read closed that was not known open. One that an earlier
-// boot was to open was not seen: its lock is shut, so that from now on it opens for
-// its pulse only as soon as after a pulse of this moment, and later by force.
+// boot was to open was not seen; it may still open for that boot's pulse, as soon as
+// after a pulse of this moment.
 func (d doors) foundClosed(door Door) {
 	o, ok := d.Openings[door.Opening]
 	if !ok {
 		return
 	}
 	if od := o.door(door.Number); !od.Phase.outcome() && od.By.Boot != d.now.Boot {
-		if od.Asked && od.ClosedAt == (Instant{}) {
+		if od.Asked {
 			door.PulseAt = d.now.Mono
 			d.Doors[door.Number] = door
-			o = o.with(door.Number, func(x *OpeningDoor) { x.Asked = false })
 		}
 		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 	}

@@ -133,6 +133,7 @@ type Door struct {
 	Read    bool  // its board answered for it, or was given up as silent, in this boot
 	Met     bool  // its state was known in this boot
 	Found   bool  // stands open since the first reading of a new store: found open, not forced
+	Shut    bool  // read closed just before it was read open
 	SoundAt int64 // mono of the last sound about its being open, 0 when none in this boot
 
 	// Kept.

@@ -204,3 +204,27 @@ func TestADoorReadShutAfterAStartIsForcedOpen(t *testing.T) {
 		}
 	}
 }
+
+// A board that was dark for a moment read its door shut again: the pulse is over. Pulled
+// open a minute later the door is forced, and its deposit is open.
+func TestADoorReadShutAfterItsPulseIsForcedOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	for _, n := range w.takePulses() {
+		w.step(Pulsing{Door: n, Outcome: edge.PulseUnanswered, Mono: w.now.Mono})
+	}
+	w.wait(500 * time.Millisecond)
+	w.step(Lost{Doors: []edge.DoorNumber{1}, Mono: w.now.Mono})
+	w.wait(time.Second)
+	w.step(Reading{Door: 1, Mono: w.now.Mono})
+	w.wait(time.Minute)
+	w.setDoor(1, true)
+	w.wait(3 * time.Second)
+	w.setDoor(1, false)
+	w.wait(20 * time.Second)
+	require.Len(t, bodies[wire.Tamper](w), 1)
+	settled := bodies[wire.OpeningSettled](w)
+	require.Len(t, settled, 1)
+	require.Equal(t, wire.Unverified, settled[0].Packages[0].Outcome)
+}
