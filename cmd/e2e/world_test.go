@@ -187,7 +187,11 @@ func (c *cabinet) start() {
 	require.NoError(c.w.t, err)
 	opened := a.Store().Opened()
 	c.mu.Lock()
-	c.boots = append(c.boots, truth.Boot{N: opened.Boot, Start: began, Lost: len(c.boots) > 0 && (opened.Created != "" || c.rolled)})
+	boot := truth.Boot{N: opened.Boot, Start: began, Lost: len(c.boots) > 0 && (opened.Created != "" || c.rolled)}
+	if c.system != nil {
+		boot.Ahead = time.Until(c.system()).Round(time.Second)
+	}
+	c.boots = append(c.boots, boot)
 	c.rolled = false
 	c.mu.Unlock()
 	ctx, stop := context.WithCancel(context.Background())

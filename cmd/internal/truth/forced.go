@@ -84,12 +84,20 @@ func (b *Cabinet) coilBefore(door uint, at time.Time) (last time.Time) {
 }
 
 // watched reports whether one agent could see a door from one moment to another,
-// and did not lose what it wrote.
+// and did not lose what it wrote. A new or damaged store has no doors before the
+// agent has talked to the cloud, which gives it its configuration.
 func (b *Cabinet) watched(door uint, from, to time.Time) bool {
 	if b.troubled(door, from, to) {
 		return false
 	}
+	var blank time.Time // since when the agent's store was new
 	for i, x := range b.Boots {
+		if x.Lost && !x.Start.After(from) {
+			blank = x.Start
+		}
+		if !blank.IsZero() && !slices.ContainsFunc(b.Held, func(h Held) bool { return within(h.At, blank, from) }) {
+			continue
+		}
 		if !x.Start.After(from) && (x.End.IsZero() || !x.End.Before(to)) {
 			return b.sent(i)
 		}

@@ -101,6 +101,9 @@ type Boot struct {
 	N          uint64
 	Start, End time.Time // End is zero while it runs
 	Lost       bool      // its store was new, damaged or an older copy
+	// Ahead is how far the machine's clock went ahead at the start. The agent's own may
+	// be set right later.
+	Ahead time.Duration
 	// Unsent is how many records its store held at its end that the cloud had not
 	// acknowledged: those that are gone when the next start is Lost.
 	Unsent uint64
@@ -289,7 +292,7 @@ func (j *judge) find(rule string, b *Cabinet, door uint, at time.Time, format st
 // counts its starts from there, so a number may have been given twice: the one
 // that ran nearest to a moment is meant.
 func (b *Cabinet) boot(n uint64, near time.Time) (best Boot, ok bool) {
-	off := func(x Boot) time.Duration {
+	between := func(x Boot, near time.Time) time.Duration {
 		switch {
 		case near.Before(x.Start):
 			return x.Start.Sub(near)
@@ -298,6 +301,7 @@ func (b *Cabinet) boot(n uint64, near time.Time) (best Boot, ok bool) {
 		}
 		return 0
 	}
+	off := func(x Boot) time.Duration { return min(between(x, near), between(x, near.Add(-x.Ahead))) }
 	for _, x := range b.Boots {
 		if x.N == n && (!ok || off(x) < off(best)) {
 			best, ok = x, true
