@@ -743,6 +743,9 @@ func (w *handling) unverified(r Occurrence, o *cloud.Opening, d *cloud.Delivery)
 		w.touch(c)
 		for _, n := range od.Packages {
 			if p := findPackage(d, n); p != nil {
+				if p.GridID != c.GridID && (p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting) {
+					continue // another opening has settled it elsewhere
+				}
 				p.GridID = c.GridID
 				w.touch(d)
 				if err := w.order(r, d, p, c, "unverified", time.Time{}); err != nil {
