@@ -470,7 +470,7 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 	at, approximate := place(p.batch, r, t.device.LastPlaced, p.at)
 	var earliest, latestAt time.Time
 	if approximate {
-		earliest, latestAt = bounds(p.batch.Lane, at, t.device.LastPlaced, p.at)
+		earliest, latestAt = bounds(p.batch.Lane, at, t.device.LastPlaced, newest(p.batch, r, p.at))
 	}
 	t.device.LastPlaced = latest(t.device.LastPlaced, at)
 	if t.work == nil {

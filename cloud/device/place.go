@@ -10,7 +10,7 @@ import (
 // there is one, else from the device's own clock if that was ever set, else
 // right after the last placed record. A clock carried over that puts a record of
 // lane 0 before those that came before it is not believed. The moment is never
-// later than receipt.
+// later than receipt, nor than the start of a later boot that sends it.
 func place(b *wire.Batch, r wire.Record, last, received time.Time) (at time.Time, approximate bool) {
 	switch s, ok := b.Boots[r.Boot]; {
 	case r.Boot == b.Sent.Boot && b.Sent.Clock == wire.ClockSynced:
@@ -29,20 +29,31 @@ func place(b *wire.Batch, r wire.Record, last, received time.Time) (at time.Time
 	default:
 		at, approximate = last.Add(time.Millisecond), true
 	}
-	if at.After(received) {
-		at = received
+	if end := newest(b, r, received); at.After(end) {
+		at = end
 	}
 	return at.UTC(), approximate
 }
 
-// bounds are those of an approximate moment: it is not after its receipt, and
+// newest is the last moment at which a record can have occurred: that of its receipt,
+// or the start of the boot that sends it where it was written in an earlier one.
+func newest(b *wire.Batch, r wire.Record, received time.Time) time.Time {
+	if r.Boot < b.Sent.Boot && b.Sent.Clock == wire.ClockSynced {
+		if start := time.Unix(0, b.Sent.Wall-b.Sent.Mono); start.Before(received) {
+			return start
+		}
+	}
+	return received
+}
+
+// bounds are those of an approximate moment: it is not after newest, and
 // one of lane 0, whose records come in their order, not before what was placed
 // last, unless the device's clock says otherwise.
-func bounds(l wire.Lane, at, last, received time.Time) (earliest, latest time.Time) {
+func bounds(l wire.Lane, at, last, newest time.Time) (earliest, latest time.Time) {
 	if l == wire.Settlement && !last.IsZero() && !at.Before(last) {
 		earliest = last.UTC()
 	}
-	return earliest, received.UTC()
+	return earliest, newest.UTC()
 }
 
 // placed reports whether records of a kind are placed in time: newer agents may

@@ -34,7 +34,8 @@ func TestPlaceOfARecord(t *testing.T) {
 	f("never set", wire.Batch{Sent: wire.Sample{Boot: 3}}, wire.Record{Boot: 3, At: 5}, last, last.Add(time.Millisecond), true)
 	f("never set, and nothing before it", wire.Batch{Sent: wire.Sample{Boot: 3}}, wire.Record{Boot: 3, At: 5}, time.Time{}, received, true)
 	f("after receipt", wire.Batch{Sent: synced}, wire.Record{Boot: 3, Mono: 100*sec + 3600*sec}, last, received, false)
-	f("a clock that runs ahead", wire.Batch{Sent: synced}, wire.Record{Boot: 2, At: at(48 * time.Hour), Clock: wire.ClockCarried}, last, received, true)
+	f("a clock that runs ahead", wire.Batch{Sent: wire.Sample{Boot: 2}}, wire.Record{Boot: 2, At: at(48 * time.Hour), Clock: wire.ClockCarried}, last, received, true)
+	f("a clock that ran ahead in an earlier boot", wire.Batch{Sent: synced}, wire.Record{Boot: 2, At: at(48 * time.Hour), Clock: wire.ClockCarried}, last, base.Add(30*time.Minute-100*time.Second), true)
 	f("never set, right after a record that was placed at receipt", wire.Batch{Sent: wire.Sample{Boot: 3}}, wire.Record{Boot: 3}, received, received, true)
 }
 

@@ -34,7 +34,7 @@ func (p *Replay) Records(j cloud.JournalBatch) ([]Record, error) {
 		at, approximate := place(b, r, p.last, j.ReceivedAt)
 		var earliest, latestAt time.Time
 		if approximate {
-			earliest, latestAt = bounds(j.Lane, at, p.last, j.ReceivedAt)
+			earliest, latestAt = bounds(j.Lane, at, p.last, newest(b, r, j.ReceivedAt))
 		}
 		p.last = latest(p.last, at)
 		out = append(out, Record{Record: r, Lane: j.Lane, Seq: j.First + uint64(i), OccurredAt: at, Approximate: approximate, Earliest: earliest, Latest: latestAt})
