@@ -75,14 +75,14 @@ func (s partners) TakeBack(ctx context.Context, c cloud.Caller, in TakeBackInput
 
 // HandOverByStaff is HandOver; the code goes to the partner of the delivery alone.
 func (s staff) HandOverByStaff(ctx context.Context, c cloud.Caller, in HandoverInput) (HandoverOutput, error) {
-	out, err := partners{s.core}.HandOver(ctx, c, in)
+	out, err := partners(s).HandOver(ctx, c, in)
 	out.PickupCode = nil
 	return out, err
 }
 
 // TakeBackByStaff is TakeBack; the code goes to the partner of the delivery alone.
 func (s staff) TakeBackByStaff(ctx context.Context, c cloud.Caller, in TakeBackInput) (HandoverOutput, error) {
-	out, err := partners{s.core}.TakeBack(ctx, c, in)
+	out, err := partners(s).TakeBack(ctx, c, in)
 	out.PickupCode = nil
 	return out, err
 }
