@@ -189,3 +189,32 @@ func TestACodeRotatedDuringACorrectionOutlivesALostStore(t *testing.T) {
 		require.Equal(t, wire.CodeOK, c.try(rotated.PickupCode).Outcome)
 	})
 }
+
+// A parcel was reassigned while the first door stood open, and is being corrected when
+// the cabinet loses its memory: it lies where the reassignment settled it, for the cloud
+// and for the cabinet.
+func TestAReassignedParcelStaysWhereItWasSettledAfterALostStore(t *testing.T) {
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		by := w.box.ProviderCaller
+		w.begin("R-1", "PK-1") // its door stays open
+		second, err := w.cloud.Lockers.Reassign(t.Context(), by, locker.ReassignInput{Delivery: "ref:R-1", Size: "M", Reason: "dirty"})
+		require.NoError(t, err)
+		c.close(second)
+		w.delivered("R-1")
+		door := second.Opening.Compartments[0].Door
+		_, err = w.cloud.Lockers.Correct(w.soon(), by, locker.CorrectInput{Delivery: "ref:R-1", Reason: "forgot a label"})
+		require.NoError(t, err)
+		c.drained()
+		c.halt()
+		require.NoError(t, os.RemoveAll(c.dir))
+		require.NoError(t, c.sim.CloseDoor(door))
+		c.start()
+		w.ready(c)
+		w.awaits("the correction is over", 5*time.Minute, func() bool { return w.find("R-1").PickupCodeActive })
+		w.awaits("contents", time.Minute, func() bool { return len(c.agent.Loop().State().Deliveries) == 1 })
+		a := c.try(*w.find("R-1").PickupCode)
+		require.Equal(t, wire.CodeOK, a.Outcome)
+		require.Len(t, a.Doors, 1)
+		require.EqualValues(t, door, a.Doors[0])
+	})
+}
