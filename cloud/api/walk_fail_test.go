@@ -208,34 +208,8 @@ func TestHostileNamesAreText(t *testing.T) {
 	x := newWorld(t)
 	x.furnish()
 	d := newDesk(t, x)
-	hostile := `=HYPERLINK("x")<img src=x onerror=alert(1)>"'>` + "\u202e\u0000\tמזל " + strings.Repeat("long ", 60)
-	hostile = strings.ReplaceAll(hostile, "\x00", "")
-	for id := cloud.AccountID(1); id <= 5; id++ {
-		var a cloud.Account
-		require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) (err error) { a, err = v.Account(id); return err }))
-		a.Name = hostile
-		x.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}})
-	}
-	x.w.Device.Name, x.w.Device.Address = hostile, hostile
-	x.w.Delivery.Recipient.Name, x.w.Delivery.Reference = hostile, hostile
-	x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{x.w.Device}}, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{x.w.Delivery}}})
-	var orders []cloud.Order
-	require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) error {
-		for id := cloud.OrderID(1); id < 400; id++ {
-			if o, err := v.Order(42, id); err == nil {
-				o.Ref, o.Note = fmt.Sprint(hostile, id), hostile
-				if o.Recipient != nil {
-					to := *o.Recipient
-					to.Name, to.Line1 = hostile, hostile
-					o.Recipient = &to
-				}
-				orders = append(orders, o)
-			}
-		}
-		return nil
-	}))
-	require.NotEmpty(t, orders)
-	x.w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: orders}})
+	hostile := `=HYPERLINK("x")<img src=x onerror=alert(1)>"'>` + "\u202e\tמזל " + strings.Repeat("long ", 60)
+	x.lengthen(hostile)
 	p := x.signIn("admin", x.token(admin))
 	for _, n := range x.table.Nouns() {
 		if n.Area == "" || n.Area == "platform" || n.List == "" {
@@ -267,6 +241,37 @@ func TestHostileNamesAreText(t *testing.T) {
 			}
 		}
 	}
+}
+
+// lengthen gives the accounts, a cabinet, a parcel and the orders of the business a name.
+func (x *world) lengthen(hostile string) {
+	t := x.t
+	for id := cloud.AccountID(1); id <= 5; id++ {
+		var a cloud.Account
+		require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) (err error) { a, err = v.Account(id); return err }))
+		a.Name = hostile
+		x.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}})
+	}
+	x.w.Device.Name, x.w.Device.Address = hostile, hostile
+	x.w.Delivery.Recipient.Name, x.w.Delivery.Reference = hostile, hostile
+	x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{x.w.Device}}, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{x.w.Delivery}}})
+	var orders []cloud.Order
+	require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) error {
+		for id := cloud.OrderID(1); id < 400; id++ {
+			if o, err := v.Order(42, id); err == nil {
+				o.Ref, o.Note = fmt.Sprint(hostile, id), hostile
+				if o.Recipient != nil {
+					to := *o.Recipient
+					to.Name, to.Line1 = hostile, hostile
+					o.Recipient = &to
+				}
+				orders = append(orders, o)
+			}
+		}
+		return nil
+	}))
+	require.NotEmpty(t, orders)
+	x.w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: orders}})
 }
 
 // Fields that no page has are not taken, and do not cost more than they are.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html"
 	"log/slog"
-	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -25,10 +24,10 @@ import (
 
 // desk is a browser at the console's pages over a world.
 type desk struct {
-	t    *testing.T
-	x    *world
-	c    *fasthttp.Client
-	dial func() (net.Conn, error)
+	t *testing.T
+	x *world
+	s *rest.Server
+	c *fasthttp.Client
 }
 
 // seen is an answer of a page.
@@ -44,8 +43,8 @@ func newDesk(t *testing.T, x *world) *desk {
 	x.pages.Listen = func() (<-chan struct{}, func()) { return nil, func() {} }
 	pages, err := page.New(x.pages)
 	require.NoError(t, err)
-	ln := webtest.Serve(t, rest.New(rest.Config{Catalog: x.table, Pipeline: x.pages.Pipeline, Pages: pages.Handler}))
-	return &desk{t, x, webtest.Client(ln), func() (net.Conn, error) { return ln.Dial() }}
+	s := rest.New(rest.Config{Catalog: x.table, Pipeline: x.pages.Pipeline, Pages: pages.Handler})
+	return &desk{t, x, s, webtest.Client(webtest.Serve(t, s))}
 }
 
 // formSecret is the form token of every browser of these tests.
