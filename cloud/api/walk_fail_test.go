@@ -15,6 +15,8 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 var (
@@ -96,11 +98,22 @@ func (x *world) read(path, member string, names ...string) any {
 	return at(x.made("GET", path, x.token(admin), ""), append([]string{member}, names...)...)
 }
 
+// onBoth runs a test on either database.
+func onBoth(t *testing.T, test func(t *testing.T, x *world)) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *store.DB{"SQLite": storetest.OpenSQLite, "PostgreSQL": storetest.OpenPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newWorldOn(t, open(t)))
+		})
+	}
+}
+
 // Two people edit one record: members that only the first one changed stay, and the
 // second is shown what it is by now before anything is written.
-func TestTwoPeopleEditOneRecord(t *testing.T) {
-	t.Parallel()
-	x := newWorld(t)
+func TestTwoPeopleEditOneRecord(t *testing.T) { onBoth(t, editTogether) }
+
+func editTogether(t *testing.T, x *world) {
 	d := newDesk(t, x)
 	one, two := x.signIn("one", x.token(admin)), x.signIn("two", x.token(admin))
 	order, _ := x.order(cloud.OrderNew)
@@ -172,9 +185,9 @@ func TestAFormWhoseRightsEnded(t *testing.T) {
 }
 
 // A form that is sent twice makes one record, of every noun that has a form for it.
-func TestAFormSentTwiceMakesOneRecord(t *testing.T) {
-	t.Parallel()
-	x := newWorld(t)
+func TestAFormSentTwiceMakesOneRecord(t *testing.T) { onBoth(t, sendTwice) }
+
+func sendTwice(t *testing.T, x *world) {
 	d := newDesk(t, x)
 	p := x.signIn("admin", x.token(admin))
 	for path, in := range map[string][]string{
