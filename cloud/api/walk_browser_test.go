@@ -2,14 +2,17 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"html"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +28,7 @@ import (
 func TestGeneratedPagesInARealBrowser(t *testing.T) {
 	only := os.Getenv(browsertest.Pictures) != ""
 	if !ring.Full() && !only {
-		t.Skip("full ring: opens every generated page ten times")
+		t.Skip("full ring: opens every generated page six times and more")
 	}
 	chromium, err := browsertest.Program()
 	node, lost := exec.LookPath("node")
@@ -52,17 +55,23 @@ func TestGeneratedPagesInARealBrowser(t *testing.T) {
 		if only {
 			args = append(args, os.Getenv(browsertest.Pictures))
 		}
-		cmd := exec.CommandContext(t.Context(), node, args...)
+		ctx, cancel := t.Context(), context.CancelFunc(func() {})
+		if deadline, ok := t.Deadline(); ok { // time to say what the script said
+			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-10*time.Second))
+		}
+		cmd := exec.CommandContext(ctx, node, args...)
 		cmd.Dir = "../page/browser"
 		var out, errs bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		require.NoError(t, cmd.Run(), "%s", errs.String())
+		cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&errs, t.Output())
+		err := cmd.Run()
+		cancel()
+		require.NoError(t, err, "%s", errs.String())
 		var found struct {
 			Axe                        map[string][]string
 			Console, Foreign, Overflow []string
 		}
 		require.NoError(t, json.Unmarshal(out.Bytes(), &found))
-		require.Len(t, found.Axe, len(paths)*(4+len(who.languages))+2*len(forms))
+		require.Greater(t, len(found.Axe), 4*len(paths)+len(forms))
 		for name, violations := range found.Axe {
 			require.Empty(t, violations, name)
 		}

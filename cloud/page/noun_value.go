@@ -64,7 +64,7 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		if t, err := time.Parse(time.RFC3339Nano, v); err == nil && len(v) >= len("2006-01-02T15:04:05Z") {
 			return shown{Text: v, At: f.Time(t)}
 		}
-		if enumLike(v) {
+		if enumLike(v) || name == "type" {
 			if w := valueWords(f.Lang, name, v); w != v {
 				return shown{Text: w, To: p.refer(name, v)}
 			}
