@@ -15,6 +15,8 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 var (
@@ -96,11 +98,22 @@ func (x *world) read(path, member string, names ...string) any {
 	return at(x.made("GET", path, x.token(admin), ""), append([]string{member}, names...)...)
 }
 
+// onBoth runs a test on either database.
+func onBoth(t *testing.T, test func(t *testing.T, x *world)) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *store.DB{"SQLite": storetest.OpenSQLite, "PostgreSQL": storetest.OpenPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newWorldOn(t, open(t)))
+		})
+	}
+}
+
 // Two people edit one record: members that only the first one changed stay, and the
 // second is shown what it is by now before anything is written.
-func TestTwoPeopleEditOneRecord(t *testing.T) {
-	t.Parallel()
-	x := newWorld(t)
+func TestTwoPeopleEditOneRecord(t *testing.T) { onBoth(t, editTogether) }
+
+func editTogether(t *testing.T, x *world) {
 	d := newDesk(t, x)
 	one, two := x.signIn("one", x.token(admin)), x.signIn("two", x.token(admin))
 	order, _ := x.order(cloud.OrderNew)
@@ -172,9 +185,9 @@ func TestAFormWhoseRightsEnded(t *testing.T) {
 }
 
 // A form that is sent twice makes one record, of every noun that has a form for it.
-func TestAFormSentTwiceMakesOneRecord(t *testing.T) {
-	t.Parallel()
-	x := newWorld(t)
+func TestAFormSentTwiceMakesOneRecord(t *testing.T) { onBoth(t, sendTwice) }
+
+func sendTwice(t *testing.T, x *world) {
 	d := newDesk(t, x)
 	p := x.signIn("admin", x.token(admin))
 	for path, in := range map[string][]string{
@@ -208,34 +221,8 @@ func TestHostileNamesAreText(t *testing.T) {
 	x := newWorld(t)
 	x.furnish()
 	d := newDesk(t, x)
-	hostile := `=HYPERLINK("x")<img src=x onerror=alert(1)>"'>` + "\u202e\u0000\tמזל " + strings.Repeat("long ", 60)
-	hostile = strings.ReplaceAll(hostile, "\x00", "")
-	for id := cloud.AccountID(1); id <= 5; id++ {
-		var a cloud.Account
-		require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) (err error) { a, err = v.Account(id); return err }))
-		a.Name = hostile
-		x.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}})
-	}
-	x.w.Device.Name, x.w.Device.Address = hostile, hostile
-	x.w.Delivery.Recipient.Name, x.w.Delivery.Reference = hostile, hostile
-	x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{x.w.Device}}, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{x.w.Delivery}}})
-	var orders []cloud.Order
-	require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) error {
-		for id := cloud.OrderID(1); id < 400; id++ {
-			if o, err := v.Order(42, id); err == nil {
-				o.Ref, o.Note = fmt.Sprint(hostile, id), hostile
-				if o.Recipient != nil {
-					to := *o.Recipient
-					to.Name, to.Line1 = hostile, hostile
-					o.Recipient = &to
-				}
-				orders = append(orders, o)
-			}
-		}
-		return nil
-	}))
-	require.NotEmpty(t, orders)
-	x.w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: orders}})
+	hostile := `=HYPERLINK("x")<img src=x onerror=alert(1)>"'>` + "\u202e\tמזל " + strings.Repeat("long ", 60)
+	x.lengthen(hostile)
 	p := x.signIn("admin", x.token(admin))
 	for _, n := range x.table.Nouns() {
 		if n.Area == "" || n.Area == "platform" || n.List == "" {
@@ -267,6 +254,37 @@ func TestHostileNamesAreText(t *testing.T) {
 			}
 		}
 	}
+}
+
+// lengthen gives the accounts, a cabinet, a parcel and the orders of the business a name.
+func (x *world) lengthen(hostile string) {
+	t := x.t
+	for id := cloud.AccountID(1); id <= 5; id++ {
+		var a cloud.Account
+		require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) (err error) { a, err = v.Account(id); return err }))
+		a.Name = hostile
+		x.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}})
+	}
+	x.w.Device.Name, x.w.Device.Address = hostile, hostile
+	x.w.Delivery.Recipient.Name, x.w.Delivery.Reference = hostile, hostile
+	x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{x.w.Device}}, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{x.w.Delivery}}})
+	var orders []cloud.Order
+	require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) error {
+		for id := cloud.OrderID(1); id < 400; id++ {
+			if o, err := v.Order(42, id); err == nil {
+				o.Ref, o.Note = fmt.Sprint(hostile, id), hostile
+				if o.Recipient != nil {
+					to := *o.Recipient
+					to.Name, to.Line1 = hostile, hostile
+					o.Recipient = &to
+				}
+				orders = append(orders, o)
+			}
+		}
+		return nil
+	}))
+	require.NotEmpty(t, orders)
+	x.w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: orders}})
 }
 
 // Fields that no page has are not taken, and do not cost more than they are.

@@ -3,7 +3,7 @@ package api_test
 import (
 	"fmt"
 	"html"
-	"net"
+	"log/slog"
 	"net/url"
 	"regexp"
 	"slices"
@@ -24,10 +24,10 @@ import (
 
 // desk is a browser at the console's pages over a world.
 type desk struct {
-	t    *testing.T
-	x    *world
-	c    *fasthttp.Client
-	dial func() (net.Conn, error)
+	t *testing.T
+	x *world
+	s *rest.Server
+	c *fasthttp.Client
 }
 
 // seen is an answer of a page.
@@ -39,11 +39,12 @@ type seen struct {
 
 // newDesk serves the pages of a world.
 func newDesk(t *testing.T, x *world) *desk {
+	x.pages.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	x.pages.Listen = func() (<-chan struct{}, func()) { return nil, func() {} }
 	pages, err := page.New(x.pages)
 	require.NoError(t, err)
-	ln := webtest.Serve(t, rest.New(rest.Config{Catalog: x.table, Pipeline: x.pages.Pipeline, Pages: pages.Handler}))
-	return &desk{t, x, webtest.Client(ln), func() (net.Conn, error) { return ln.Dial() }}
+	s := rest.New(rest.Config{Catalog: x.table, Pipeline: x.pages.Pipeline, Pages: pages.Handler})
+	return &desk{t, x, s, webtest.Client(webtest.Serve(t, s))}
 }
 
 // formSecret is the form token of every browser of these tests.
@@ -204,7 +205,7 @@ func TestPagesShowWhatTheirVisitorMay(t *testing.T) {
 		d.walk(x.signIn(name, x.token(cloud.ClientEmployee), scopes...), len(scopes) > 1, opened)
 	}
 	for _, n := range x.table.Nouns() {
-		if n.List != "" && n.ID != "" && n.Area != "" {
+		if n.List != "" && n.ID != "" {
 			require.NotZero(t, opened[n.Name], "no record of %s was opened", n.Name)
 		}
 	}
@@ -267,7 +268,6 @@ func (d *desk) walk(p person, forms bool, opened map[string]int) {
 		if read == "" {
 			read = n.Find
 		}
-		of := ""
 		if o := d.x.table.Find(n.List); o != nil && o.Target() != "" { // of another record alone
 			continue
 		}
@@ -295,9 +295,36 @@ func (d *desk) walk(p person, forms bool, opened map[string]int) {
 		}
 		if rows := wholeRow.FindAllStringSubmatch(s.body, -1); len(rows) > 0 {
 			to := html.UnescapeString(rows[0][1])
-			d.verbs(p, n, to+of, d.check(p, to), forms)
+			record := d.check(p, to)
+			d.verbs(p, n, to, record, forms)
 			opened[n.Name]++
+			if forms {
+				for _, row := range rows { // some of them have what others lack
+					d.related(p, d.check(p, html.UnescapeString(row[1])), opened)
+				}
+			}
 		}
+	}
+}
+
+// related opens the records that another one's page lists, which stand below it.
+func (d *desk) related(p person, s seen, opened map[string]int) {
+	for _, to := range links(mainPart.FindString(s.body)) {
+		path, of, below := strings.Cut(to, "?of=")
+		parts := strings.Split(path, "/")
+		if !below || len(parts) != 4 {
+			continue
+		}
+		n := d.x.table.NounAt(parts[2])
+		require.NotNil(d.t, n, to)
+		record := d.check(p, to)
+		offered := links(headPart.FindString(record.body))
+		for _, o := range n.Verbs {
+			form := path + "/" + o[strings.LastIndexByte(o, '.')+1:] + "?of=" + of
+			require.Equal(d.t, d.may(p, o), slices.Contains(offered, form), "%s: %s at %s of %v", p.name, o, to, offered)
+			d.opens(p, form, d.may(p, o), true)
+		}
+		opened[n.Name]++
 	}
 }
 
@@ -330,5 +357,8 @@ func (d *desk) opens(p person, to string, may, forms bool) {
 	}
 	require.Equal(d.t, 200, s.status, "%s at %s: %s", p.name, to, mainPart.FindString(s.body))
 	require.Contains(d.t, s.body, `class="card formcard"`, "%s at %s", p.name, to)
+	d.clean(p, to, s)
+	s = d.ask(p.session, to, filled(formIn(d.t, s), "step", "next")) // as it stands: a preview, or what is missing
+	require.Contains(d.t, []int{200, 303, 404, 409, 422}, s.status, "%s at %s: %s", p.name, to, mainPart.FindString(s.body))
 	d.clean(p, to, s)
 }

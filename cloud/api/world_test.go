@@ -95,8 +95,11 @@ func answering(context.Context, netip.AddrPort) (net.Conn, error) {
 	return here, nil
 }
 
-func newWorld(t *testing.T) *world {
-	w := webtest.New(t)
+func newWorld(t *testing.T) *world { return newWorldOn(t, storetest.OpenSQLite(t)) }
+
+// newWorldOn fills an empty store.
+func newWorldOn(t *testing.T, db *store.DB) *world {
+	w := webtest.NewOn(t, db)
 	w.Business.Settings.DriverMarksReady, w.Other.Settings.DriverMarksReady = true, true
 	for _, b := range []*cloud.Business{&w.Business, &w.Other} {
 		b.Settings.Features = append(slices.Clone(b.Settings.Features), cloud.Feature{Family: chat.Feature, Enabled: true})

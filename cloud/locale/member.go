@@ -164,7 +164,7 @@ var members = map[string]texts{
 	"member.full_url":                         {"Full size", "原图", "原圖", "Taille réelle", "Volle Größe", "Tamaño completo"},
 	"member.geometry":                         {"Course", "路线轨迹", "路線軌跡", "Tracé", "Verlauf", "Trazado"},
 	"member.grid_code":                        {"Door", "柜门", "櫃門", "Porte", "Tür", "Puerta"},
-	"member.grid_counts":                      {"Compartments", "格口", "格口", "Casiers", "Fächer", "Compartimentos"},
+	"member.grid_counts":                      {"Compartments by size", "各尺寸格口", "各尺寸格口", "Casiers par taille", "Fächer nach Größe", "Compartimentos por tamaño"},
 	"member.grid_id":                          {"Door", "柜门", "櫃門", "Porte", "Tür", "Puerta"},
 	"member.grid_ids":                         {"Doors", "柜门", "櫃門", "Portes", "Türen", "Puertas"},
 	"member.grids":                            {"Compartments", "格口", "格口", "Casiers", "Fächer", "Compartimentos"},

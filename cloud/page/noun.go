@@ -307,6 +307,9 @@ func label(lang, operation string) string { return locale.Word(lang, "verb."+ope
 // memberWords is a member's name in words.
 func memberWords(lang, path string) string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
+	if of, ok := strings.CutSuffix(path, ".name"); ok { // recipient.name is the recipient
+		name = of[strings.LastIndexByte(of, '.')+1:]
+	}
 	key := "member." + name
 	if w := locale.Word(lang, key); w != key {
 		return w

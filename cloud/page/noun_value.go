@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // shown is a value as a page shows it.
@@ -50,6 +53,9 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		if kind != "" {
 			return stateShown(f, kind, v.String())
 		}
+		if strings.HasSuffix(name, "_status_id") || name == "before_status" || name == "after_status" {
+			return stateShown(f, "order", v.String())
+		}
 		return shown{Text: v.String(), To: p.refer(name, v.String())}
 	case string:
 		if kind != "" {
@@ -58,8 +64,10 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		if t, err := time.Parse(time.RFC3339Nano, v); err == nil && len(v) >= len("2006-01-02T15:04:05Z") {
 			return shown{Text: v, At: f.Time(t)}
 		}
-		if w := locale.Value(f.Lang, "value", v); enumLike(v) && w != v {
-			return shown{Text: w, To: p.refer(name, v)}
+		if enumLike(v) || name == "type" {
+			if w := valueWords(f.Lang, name, v); w != v {
+				return shown{Text: w, To: p.refer(name, v)}
+			}
 		}
 		return shown{Text: outside(v, maxValue), To: p.refer(name, v)}
 	case []any:
@@ -76,13 +84,40 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 	return shown{Text: plainText(v)}
 }
 
+// valueWords is a value of a member in words: those of choices, or of the kind that the
+// member's name says.
+func valueWords(lang, member, v string) string {
+	switch member[strings.LastIndexByte(member, '.')+1:] {
+	case "severity":
+		return locale.Value(lang, "severity", v)
+	case "door_status":
+		return locale.Value(lang, "door", v)
+	case "otep_status", "tracking_event_key", "status_code":
+		return locale.Status(lang, otep.Code(v))
+	case "type":
+		if w := locale.Word(lang, "exception."+v); w != "exception."+v {
+			return w
+		}
+	}
+	return locale.Value(lang, "value", v)
+}
+
 // enumLike reports whether a text may be one of a list of choices.
 func enumLike(s string) bool {
 	return s != "" && len(s) <= 40 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
 func stateShown(f frame, kind, v string) shown {
-	return shown{Text: f.V(kind, v), Tone: cmp.Or(states[kind+"."+v], states[v], "calm")}
+	return shown{Text: capital(f.V(kind, v)), Tone: cmp.Or(states[kind+"."+v], states[v], "calm")}
+}
+
+// capital is a word as it begins a line: some words of states stand in sentences too.
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(r)) + s[n:]
 }
 
 // inWords is a small object in one line: the members that have a value.

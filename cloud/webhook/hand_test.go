@@ -212,7 +212,13 @@ func TestTestsAndCheckups(t *testing.T) {
 		}
 		return answered(200)
 	}
-	out, err := w.s.CheckUp(ctx, ann, URLInput{id})
+	preview := &cloud.Preview{}
+	out, err := w.s.CheckUp(cloud.WithPreview(ctx, preview), ann, URLInput{id})
+	require.NoError(t, err)
+	require.Empty(t, w.sent, "a preview sends nothing")
+	require.Len(t, preview.Effects(), len(checkup))
+	require.Empty(t, out.Checks)
+	out, err = w.s.CheckUp(ctx, ann, URLInput{id})
 	require.NoError(t, err)
 	require.Len(t, out.Checks, len(checkup))
 	for i, k := range out.Checks {
