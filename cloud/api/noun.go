@@ -37,6 +37,13 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			Columns: []string{"type", "severity", "status", "device_id", "grid_code", "opened_at", "closed_at"},
 		},
 		{
+			Name: "work_item", Path: "work", Icon: "inbox",
+			ID: "item_id", Refs: []string{"item_id"}, Title: []string{"title", "device_name", "item_id"}, State: "severity", States: "severity",
+			List: "work_items.list", Find: "work_items.find",
+			Columns: []string{"kind", "severity", "device_name", "title", "owner_name", "since"},
+			Verbs:   []string{"work_items.take", "work_items.snooze", "work_items.note", "work_items.close", "work_items.release"},
+		},
+		{
 			Name: "door_report", Path: "door-reports",
 			Title: []string{"kind"}, State: "state", States: "opening",
 			List:    "smart_lockers.devices.door_reports",

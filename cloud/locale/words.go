@@ -21,6 +21,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, workWords)
 	maps.Copy(all, nouns)
 	maps.Copy(all, verbs)
+	maps.Copy(all, workItems)
 	return all
 }()
 

@@ -17,6 +17,7 @@ var rowTables = []*rowTable{
 	newRowTable("invitation", cloud.Invitation{}),
 	newRowTable("passkey", cloud.Passkey{}),
 	newRowTable("platform_pass", cloud.PlatformPass{}),
+	newRowTable("work_item", cloud.WorkMark{}),
 }
 
 // rowTable reads and writes the rows of one noun.
