@@ -80,7 +80,7 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		}, s.Release, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.note",
-			Summary:     "Write the note of a work item",
+			Summary:     "Save the note of a work item",
 			Description: "The note takes the place of the former one; an empty one removes it. It stays with the item for all who see it.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,
