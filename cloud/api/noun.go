@@ -16,9 +16,9 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			List: "smart_lockers.devices.list", Find: "smart_lockers.devices.find", Create: "smart_lockers.devices.create",
 			Columns: []string{"device_name", "status", "grid_counts", "address", "device_code", "last_seen_at"},
 			Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
-				"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire"},
+				"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire", "smart_lockers.grids.block", "smart_lockers.grids.unblock", "smart_lockers.grids.clear"},
 			Related: []catalog.Relation{{Noun: "delivery", By: "device_id"}, {Noun: "cabinet_exception", By: "device_id"}, {Noun: "door_report", By: "id"}},
-			Parts:   []catalog.Part{{Input: "grid_ids", Of: "grids", ID: "grid_id", Title: "grid_code"}},
+			Parts:   []catalog.Part{{Input: "grid_ids", Of: "grids", ID: "grid_id", Title: "grid_code"}, {Input: "grid_id", Of: "grids", ID: "grid_id", Title: "grid_code"}},
 		},
 		{
 			Name: "delivery", Path: "parcels", Area: "lockers", Icon: "parcel", Key: "p",
