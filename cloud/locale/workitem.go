@@ -4,13 +4,16 @@ package locale
 // sentences about an item the first place is the cabinet, the second the door, the third
 // the parcel, the address or what an agent asks for.
 var workItems = map[string]texts{
-	"noun.work_item":          {"Work", "待办", "待辦", "À traiter", "Aufgaben", "Tareas"},
-	"noun.work_item.one":      {"Work item", "待办事项", "待辦事項", "Élément à traiter", "Aufgabe", "Tarea"},
-	"verb.work_items.take":    {"I see to it", "由我处理", "由我處理", "Je m’en occupe", "Ich kümmere mich", "Me ocupo yo"},
-	"verb.work_items.release": {"Give back", "退回", "退回", "Rendre", "Zurückgeben", "Devolver"},
-	"verb.work_items.note":    {"Note", "备注", "備註", "Note", "Notiz", "Nota"},
-	"verb.work_items.snooze":  {"Later", "稍后", "稍後", "Plus tard", "Später", "Más tarde"},
-	"verb.work_items.close":   {"Close", "关闭", "關閉", "Clore", "Schließen", "Cerrar"},
+	"noun.work_item":                   {"Work", "待办", "待辦", "À traiter", "Aufgaben", "Tareas"},
+	"noun.work_item.one":               {"Work item", "待办事项", "待辦事項", "Élément à traiter", "Aufgabe", "Tarea"},
+	"verb.smart_lockers.grids.block":   {"Block", "停用", "停用", "Bloquer", "Sperren", "Bloquear"},
+	"verb.smart_lockers.grids.unblock": {"Unblock", "恢复使用", "恢復使用", "Débloquer", "Entsperren", "Desbloquear"},
+	"verb.smart_lockers.grids.clear":   {"Clear", "清空", "清空", "Vider", "Leeren", "Vaciar"},
+	"verb.work_items.take":             {"I see to it", "由我处理", "由我處理", "Je m’en occupe", "Ich kümmere mich", "Me ocupo yo"},
+	"verb.work_items.release":          {"Give back", "退回", "退回", "Rendre", "Zurückgeben", "Devolver"},
+	"verb.work_items.note":             {"Note", "备注", "備註", "Note", "Notiz", "Nota"},
+	"verb.work_items.snooze":           {"Later", "稍后", "稍後", "Plus tard", "Später", "Más tarde"},
+	"verb.work_items.close":            {"Close", "关闭", "關閉", "Clore", "Schließen", "Cerrar"},
 
 	"member.item_id":        {"Item", "事项", "事項", "Élément", "Aufgabe", "Tarea"},
 	"member.kind":           {"Kind", "类别", "類別", "Genre", "Art", "Clase"},

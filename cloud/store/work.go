@@ -45,7 +45,7 @@ var workSources = []workSource{
 	{
 		kinds: []string{cloud.WorkSilent}, kind: `'silent'`,
 		from:  `device d JOIN device_session x ON x.device_id = d.id LEFT JOIN device_seen y ON y.device_id = d.id`,
-		where: `d.business_id = $1 AND NOT d.disabled AND d.retired_at IS NULL AND d.cut_off_at IS NULL AND d.maintenance_at IS NULL AND NOT x.online AND ` + lastSeen + ` <= $2 - 600000`,
+		where: `d.business_id = $1 AND NOT d.disabled AND d.retired_at IS NULL AND d.cut_off_at IS NULL AND d.maintenance_at IS NULL AND NOT x.online AND ` + lastSeen + ` <= CAST($2 AS @int) - 600000`,
 		id:    `d.id`, number: true, since: lastSeen, severity: `'medium'`,
 		columns: `'offline', 'medium', ` + lastSeen + `, d.id, d.name, 0, '', 0, '', (SELECT COUNT(*) FROM compartment c WHERE c.device_id = d.id AND c.state = 'occupied')`,
 	},
@@ -59,7 +59,7 @@ var workSources = []workSource{
 	{
 		kinds: []string{cloud.WorkApproval}, kind: `'approval'`,
 		from:  `approval x`,
-		where: `x.business_id = $1 AND x.status = 'pending' AND x.reviewed_by = 0 AND x.expires_at > $2`, id: `x.id`, since: `x.requested_at`, severity: `'medium'`,
+		where: `x.business_id = $1 AND x.status = 'pending' AND x.reviewed_by = 0 AND x.expires_at > CAST($2 AS @int)`, id: `x.id`, since: `x.requested_at`, severity: `'medium'`,
 		columns: `x.tool, 'medium', x.requested_at, 0, '', 0, '', 0, x.body, 0`,
 	},
 }
@@ -120,7 +120,7 @@ func (s workSource) query(f cloud.WorkFilter, kinds []string, severity string) (
 		return fmt.Sprintf("$%d", len(args))
 	}
 	// The moment stands in every statement: PostgreSQL refuses an argument without a use.
-	where := s.where + ` AND $2 > 0`
+	where := s.where + ` AND CAST($2 AS @int) > 0`
 	if len(kinds) < len(s.kinds) {
 		where += ` AND ` + s.kind + ` = ` + arg(kinds[0])
 	}
@@ -137,9 +137,9 @@ func (s workSource) query(f cloud.WorkFilter, kinds []string, severity string) (
 	case f.Subject != "":
 		where += ` AND ` + s.id + ` = ` + arg(f.Subject)
 	case f.Snoozed:
-		where += ` AND m.snooze_until > $2`
+		where += ` AND m.snooze_until > CAST($2 AS @int)`
 	default:
-		where += ` AND (m.snooze_until IS NULL OR m.snooze_until <= $2)`
+		where += ` AND (m.snooze_until IS NULL OR m.snooze_until <= CAST($2 AS @int))`
 	}
 	if f.Owner != 0 {
 		where += ` AND m.owner_id = ` + arg(int64(f.Owner))
