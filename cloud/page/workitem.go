@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,9 +70,7 @@ func (p nounPages) showWork(c context.Context, ctx *fasthttp.RequestCtx, v visit
 	if problem != "" {
 		out.Problem = problem
 	}
-	for _, x := range []string{"all", "mine", "snoozed"} {
-		out.Shows = append(out.Shows, choice{x, v.T("todo." + x), x == show})
-	}
+	out.Shows = []choice{{"all", v.T("todo.all"), show == "all"}, {"mine", v.T("todo.mine"), show == "mine"}, {"snoozed", v.T("todo.snoozed"), show == "snoozed"}}
 	for _, x := range answer.Items {
 		out.Items = append(out.Items, p.todo(c, v, x))
 	}
@@ -224,6 +221,3 @@ func (f frame) stamped(s *string) *moment {
 	}
 	return f.Time(at)
 }
-
-// seesWork reports whether a visitor has a work list: a person of the business.
-func seesWork(v visitor) bool { return slices.Contains(staff, v.c.Account.Type) }
