@@ -375,6 +375,7 @@ type LockerView interface {
 	// one, open or closed, by what raised it.
 	OpenExceptions(DeviceID) ([]Exception, error)
 	ExceptionBySource(DeviceID, string) (Exception, error)
+	Exception(BusinessID, ExceptionID) (Exception, error)
 }
 
 // LockerChanges are the changes of compartments, deliveries and openings.

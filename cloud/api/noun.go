@@ -16,9 +16,9 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			List: "smart_lockers.devices.list", Find: "smart_lockers.devices.find", Create: "smart_lockers.devices.create",
 			Columns: []string{"device_name", "status", "grid_counts", "address", "device_code", "last_seen_at"},
 			Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
-				"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire"},
+				"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire", "smart_lockers.grids.block", "smart_lockers.grids.unblock", "smart_lockers.grids.clear"},
 			Related: []catalog.Relation{{Noun: "delivery", By: "device_id"}, {Noun: "cabinet_exception", By: "device_id"}, {Noun: "door_report", By: "id"}},
-			Parts:   []catalog.Part{{Input: "grid_ids", Of: "grids", ID: "grid_id", Title: "grid_code"}},
+			Parts:   []catalog.Part{{Input: "grid_ids", Of: "grids", ID: "grid_id", Title: "grid_code"}, {Input: "grid_id", Of: "grids", ID: "grid_id", Title: "grid_code"}},
 		},
 		{
 			Name: "delivery", Path: "parcels", Area: "lockers", Icon: "parcel", Key: "p",
@@ -35,6 +35,13 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			ID: "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
 			List:    "smart_lockers.exceptions.list",
 			Columns: []string{"type", "severity", "status", "device_id", "grid_code", "opened_at", "closed_at"},
+		},
+		{
+			Name: "work_item", Path: "work", Icon: "inbox",
+			ID: "item_id", Refs: []string{"item_id"}, Title: []string{"title", "device_name", "item_id"}, State: "severity", States: "severity",
+			List: "work_items.list", Find: "work_items.find",
+			Columns: []string{"kind", "severity", "device_name", "title", "owner_name", "since"},
+			Verbs:   []string{"work_items.take", "work_items.snooze", "work_items.note", "work_items.close", "work_items.release"},
 		},
 		{
 			Name: "door_report", Path: "door-reports",

@@ -473,6 +473,8 @@ func (x *world) stand(name string) (s standIn) {
 		x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(70000 + x.n), BusinessID: 42, DeviceID: 89, GridCode: "A03",
 			Source: x.next("x"), Type: "deposit_unverified", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
 		s.in = m{"id": 89, "grid_id": 8903}
+	case "work_items.find", "work_items.take", "work_items.release", "work_items.note", "work_items.snooze", "work_items.close":
+		s.in = m{"id": x.exception()}
 	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
 		s.in = m{"id": x.delivery()}
 
@@ -644,6 +646,15 @@ func (x *world) row(operation string) map[string]any {
 		}
 	}
 	return nil
+}
+
+// exception is an open one at a compartment, by the name of its work item.
+func (x *world) exception() string {
+	x.n++
+	id := cloud.ExceptionID(80000 + x.n)
+	x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: id, BusinessID: 42, DeviceID: 89, GridCode: "A03",
+		Source: x.next("x"), Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
+	return cloud.WorkItem{Kind: cloud.WorkException, Subject: fmt.Sprint(int64(id))}.ID()
 }
 
 // invitation is one that waits.

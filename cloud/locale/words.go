@@ -23,6 +23,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, verbs)
 	maps.Copy(all, members)
 	maps.Copy(all, choices)
+	maps.Copy(all, workItems)
 	return all
 }()
 

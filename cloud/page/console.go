@@ -304,6 +304,10 @@ func (p consolePages) console(ctx *fasthttp.RequestCtx) {
 		p.trouble(ctx, err)
 		return
 	}
+	if err := p.needs(c, ctx, v, &b); err != nil {
+		p.trouble(ctx, err)
+		return
+	}
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
 }
 
@@ -323,6 +327,10 @@ type board struct {
 	Hooks      bool   // there are pages about webhooks
 	Adds       bool   // the visitor may add cabinets
 	Failing    string // webhook deliveries that did not arrive
+
+	Hello, Needs string // a greeting, and how many things need the visitor
+	Todos        []todo // the first of them
+	Figures      []figure
 }
 
 // rights are the parts of the console that its visitor may see: those whose

@@ -25,6 +25,8 @@ import (
 // address of generated ones.
 func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
 	get(dayPath, p.day)
+	get(workPath, p.workItems)
+	post(workPath, p.markWork)
 	get(ConsolePath+"/{noun}", p.showNoun)
 	post(ConsolePath+"/{noun}", p.saveView)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)
@@ -80,7 +82,7 @@ func (p *kit) deskOf(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *de
 func (p *kit) navigation(c context.Context, v visitor) []navArea {
 	var out []navArea
 	if slices.Contains(staff, v.c.Account.Type) {
-		out = append(out, navArea{Links: []navLink{{Path: ConsolePath, Text: v.T("work.home"), Icon: "home", Key: "h"}}})
+		out = append(out, navArea{Links: []navLink{{Path: ConsolePath, Text: v.T("work.home"), Icon: "home", Key: "h"}, {Path: workPath, Text: v.T("noun.work_item"), Icon: "inbox", Key: "w"}}})
 	}
 	for _, name := range catalog.Areas() {
 		a := navArea{Name: v.T("area." + name)}

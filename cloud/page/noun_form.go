@@ -190,7 +190,11 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 		f.Kind = "json"
 	default:
 		f.Kind, f.Min, f.Max = "number", number(r.Min), number(r.Max)
-		if list := m.offer(x.Name, t); len(list) > 0 {
+		list, ok := m.parts[x.Name]
+		if !ok {
+			list = m.offer(x.Name, t)
+		}
+		if len(list) > 0 {
 			f.Kind = "choices"
 			for _, c := range list {
 				c.Chosen = c.Value == f.Value

@@ -270,6 +270,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	}
 	r.POST("/console/logout", p.logout)
 	r.GET("/console/events", p.events)
+	get(cabinetView, p.showStanding)
 	get(layoutPath, p.layoutForm)
 	r.POST(layoutPath, p.changeLayout)
 	get(AccountPath, p.account)

@@ -119,6 +119,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"orders.tracking_number":   {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
 			"orders.reroute": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/reroute", id("RE")),
 				body: `{"new_address":{"name":"A","address_line1":"1 King St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`},
+			"saved_views.create":                     {token: admin, path: "/api/v1/saved-views", body: `{"noun":"order","name":"Held","query":"status_ids=3"}`},
 			"orders.intercept":                       {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},
 			"orders.proof_files.add":                 {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/proof-files", id("PF")), body: proofForm},
 			"driver.orders.proof_files":              {token: w.Tokens[cloud.DriverAccount], path: fmt.Sprintf("/api/v1/driver/orders/%d/proof-files", driven(t, w, id("DF"))), body: proofForm},

@@ -315,6 +315,10 @@ func (v lockerView) OpenExceptions(id cloud.DeviceID) ([]cloud.Exception, error)
 	return list(v.ctx, v.q, sqlOpenExceptions, scanException, int64(id))
 }
 
+func (v lockerView) Exception(b cloud.BusinessID, id cloud.ExceptionID) (cloud.Exception, error) {
+	return one(v.ctx, v.q, sqlException+` AND business_id = $2`, scanException, int64(id), int64(b))
+}
+
 func (v lockerView) ExceptionBySource(id cloud.DeviceID, source string) (cloud.Exception, error) {
 	return one(v.ctx, v.q, sqlExceptionBySource, scanException, int64(id), source)
 }

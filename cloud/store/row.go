@@ -18,6 +18,7 @@ var rowTables = []*rowTable{
 	newRowTable("passkey", cloud.Passkey{}),
 	newRowTable("platform_pass", cloud.PlatformPass{}),
 	newRowTable("saved_view", cloud.SavedView{}),
+	newRowTable("work_item", cloud.WorkMark{}),
 }
 
 // rowTable reads and writes the rows of one noun.

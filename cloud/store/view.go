@@ -20,6 +20,7 @@ type view struct {
 	chatView
 	trackingView
 	platformView
+	workView
 }
 
 // Sections of a view.
@@ -36,7 +37,7 @@ type (
 
 func newView(s snapshot) *view {
 	p := &s
-	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}, platformView{p}}
+	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}, platformView{p}, workView{p}}
 }
 
 // snapshot is what a transaction reads. cloud.View has no contexts: the view lives

@@ -258,6 +258,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Mails":                    mails,
 		"Identities":               identities,
 		"Rows":                     rows,
+		"WorkItems":                workItems,
+		"WorkMarks":                workMarks,
 		"LiveSince":                liveSince,
 		"ManyPushes":               manyPushes,
 		"OperationsAfter":          operationsAfter,

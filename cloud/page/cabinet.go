@@ -1,0 +1,240 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+)
+
+// cabinetView is the page of one cabinet.
+const cabinetView = "/console/cabinets/{id:[0-9]+}"
+
+// standing is a cabinet as it stands: its doors with a drawer each, its health, and
+// what is done to it as a whole.
+type standing struct {
+	workFrame
+	Cabinet locker.DeviceBody
+	Here    string
+	Tab     string
+	Tabs    []cabinetTab
+	Online  bool
+	Seen    *moment
+	Columns [][]drawerDoor
+	Drawers []drawerDoor
+	Faults  []cabinetFault
+	History []movement
+	Groups  []serviceGroup
+}
+
+type cabinetTab struct {
+	To, Text string
+	Current  bool
+}
+
+// drawerDoor is a door with what its drawer says.
+type drawerDoor struct {
+	door
+	Grid             cloud.GridID
+	Lock             string // what the lock says: open, closed, jammed, unknown
+	Parcel, ParcelTo string
+	Recipient        string
+	Since, Due       *moment
+	Last             *movement
+	Verbs            []verbLink
+	History          []movement
+}
+
+// movement is an opening in words.
+type movement struct {
+	At                             *moment
+	Kind, By, Reason, State, Doors string
+}
+
+type cabinetFault struct {
+	Text, Detail string
+	At           *moment
+}
+
+type serviceGroup struct {
+	Title string
+	Links []verbLink
+}
+
+// doorHistory are the openings that a cabinet's page reads.
+const doorHistory = 200
+
+// showStanding shows a cabinet with the tab that the address names.
+func (p nounPages) showStanding(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, ok := p.reader(c, ctx, findsDevice)
+	if !ok {
+		return
+	}
+	id, _ := ctx.UserValue("id").(string)
+	found, err := run[locker.DeviceOutput](c, ctx, p.kit, v, findsDevice, map[string]any{"id": id})
+	if err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	d := found.Device
+	here := fmt.Sprintf("%s/cabinets/%d", ConsolePath, d.DeviceID)
+	out := standing{workFrame: p.work(ctx, v, d.DeviceName), Cabinet: d, Here: here, Tab: string(ctx.QueryArgs().Peek("tab")), Online: d.Status == cloud.StatusOnline, Seen: v.stamped(d.LastSeenAt)}
+	if out.Tab != "health" && out.Tab != "service" {
+		out.Tab = "doors"
+	}
+	out.Tabs = []cabinetTab{{here, v.T("cab.doors"), out.Tab == "doors"}, {here + "?tab=health", v.T("cab.health"), out.Tab == "health"}, {here + "?tab=service", v.T("cab.service"), out.Tab == "service"}}
+	if p.may(c, v, setsLayout) {
+		out.Tabs = append(out.Tabs, cabinetTab{here + "/layout", v.T("layout.title"), false})
+	}
+	switch out.Tab {
+	case "doors":
+		err = p.doors(c, ctx, v, &out)
+	case "health":
+		err = p.health(c, ctx, v, &out)
+	default:
+		p.service(c, v, &out)
+	}
+	if err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	p.show(ctx, fasthttp.StatusOK, "cabinetpage.html", out)
+}
+
+// history are the newest openings of a cabinet, newest first.
+func (p nounPages) history(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id cloud.DeviceID) ([]locker.HistoryLine, error) {
+	out, err := run[locker.HistoryOutput](c, ctx, p.kit, v, "smart_lockers.devices.door_reports", map[string]any{"id": int64(id), "per_page": doorHistory})
+	return out.Reports, err
+}
+
+func (f frame) movement(l locker.HistoryLine) movement {
+	m := movement{At: f.stamped(cmpOr(l.OpenedAt, l.RequestedAt)), Kind: f.V("value", l.Kind), By: f.V("value", l.By), State: f.V("opening", l.State)}
+	if l.ByName != nil && *l.ByName != "" {
+		m.By = outside(*l.ByName, maxValue)
+	}
+	if l.Reason != nil {
+		m.Reason = outside(*l.Reason, maxValue)
+	}
+	for i, d := range l.Doors {
+		if i > 0 {
+			m.Doors += ", "
+		}
+		m.Doors += d.GridCode
+	}
+	return m
+}
+
+func cmpOr(a, b *string) *string {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// doors draws the doors and fills their drawers: what lies behind each, who opened it
+// last, and what can be done with the door chosen already.
+func (p nounPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor, out *standing) error {
+	lines, err := p.history(c, ctx, v, out.Cabinet.DeviceID)
+	if err != nil {
+		return fmt.Errorf("list door history: %w", err)
+	}
+	parcels := p.may(c, v, "smart_lockers.deliveries.find")
+	last := ""
+	grids := slices.Clone(out.Cabinet.Grids)
+	slices.SortStableFunc(grids, func(a, b locker.GridBody) int {
+		return (slices.Index(out.Cabinet.Shelves, a.ShelfCode)-slices.Index(out.Cabinet.Shelves, b.ShelfCode))*1000000 + (a.Column-b.Column)*1000 + a.Row - b.Row
+	})
+	for _, g := range grids {
+		status := g.DoorStatus
+		guess := g.State == cloud.GridFree && status == unread
+		if !out.Online && status == "closed" {
+			status = unread
+		}
+		x := drawerDoor{Grid: g.GridID, Lock: status, door: door{Guess: guess, GridCode: g.GridCode, Size: g.Size, Number: g.Door, Door: status, State: g.State, Sign: sign(status, g.State)}}
+		if g.BlockReason != nil {
+			x.Reason = *g.BlockReason
+		}
+		if g.DeliveryID != nil && parcels {
+			found, err := run[locker.StaffDeliveryOutput](c, ctx, p.kit, v, "smart_lockers.deliveries.find", map[string]any{"id": fmt.Sprint(int64(*g.DeliveryID))})
+			if err != nil {
+				return fmt.Errorf("find delivery %d: %w", *g.DeliveryID, err)
+			}
+			b := found.Delivery
+			x.Parcel, x.ParcelTo, x.Recipient = b.DeliveryNumber, fmt.Sprintf("%s/parcels/%d", ConsolePath, b.DeliveryID), outside(b.RecipientName, maxValue)
+			x.Since, x.Due = v.stamped(b.DepositedAt), v.stamped(b.DueAt)
+		}
+		for _, l := range lines {
+			if slices.ContainsFunc(l.Doors, func(d locker.HistoryDoor) bool { return d.GridID == g.GridID }) && len(x.History) < 5 {
+				x.History = append(x.History, v.movement(l))
+			}
+		}
+		if len(x.History) > 0 {
+			x.Last = &x.History[0]
+		}
+		verb := func(name, operation, risk string, q url.Values, fits bool) {
+			if fits && p.may(c, v, operation) {
+				x.Verbs = append(x.Verbs, verbLink{out.Here + "/" + name + "?" + q.Encode(), label(v.Lang, operation), risk})
+			}
+		}
+		grid := url.Values{"grid_id": {fmt.Sprint(int64(g.GridID))}}
+		verb("open", "smart_lockers.devices.open", "", url.Values{"grid_ids": {fmt.Sprint(int64(g.GridID))}}, true)
+		verb("block", "smart_lockers.grids.block", "", grid, g.State == cloud.GridFree || g.State == cloud.GridCleaning)
+		verb("unblock", "smart_lockers.grids.unblock", "", grid, g.State == cloud.GridBlocked || g.Mismatch != nil)
+		verb("clear", "smart_lockers.grids.clear", "high", grid, g.DeliveryID != nil || g.State == cloud.GridOccupied || g.Mismatch != nil)
+		out.Drawers = append(out.Drawers, x)
+		if g.Column > 0 {
+			if at := fmt.Sprint(g.ShelfCode, "/", g.Column); at != last {
+				out.Columns, last = append(out.Columns, nil), at
+			}
+			out.Columns[len(out.Columns)-1] = append(out.Columns[len(out.Columns)-1], x)
+		}
+	}
+	return nil
+}
+
+// health is how the cabinet is, as the cloud knows it.
+func (p nounPages) health(c context.Context, ctx *fasthttp.RequestCtx, v visitor, out *standing) error {
+	for _, x := range out.Cabinet.Exceptions {
+		out.Faults = append(out.Faults, cabinetFault{v.V("exception", x.Type), outside(x.Detail, maxValue), v.stamped(x.OpenedAt)})
+	}
+	lines, err := p.history(c, ctx, v, out.Cabinet.DeviceID)
+	if err != nil {
+		return fmt.Errorf("list door history: %w", err)
+	}
+	for _, l := range lines {
+		out.History = append(out.History, v.movement(l))
+	}
+	return nil
+}
+
+// service are the forms of what is done to the cabinet as a whole.
+func (p nounPages) service(c context.Context, v visitor, out *standing) {
+	group := func(title string, list ...[3]string) {
+		g := serviceGroup{Title: title}
+		for _, x := range list {
+			o := p.cfg.Catalog.Find(x[0])
+			if o == nil || !p.may(c, v, x[0]) {
+				continue
+			}
+			text := x[2]
+			if text == "" {
+				text = label(v.Lang, x[0])
+			}
+			g.Links = append(g.Links, verbLink{out.Here + "/" + x[1], text, string(o.Risk)})
+		}
+		if len(g.Links) > 0 {
+			out.Groups = append(out.Groups, g)
+		}
+	}
+	command := "smart_lockers.devices.command"
+	group(v.T("cab.commands"), [3]string{command, "command?type=reboot", v.T("cab.reboot")}, [3]string{command, "command?type=sync", v.T("cab.sync")}, [3]string{command, "command?type=reset_tries", v.T("cab.tries")})
+	group(v.T("cab.hardware"), [3]string{"smart_lockers.devices.edit", "edit", ""}, [3]string{"smart_lockers.devices.renew_token", "renew_token", ""}, [3]string{"smart_lockers.devices.replace_hardware", "replace_hardware", ""},
+		[3]string{"smart_lockers.devices.report_stolen", "report_stolen", ""}, [3]string{"smart_lockers.devices.retire", "retire", ""})
+}

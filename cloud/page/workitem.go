@@ -1,0 +1,223 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/work"
+)
+
+// workPath is the list of what waits for people.
+const workPath = ConsolePath + "/work"
+
+// workPage is the work list.
+type workPage struct {
+	workFrame
+	Items  []todo
+	Shows  []choice // all, mine, put off
+	Show   string
+	Cut    string // says that there are more
+	Count  int
+	Before string // the form of this page brings people back to it
+}
+
+// todo is an item as people see it: what is wrong since when, and the steps that act on
+// it where it is.
+type todo struct {
+	ID, Path, Icon, Tone     string
+	Headline, Next, Severity string
+	Since                    *moment
+	Owner, Note              string
+	Mine                     bool
+	Until                    *moment // put off
+	Steps                    []verbLink
+	Takes, Marks, Closes     bool // what the visitor may do
+}
+
+// workItems shows the work list.
+func (p nounPages) workItems(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, ok := p.worker(c, ctx)
+	if !ok {
+		return
+	}
+	p.showWork(c, ctx, v, "")
+}
+
+func (p nounPages) showWork(c context.Context, ctx *fasthttp.RequestCtx, v visitor, problem string) {
+	show := string(ctx.QueryArgs().Peek("show"))
+	in := map[string]any{"limit": 100}
+	switch show {
+	case "mine", "snoozed":
+		in[show] = true
+	default:
+		show = "all"
+	}
+	answer, err := run[work.ListOutput](c, ctx, p.kit, v, "work_items.list", in)
+	if err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	out := workPage{workFrame: p.work(ctx, v, v.T("noun.work_item")), Show: show, Count: answer.Count}
+	if problem != "" {
+		out.Problem = problem
+	}
+	out.Shows = []choice{{"all", v.T("todo.all"), show == "all"}, {"mine", v.T("todo.mine"), show == "mine"}, {"snoozed", v.T("todo.snoozed"), show == "snoozed"}}
+	for _, x := range answer.Items {
+		out.Items = append(out.Items, p.todo(c, v, x))
+	}
+	if n := len(answer.Items); n < answer.Count || answer.More {
+		total := fmt.Sprint(answer.Count)
+		if answer.More {
+			total += "+"
+		}
+		out.Cut = v.T("todo.more", fmt.Sprint(n), total)
+	}
+	p.show(ctx, fasthttp.StatusOK, "workitems.html", out)
+}
+
+// markWork takes a form of the work list: who sees to an item, its note, until when it is
+// put off.
+func (p nounPages) markWork(ctx *fasthttp.RequestCtx) {
+	c, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	v, ok := p.worker(c, ctx)
+	if !ok {
+		return
+	}
+	if !ownForm(ctx, &forStaff) {
+		p.showWork(c, ctx, v, v.T("console.expired"))
+		return
+	}
+	field := func(name string) string { return string(ctx.PostArgs().Peek(name)) }
+	in := map[string]any{"id": field("item")}
+	operation := "work_items." + field("do")
+	switch field("do") {
+	case "take":
+		in["instead"] = field("instead") == "true"
+	case "release":
+	case "note":
+		in["note"] = field("note")
+	case "snooze":
+		in["hours"] = field("hours")
+		if hours, err := time.ParseDuration(field("hours") + "h"); err == nil {
+			in["hours"] = int(hours.Hours())
+		}
+	default:
+		p.missing(ctx)
+		return
+	}
+	if _, err := run[work.Output](c, ctx, p.kit, v, operation, in); err != nil {
+		problem, fields, known := p.explain(v.Lang, err)
+		if !known {
+			p.trouble(ctx, err)
+			return
+		}
+		for _, words := range fields {
+			problem += " " + words
+		}
+		p.showWork(c, ctx, v, problem)
+		return
+	}
+	to := workPath + "?done=" + url.QueryEscape(operation)
+	if s := string(ctx.QueryArgs().Peek("show")); s == "mine" || s == "snoozed" {
+		to += "&show=" + s
+	}
+	seeOther(ctx, to+"#"+url.PathEscape(field("item")))
+}
+
+// todo is an item in words, with the steps that a visitor may take.
+func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
+	may := func(operation string) bool { return p.cfg.Catalog.Find(operation) != nil && p.may(c, v, operation) }
+	out := todo{ID: x.ItemID, Path: workPath + "/" + url.PathEscape(x.ItemID), Severity: x.Severity, Tone: map[string]string{"high": "bad", "medium": "warn"}[x.Severity], Owner: x.OwnerName,
+		Note: x.Note, Mine: x.OwnerID != nil && *x.OwnerID == v.c.Account.ID, Since: v.stamped(x.Since), Until: v.stamped(x.SnoozedUntil), Icon: workIcons[x.Kind]}
+	if out.Tone == "" {
+		out.Tone = "calm"
+	}
+	key, title := x.Kind, outside(x.Title, maxValue)
+	switch x.Kind {
+	case cloud.WorkException:
+		if key = x.Type; locale.Word(v.Lang, "item."+key) == "item."+key {
+			key = x.Kind
+		}
+	case cloud.WorkFault:
+		title = v.V("exception", x.Type)
+	}
+	say := func(kind string) string {
+		text := locale.Word(v.Lang, kind+"."+key)
+		if !strings.Contains(text, "%[") {
+			return text
+		}
+		return fmt.Sprintf(text, x.DeviceName, x.GridCode, title, fmt.Sprint(x.Parcels))
+	}
+	out.Headline, out.Next = say("item"), say("next")
+	step := func(allowed bool, to, text string) {
+		if allowed {
+			out.Steps = append(out.Steps, verbLink{To: to, Text: text})
+		}
+	}
+	cabinet := ""
+	if x.DeviceID != nil {
+		cabinet = fmt.Sprintf("%s/cabinets/%d", ConsolePath, *x.DeviceID)
+	}
+	door := cabinet
+	if x.GridCode != "" {
+		door += "#door-" + url.PathEscape(x.GridCode)
+	}
+	open := ""
+	if x.GridID != nil {
+		open = cabinet + "/open?" + url.Values{"grid_ids": {fmt.Sprint(*x.GridID)}, "reason": {out.Headline}}.Encode()
+	}
+	sees, writes := may("smart_lockers.devices.find"), may("smart_lockers.devices.open")
+	switch x.Kind {
+	case cloud.WorkException:
+		step(sees, door, v.T("todo.door"))
+		if x.Type == "deposit_unverified" && x.DeliveryID != nil {
+			step(may("smart_lockers.deliveries.confirm"), fmt.Sprintf("%s/parcels/%d/confirm", ConsolePath, *x.DeliveryID), label(v.Lang, "smart_lockers.deliveries.confirm"))
+		}
+	case cloud.WorkOverdue:
+		if x.DeliveryID != nil {
+			step(may("smart_lockers.deliveries.find"), fmt.Sprintf("%s/parcels/%d", ConsolePath, *x.DeliveryID), v.T("todo.parcel"))
+		}
+		step(writes && open != "", open, v.T("todo.takeback"))
+	case cloud.WorkFault, cloud.WorkSilent:
+		step(sees, cabinet+"?tab=health", v.T("todo.link"))
+	case cloud.WorkEndpoint:
+		step(may("webhook_urls.check_up"), ConsolePath+"/webhook-urls/"+url.PathEscape(x.Subject)+"/check_up", label(v.Lang, "webhook_urls.check_up"))
+		step(may("webhook_urls.pause"), ConsolePath+"/webhook-urls/"+url.PathEscape(x.Subject)+"/pause", label(v.Lang, "webhook_urls.pause"))
+	case cloud.WorkApproval:
+		step(p.cfg.Approvals != nil, approvalsPath+"/"+url.PathEscape(x.Subject), v.T("todo.decide"))
+	}
+	switch x.Kind {
+	case cloud.WorkEndpoint:
+		out.Marks = may("webhook_urls.pause")
+	case cloud.WorkApproval:
+		out.Marks = may("approvals.reject")
+	default:
+		out.Marks = writes
+	}
+	out.Closes = x.Kind == cloud.WorkException && writes
+	return out
+}
+
+var workIcons = map[string]string{cloud.WorkException: "door", cloud.WorkOverdue: "clock", cloud.WorkFault: "warning", cloud.WorkSilent: "plug", cloud.WorkEndpoint: "webhook", cloud.WorkApproval: "shield"}
+
+// stamped is a time of an answer as pages show it.
+func (f frame) stamped(s *string) *moment {
+	if s == nil {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, *s)
+	if err != nil {
+		return nil
+	}
+	return f.Time(at)
+}
