@@ -32,6 +32,7 @@ type View interface {
 	ApprovalView
 	ChatView
 	PlatformView
+	SearchView
 }
 
 // Changes is everything one decision writes. Entities with an id or key are

@@ -68,14 +68,15 @@ func New(c Config) *catalog.Catalog {
 	if c.Chat == nil {
 		c.Chat = new(chat.Service)
 	}
-	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live()}
+	var table *catalog.Catalog
+	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.live(), searches(c, func() *catalog.Catalog { return table })}
 	if c.Setup != nil {
 		rows = append(rows, c.cabinets())
 	}
 	if c.Enrol != nil {
 		rows = append(rows, c.enrolment())
 	}
-	table := catalog.New(answered(slices.Concat(rows...)))
+	table = catalog.New(answered(slices.Concat(rows...)))
 	table.AddTools(agentTools()...)
 	table.AddTools(lockerTools(table)...)
 	table.AddTools(table.WholeTools(catalog.LockersServer)...)

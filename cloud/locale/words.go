@@ -19,6 +19,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, mails)
 	maps.Copy(all, limitWords)
 	maps.Copy(all, workWords)
+	maps.Copy(all, searchWords)
 	maps.Copy(all, nouns)
 	maps.Copy(all, verbs)
 	return all

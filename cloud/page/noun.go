@@ -25,6 +25,7 @@ import (
 // address of generated ones.
 func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
 	get(dayPath, p.day)
+	get(findPath, p.findRecords)
 	get(ConsolePath+"/{noun}", p.showNoun)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)
 	post(ConsolePath+"/{noun}/{id}", p.runVerb)
@@ -43,6 +44,7 @@ type workFrame struct {
 // the search and the way out.
 type desk struct {
 	CSRF, User, Business string
+	Find                 string // what the search field holds
 	Areas                func() []navArea
 }
 
