@@ -41,8 +41,8 @@ func searches(c Config, table func() *catalog.Catalog) []catalog.Operation {
 		Tag:         "Client",
 		Method:      http.MethodGet,
 		Path:        "/api/v1/search",
-		Types:       people,
-		Tool:        catalog.Whole{Name: "search_records", Category: "search"},
+		Types:       withOrders,
+		Tool:        catalog.Whole{Name: "search_records", Category: "orders"},
 		GraphQL:     &catalog.GraphQL{Field: "search", Type: "SearchResults"},
 		Example:     `{"query":"SO-10042"}`,
 	}, s.Find, nil)}

@@ -44,6 +44,7 @@ type workFrame struct {
 // the search and the way out.
 type desk struct {
 	CSRF, User, Business string
+	Finds                bool   // the visitor may search
 	Find                 string // what the search field holds
 	Areas                func() []navArea
 }
@@ -73,7 +74,7 @@ func (p *kit) work(ctx *fasthttp.RequestCtx, v visitor, title string) workFrame 
 
 // deskOf is the desk of a visitor's pages.
 func (p *kit) deskOf(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *desk {
-	return &desk{CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, Areas: func() []navArea { return p.navigation(c, v) }}
+	return &desk{CSRF: p.formToken(ctx, &forStaff), User: v.c.Account.Name, Business: v.business, Finds: p.mayAny(c, v, "search.find"), Areas: func() []navArea { return p.navigation(c, v) }}
 }
 
 // navigation lists the pages that a visitor may see. The entry of the longest address
