@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/postern-io/postern/cloud"
@@ -25,7 +26,7 @@ func searches(c Config, table func() *catalog.Catalog) []catalog.Operation {
 		return c.Pipeline.May(ctx, table().Find(operation), caller)
 	}
 	f := finders{c}
-	s := search.New(may,
+	finders := []search.Finder{
 		search.Finder{Noun: "cabinet", Operation: "smart_lockers.devices.list", Find: f.cabinets},
 		search.Finder{Noun: "delivery", Operation: "smart_lockers.deliveries.list", Find: f.deliveries},
 		search.Finder{Noun: "order", Operation: "orders.search", Find: f.orders},
@@ -33,7 +34,11 @@ func searches(c Config, table func() *catalog.Catalog) []catalog.Operation {
 		search.Finder{Noun: "webhook_log", Operation: "webhook_logs.find", Find: f.webhookLog, Own: true},
 		search.Finder{Noun: "user", Operation: "users.list", Find: f.accounts(cloud.ClientAdmin, cloud.ClientEmployee)},
 		search.Finder{Noun: "customer", Operation: "customers.list", Find: f.accounts(cloud.Customer)},
-	)
+	}
+	if c.Routes == nil { // drivers cannot be called either
+		finders = slices.DeleteFunc(finders, func(x search.Finder) bool { return x.Noun == "driver" })
+	}
+	s := search.New(may, finders...)
 	return []catalog.Operation{catalog.Define(catalog.Operation{
 		Name:        "search.find",
 		Summary:     "Search all records that the caller may read",
