@@ -20,6 +20,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, limitWords)
 	maps.Copy(all, workWords)
 	maps.Copy(all, searchWords)
+	maps.Copy(all, auditWords)
 	maps.Copy(all, nouns)
 	maps.Copy(all, verbs)
 	return all

@@ -26,6 +26,8 @@ import (
 func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
 	get(dayPath, p.day)
 	get(findPath, p.findRecords)
+	get(auditPath, p.audit)
+	get(auditPath+"/export.csv", p.exportAudit)
 	get(ConsolePath+"/{noun}", p.showNoun)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)
 	post(ConsolePath+"/{noun}/{id}", p.runVerb)
@@ -99,7 +101,7 @@ func (p *kit) navigation(c context.Context, v visitor) []navArea {
 	for i := range out {
 		for k := range out[i].Links {
 			l := &out[i].Links[k]
-			if (v.Path == l.Path || strings.HasPrefix(v.Path, l.Path+"/")) && (current == nil || len(l.Path) > len(current.Path)) {
+			if (v.Path == l.Path || l.Path != ConsolePath && strings.HasPrefix(v.Path, l.Path+"/")) && (current == nil || len(l.Path) > len(current.Path)) {
 				current = l
 			}
 		}
