@@ -10,18 +10,17 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// foundRows is how many fields of orders a short search reads.
-const foundRows = 60
-
 // Found is an order that a short search found.
 type Found struct {
 	Match
 	StatusID cloud.OrderStatus
 }
 
-// FindByText finds at most limit orders that the caller may see: first the one with this
-// number or reference, then the newest that contain the text in their numbers, reference,
-// recipient's name or telephone number. It finds nothing that is only like the text.
+// FindByText finds at most limit orders that the caller may see: those with exactly this
+// number or reference, or else the newest that contain the text in their numbers,
+// reference, recipient's name or telephone number. It finds nothing that is only like the
+// text, and reads no more rows of the search than it needs: what many orders contain is
+// found at once, newest first.
 func (s *Service) FindByText(ctx context.Context, c cloud.Caller, text string, limit int) (out []Found, err error) {
 	r, err := reachOf(c)
 	if err != nil || r.nothing || r.driver != 0 {
@@ -47,13 +46,13 @@ func (s *Service) FindByText(ctx context.Context, c cloud.Caller, text string, l
 		return err
 	})
 	text = fold(text)
-	if err != nil || len(out) == limit || utf8.RuneCountInString(text) < minQuery {
+	if err != nil || len(out) > 0 || utf8.RuneCountInString(text) < minQuery {
 		return out, err
 	}
-	q := cloud.OrderSearch{BusinessID: r.business, CustomerID: r.customer, BrokerID: r.broker, Limit: foundRows, Text: text,
+	q := cloud.OrderSearch{BusinessID: r.business, CustomerID: r.customer, BrokerID: r.broker, Limit: limit + cloud.SearchFields, Text: text,
 		Fields: []cloud.SearchField{cloud.SearchNumber, cloud.SearchExternal, cloud.SearchRef, cloud.SearchName, cloud.SearchPhone}}
 	found, err := s.store.SearchOrders(ctx, q)
-	if d := digits(text); err == nil && len(d) >= minQuery && d != text && strings.Trim(text, "+-()./ 0123456789") == "" {
+	if d := digits(text); err == nil && len(d) >= minQuery && d != text && len(found) == 0 && strings.Trim(text, "+-()./ 0123456789") == "" {
 		var phones []cloud.OrderMatch
 		q.Text, q.Fields = d, []cloud.SearchField{cloud.SearchPhone}
 		phones, err = s.store.SearchOrders(ctx, q)
