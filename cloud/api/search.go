@@ -11,6 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/search"
 	"github.com/postern-io/postern/cloud/webhook"
@@ -47,7 +48,7 @@ func searches(c Config, table func() *catalog.Catalog) []catalog.Operation {
 		Method:      http.MethodGet,
 		Path:        "/api/v1/search",
 		Types:       withOrders,
-		Tool:        catalog.Whole{Name: "search_records", Category: "orders"},
+		Tool:        catalog.Whole{Name: "search_records", Category: "deliveries"},
 		GraphQL:     &catalog.GraphQL{Field: "search", Type: "SearchResults"},
 		Example:     `{"query":"SO-10042"}`,
 	}, s.Find, nil)}
@@ -82,7 +83,7 @@ func (c finders) deliveries(ctx context.Context, caller cloud.Caller, text strin
 }
 
 func (c finders) orders(ctx context.Context, caller cloud.Caller, text string, limit int) (out []search.Hit, err error) {
-	found, err := c.Orders.FindByText(ctx, caller, text, limit)
+	found, err := order.FindByText(ctx, c.Orders, caller, text, limit)
 	for _, m := range found {
 		h := search.Hit{ID: strconv.FormatInt(int64(m.OrderID), 10), Title: m.Number, State: strconv.Itoa(int(m.StatusID)), Exact: m.Score == 1 && m.Field != "recipient_name" && m.Field != "phone"}
 		if m.RecipientName != nil {

@@ -21,7 +21,7 @@ type Found struct {
 // reference, recipient's name or telephone number. It finds nothing that is only like the
 // text, and reads no more rows of the search than it needs: what many orders contain is
 // found at once, newest first.
-func (s *Service) FindByText(ctx context.Context, c cloud.Caller, text string, limit int) (out []Found, err error) {
+func FindByText(ctx context.Context, s *Service, c cloud.Caller, text string, limit int) (out []Found, err error) {
 	r, err := reachOf(c)
 	if err != nil || r.nothing || r.driver != 0 {
 		return nil, err

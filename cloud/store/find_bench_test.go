@@ -33,7 +33,7 @@ func BenchmarkSearch(b *testing.B) {
 				{name: "telephone", text: "+1 416 555-5123"}, {name: "everything", text: "sr500"}, {name: "nothing", text: "nowhere at all", none: true}} {
 				b.Run(c.name, func(b *testing.B) {
 					for b.Loop() {
-						found, err := orders.FindByText(b.Context(), staff, c.text, 6)
+						found, err := order.FindByText(b.Context(), orders, staff, c.text, 6)
 						require.NoError(b, err)
 						require.Equal(b, c.none, len(found) == 0)
 						require.NoError(b, findOthers(b.Context(), db, c.text))
