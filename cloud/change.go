@@ -32,6 +32,7 @@ type View interface {
 	ApprovalView
 	ChatView
 	PlatformView
+	SearchView
 	WorkView
 }
 

@@ -19,6 +19,8 @@ var words = func() map[string]texts {
 	maps.Copy(all, mails)
 	maps.Copy(all, limitWords)
 	maps.Copy(all, workWords)
+	maps.Copy(all, searchWords)
+	maps.Copy(all, auditWords)
 	maps.Copy(all, nouns)
 	maps.Copy(all, verbs)
 	maps.Copy(all, members)

@@ -27,6 +27,9 @@ func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHand
 	get(dayPath, p.day)
 	get(workPath, p.workItems)
 	post(workPath, p.markWork)
+	get(findPath, p.findRecords)
+	get(auditPath, p.audit)
+	get(auditPath+"/export.csv", p.exportAudit)
 	get(ConsolePath+"/{noun}", p.showNoun)
 	post(ConsolePath+"/{noun}", p.saveView)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)
@@ -46,6 +49,8 @@ type workFrame struct {
 // the search and the way out.
 type desk struct {
 	CSRF, User, Business string
+	Finds                bool   // the visitor may search
+	Find                 string // what the search field holds
 	Areas                func() []navArea
 }
 
@@ -74,7 +79,7 @@ func (p *kit) work(ctx *fasthttp.RequestCtx, v visitor, title string) workFrame 
 
 // deskOf is the desk of a visitor's pages.
 func (p *kit) deskOf(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *desk {
-	return &desk{CSRF: p.formToken(ctx, &forStaff), User: outside(v.c.Account.Name, maxValue), Business: outside(v.business, maxValue), Areas: func() []navArea { return p.navigation(c, v) }}
+	return &desk{CSRF: p.formToken(ctx, &forStaff), User: outside(v.c.Account.Name, maxValue), Business: outside(v.business, maxValue), Finds: p.mayAny(c, v, "search.find"), Areas: func() []navArea { return p.navigation(c, v) }}
 }
 
 // navigation lists the pages that a visitor may see. The entry of the longest address
@@ -99,7 +104,7 @@ func (p *kit) navigation(c context.Context, v visitor) []navArea {
 	for i := range out {
 		for k := range out[i].Links {
 			l := &out[i].Links[k]
-			if (v.Path == l.Path || strings.HasPrefix(v.Path, l.Path+"/")) && (current == nil || len(l.Path) > len(current.Path)) {
+			if (v.Path == l.Path || l.Path != ConsolePath && strings.HasPrefix(v.Path, l.Path+"/")) && (current == nil || len(l.Path) > len(current.Path)) {
 				current = l
 			}
 		}

@@ -22,17 +22,13 @@ package page
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -180,11 +176,6 @@ type kit struct {
 	chatPolicy string // policy of pages with a chat
 }
 
-type asset struct {
-	kind string
-	body []byte
-}
-
 // Bounds.
 const (
 	readTime   = 10 * time.Second
@@ -221,29 +212,6 @@ func New(cfg Config) (*Pages, error) {
 	return p, nil
 }
 
-var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-
-func (p *kit) loadAssets() error {
-	sum := sha256.New()
-	err := fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := assetFiles.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		sum.Write(b)
-		p.assets[path.Base(name)] = asset{kinds[path.Ext(name)], b}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read page assets: %w", err)
-	}
-	p.version = hex.EncodeToString(sum.Sum(nil)[:6])
-	return nil
-}
-
 // Handler answers one request.
 func (p *Pages) Handler(ctx *fasthttp.RequestCtx) { p.handler(ctx) }
 
@@ -258,6 +226,8 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	get("/track", p.search)
 	get("/track/{number}", p.track)
 	get("/assets/{file}", p.asset)
+	get("/robots.txt", p.robots)
+	get("/favicon.ico", p.favicon)
 	get("/console", p.console)
 	get("/console/login", p.loginForm)
 	r.POST("/console/login", p.login)
@@ -359,22 +329,6 @@ func headers(ctx *fasthttp.RequestCtx) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store") // a page from a cache looks fresh and is not
-}
-
-func (p *kit) asset(ctx *fasthttp.RequestCtx) {
-	name, _ := ctx.UserValue("file").(string)
-	a, ok := p.assets[name]
-	if !ok {
-		p.missing(ctx)
-		return
-	}
-	if string(ctx.QueryArgs().Peek("v")) == p.version {
-		ctx.Response.Header.Set("Cache-Control", assetLife)
-	} else {
-		ctx.Response.Header.Set("Cache-Control", "no-cache")
-	}
-	ctx.SetContentType(a.kind)
-	ctx.SetBody(a.body)
 }
 
 // frame is what every page has; page data embeds it.

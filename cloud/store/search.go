@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,9 @@ WHERE s.business_id = $1 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.c
 	matchesNewest = ` ORDER BY s.rowid DESC LIMIT $5`
 	liteMatches   = matches + `order_search MATCH $6` + matchesNewest
 	pgMatches     = matches + `s.value LIKE $6` + matchesNewest
+	// Among the newest rows no trigrams are asked, which give every match of all times.
+	pgRecent   = matches + `(s.value || '') LIKE $6 AND s.rowid > $7` + matchesNewest
+	pgLastTerm = `SELECT COALESCE(MAX(rowid), 0) FROM order_search`
 )
 
 // indexSearch makes the indexes that a search on PostgreSQL goes by, and reports
@@ -110,6 +114,13 @@ var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 // likeText is text as PostgreSQL's LIKE takes it word for word.
 func likeText(text string) string { return likeEscapes.Replace(text) }
 
+// A search for few rows looks among the newest orders first: what many orders contain is
+// found there, and what few contain the trigrams give at once.
+const (
+	fewRows      = 50
+	recentOrders = 5000
+)
+
 // SearchOrders reads what contains q.Text, or what contains every part of one of
 // q.Near; newest first.
 func (db orders) SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud.OrderMatch, error) {
@@ -129,8 +140,19 @@ func (db orders) SearchOrders(ctx context.Context, q cloud.OrderSearch) ([]cloud
 	for _, f := range q.Fields {
 		fields |= 1 << f
 	}
-	return readList(ctx, db.database, sql, func(r rows, m *cloud.OrderMatch) error { return r.Scan(parsed(&m.Order), &m.Field, &m.Value) },
-		append([]any{int64(q.BusinessID), int64(q.CustomerID), int64(q.BrokerID), fields, q.Limit}, args...)...)
+	scan := func(r rows, m *cloud.OrderMatch) error { return r.Scan(parsed(&m.Order), &m.Field, &m.Value) }
+	chosen := []any{int64(q.BusinessID), int64(q.CustomerID), int64(q.BrokerID), fields, q.Limit}
+	if postgres && len(q.Near) == 0 && q.Limit <= fewRows {
+		last, err := readList(ctx, db.database, pgLastTerm, func(r rows, n *int64) error { return r.Scan(n) })
+		if err != nil {
+			return nil, err
+		}
+		found, err := readList(ctx, db.database, pgRecent, scan, append(slices.Clone(chosen), args[0], last[0]-recentOrders*termRows)...)
+		if err != nil || len(found) == q.Limit {
+			return found, err
+		}
+	}
+	return readList(ctx, db.database, sql, scan, append(chosen, args...)...)
 }
 
 // liteNear is alternatives of parts as FTS5 takes them.

@@ -309,6 +309,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"CallsAtOnce":              callsAtOnce,
 		"CallsAreAudited":          callsAreAudited,
 		"Cabinets":                 cabinets,
+		"Search":                   searches,
 		"DoorHistory":              doorHistory,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,76 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Found is an order that a short search found.
+type Found struct {
+	Match
+	StatusID cloud.OrderStatus
+}
+
+// FindByText finds at most limit orders that the caller may see: those with exactly this
+// number or reference, or else the newest that contain the text in their numbers,
+// reference, recipient's name or telephone number. It finds nothing that is only like the
+// text, and reads no more rows of the search than it needs: what many orders contain is
+// found at once, newest first.
+func FindByText(ctx context.Context, s *Service, c cloud.Caller, text string, limit int) (out []Found, err error) {
+	r, err := reachOf(c)
+	if err != nil || r.nothing || r.driver != 0 {
+		return nil, err
+	}
+	add := func(o cloud.Order, field cloud.SearchField, score float64) {
+		if len(out) < limit && r.sees(o) && !slices.ContainsFunc(out, func(m Found) bool { return m.OrderID == o.ID }) {
+			out = append(out, Found{match(cloud.OrderMatch{Order: o, Field: field}, score), o.Status})
+		}
+	}
+	err = s.store.Look(ctx, func(v cloud.View) error {
+		o, err := v.OrderByNumber(r.business, text)
+		switch {
+		case err == nil:
+			add(o, cloud.SearchNumber, 1)
+		case !errors.Is(err, cloud.ErrNotFound):
+			return err
+		}
+		same, err := v.OrdersByRef(r.business, strings.TrimSpace(text))
+		for _, o := range same {
+			add(o, cloud.SearchRef, 1)
+		}
+		return err
+	})
+	text = fold(text)
+	if err != nil || len(out) > 0 || utf8.RuneCountInString(text) < minQuery {
+		return out, err
+	}
+	q := cloud.OrderSearch{BusinessID: r.business, CustomerID: r.customer, BrokerID: r.broker, Limit: limit + cloud.SearchFields, Text: text,
+		Fields: []cloud.SearchField{cloud.SearchNumber, cloud.SearchExternal, cloud.SearchRef, cloud.SearchName, cloud.SearchPhone}}
+	found, err := s.store.SearchOrders(ctx, q)
+	if d := digits(text); err == nil && len(d) >= minQuery && d != text && len(found) == 0 && strings.Trim(text, "+-()./ 0123456789") == "" {
+		var phones []cloud.OrderMatch
+		q.Text, q.Fields = d, []cloud.SearchField{cloud.SearchPhone}
+		phones, err = s.store.SearchOrders(ctx, q)
+		found = append(found, phones...)
+	}
+	want := trigrams(text)
+	slices.SortStableFunc(found, func(a, b cloud.OrderMatch) int {
+		x, y := score(text, want, a.Value), score(text, want, b.Value)
+		switch {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	for _, m := range found {
+		add(m.Order, m.Field, score(text, want, m.Value))
+	}
+	return out, err
+}

@@ -1,0 +1,12 @@
+package cloud
+
+// SearchView finds records of a business by how a text that people know them by
+// begins, in any case. It reads indexes alone, however many records there are.
+type SearchView interface {
+	// SearchDeliveries finds at most limit deliveries whose number or reference begins
+	// with a text, or that have a package with exactly this number.
+	SearchDeliveries(b BusinessID, text string, limit int) ([]Delivery, error)
+	// SearchAccounts finds at most limit accounts of a type whose name or email begins
+	// with a text and, among the newest 2,000 of the type, those that contain it.
+	SearchAccounts(b BusinessID, t AccountType, text string, limit int) ([]Account, error)
+}

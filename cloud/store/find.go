@@ -1,0 +1,73 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// What begins with a text lies between the text and the text with the last of all
+// characters behind it, byte for byte and in small letters as the engine makes them.
+const (
+	lastCharacter = "\U0010FFFF"
+
+	sqlFindByNumber = `SELECT ` + deliveryColumns + ` FROM delivery WHERE business_id = $1
+AND LOWER(number) @bytewise >= LOWER(CAST($2 AS TEXT)) AND LOWER(number) @bytewise < LOWER(CAST($2 AS TEXT)) || $3 ORDER BY LOWER(number) @bytewise, id LIMIT $4`
+	sqlFindByReference = `SELECT ` + deliveryColumns + ` FROM delivery WHERE business_id = $1 AND reference <> ''
+AND LOWER(reference) @bytewise >= LOWER(CAST($2 AS TEXT)) AND LOWER(reference) @bytewise < LOWER(CAST($2 AS TEXT)) || $3 ORDER BY LOWER(reference) @bytewise, id LIMIT $4`
+	sqlFindByPackage = `SELECT ` + deliveryColumns + ` FROM delivery WHERE business_id = $1 AND id IN (
+  SELECT delivery_id FROM package WHERE LOWER(tracking_number) = LOWER(CAST($2 AS TEXT)) AND tracking_number <> '') ORDER BY id DESC LIMIT $3`
+	sqlFindByName = `SELECT ` + accountColumns + ` FROM account WHERE business_id = $1 AND type = $2
+AND LOWER(name) @bytewise >= LOWER(CAST($3 AS TEXT)) AND LOWER(name) @bytewise < LOWER(CAST($3 AS TEXT)) || $4 ORDER BY LOWER(name) @bytewise, id LIMIT $5`
+	sqlFindByEmail = `SELECT ` + accountColumns + ` FROM account WHERE business_id = $1 AND type = $2 AND email <> ''
+AND LOWER(email) @bytewise >= LOWER(CAST($3 AS TEXT)) AND LOWER(email) @bytewise < LOWER(CAST($3 AS TEXT)) || $4 ORDER BY LOWER(email) @bytewise, id LIMIT $5`
+	sqlFindByPart = `SELECT ` + accountColumns + ` FROM account WHERE business_id = $1 AND type = $2
+AND id > COALESCE((SELECT id FROM account WHERE business_id = $1 AND type = $2 ORDER BY id DESC LIMIT 1 OFFSET 2000), 0)
+AND (LOWER(name) LIKE $3 ESCAPE '!' OR LOWER(email) LIKE $3 ESCAPE '!') ORDER BY id DESC LIMIT $4`
+)
+
+// SearchDeliveries finds deliveries as cloud.SearchView says: first those that have a
+// package of the number, then by number, then by reference.
+func (v lockerView) SearchDeliveries(b cloud.BusinessID, text string, limit int) (out []cloud.Delivery, err error) {
+	found, err := list(v.ctx, v.q, sqlFindByPackage, scanDelivery, int64(b), text, limit)
+	for _, sql := range []string{sqlFindByNumber, sqlFindByReference} {
+		if err != nil {
+			return nil, err
+		}
+		var more []cloud.Delivery
+		more, err = list(v.ctx, v.q, sql, scanDelivery, int64(b), text, lastCharacter, limit)
+		found = append(found, more...)
+	}
+	for _, d := range found {
+		if err != nil || len(out) == limit {
+			break
+		}
+		if slices.ContainsFunc(out, func(o cloud.Delivery) bool { return o.ID == d.ID }) {
+			continue
+		}
+		d.Packages, err = list(v.ctx, v.q, sqlPackages, scanPackage, int64(d.ID))
+		out = append(out, d)
+	}
+	return out, err
+}
+
+// SearchAccounts finds accounts as cloud.SearchView says: first by name, then by email,
+// then by a part of either.
+func (v accountView) SearchAccounts(b cloud.BusinessID, t cloud.AccountType, text string, limit int) (out []cloud.Account, err error) {
+	add := func(sql string, args ...any) {
+		if err != nil || len(out) >= limit {
+			return
+		}
+		var found []cloud.Account
+		found, err = list(v.ctx, v.q, sql, scanAccount, append([]any{int64(b), string(t)}, args...)...)
+		for _, a := range found {
+			if len(out) < limit && !slices.ContainsFunc(out, func(o cloud.Account) bool { return o.ID == a.ID }) {
+				out = append(out, a)
+			}
+		}
+	}
+	add(sqlFindByName, text, lastCharacter, limit)
+	add(sqlFindByEmail, text, lastCharacter, limit)
+	add(sqlFindByPart, like(text), limit)
+	return out, err
+}
