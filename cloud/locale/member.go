@@ -4,6 +4,7 @@ package locale
 // _id is called as the record that it names.
 var members = map[string]texts{
 	"member.account_id":                       {"Account", "账户", "帳戶", "Compte", "Konto", "Cuenta"},
+	"member.title":                            {"Title", "标题", "標題", "Titre", "Titel", "Título"},
 	"member.accounts":                         {"Accounts", "账户数", "帳戶數", "Comptes", "Konten", "Cuentas"},
 	"member.accepted_at":                      {"Accepted at", "接受时间", "接受時間", "Accepté le", "Angenommen am", "Aceptado el"},
 	"member.account_type":                     {"Account type", "账户类型", "帳戶類型", "Type de compte", "Kontoart", "Tipo de cuenta"},

@@ -49,7 +49,7 @@ type auditShown struct {
 }
 
 // audit shows who did what.
-func (p nounPages) audit(ctx *fasthttp.RequestCtx) {
+func (p drawnPages) audit(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.auditor(c, ctx, "audit.list")
@@ -109,7 +109,7 @@ func (p nounPages) audit(ctx *fasthttp.RequestCtx) {
 }
 
 // auditor is a visitor who may call an operation of the trail.
-func (p nounPages) auditor(c context.Context, ctx *fasthttp.RequestCtx, operation string) (v visitor, ok bool) {
+func (p drawnPages) auditor(c context.Context, ctx *fasthttp.RequestCtx, operation string) (v visitor, ok bool) {
 	if v, ok = p.worker(c, ctx); !ok {
 		return v, false
 	}
@@ -132,7 +132,7 @@ func auditGiven(ctx *fasthttp.RequestCtx, names []string) map[string]any {
 }
 
 // exportAudit sends the chosen lines as a file.
-func (p nounPages) exportAudit(ctx *fasthttp.RequestCtx) {
+func (p drawnPages) exportAudit(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.auditor(c, ctx, "audit.export")
@@ -157,7 +157,7 @@ func (p nounPages) exportAudit(ctx *fasthttp.RequestCtx) {
 }
 
 // auditLine shows a line of the trail.
-func (p nounPages) auditLine(f frame, l account.AuditLine) auditShown {
+func (p drawnPages) auditLine(f frame, l account.AuditLine) auditShown {
 	out := auditShown{Actor: auditPath + "?" + url.Values{"actor": {l.Actor}}.Encode(), Who: outside(l.Actor, maxValue), Action: p.actionWords(f.Lang, l.Action), IP: outside(l.IP, maxValue), Pass: l.PassID != nil}
 	if l.ActorName != nil {
 		out.Who = outside(*l.ActorName, maxValue)
@@ -215,7 +215,7 @@ func jsonValue(v any) any {
 
 // actionWords are an action of the trail in words: those of the operation, or else its
 // own name.
-func (p nounPages) actionWords(lang, action string) string {
+func (p drawnPages) actionWords(lang, action string) string {
 	if p.cfg.Catalog.Find(action) != nil {
 		if w := label(lang, action); w != "verb."+action {
 			return w
@@ -230,7 +230,7 @@ func (p nounPages) actionWords(lang, action string) string {
 }
 
 // targetAddress is the page of what a line is about: order:8 or order_id=8. "" for none.
-func (p nounPages) targetAddress(target string) string {
+func (p drawnPages) targetAddress(target string) string {
 	kind, id, ok := strings.Cut(target, ":")
 	if !ok {
 		if kind, id, ok = strings.Cut(target, "="); !ok || !strings.HasSuffix(kind, "_id") {

@@ -70,7 +70,7 @@ type serviceGroup struct {
 const doorHistory = 200
 
 // showStanding shows a cabinet with the tab that the address names.
-func (p nounPages) showStanding(ctx *fasthttp.RequestCtx) {
+func (p drawnPages) showStanding(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.reader(c, ctx, findsDevice)
@@ -85,6 +85,7 @@ func (p nounPages) showStanding(ctx *fasthttp.RequestCtx) {
 	}
 	d := found.Device
 	here := fmt.Sprintf("%s/cabinets/%d", ConsolePath, d.DeviceID)
+	d.DeviceName, d.DeviceCode, d.Address = outside(d.DeviceName, maxValue), outside(d.DeviceCode, maxValue), outside(d.Address, maxValue)
 	out := standing{workFrame: p.work(ctx, v, d.DeviceName), Cabinet: d, Here: here, Tab: string(ctx.QueryArgs().Peek("tab")), Online: d.Status == cloud.StatusOnline, Seen: v.stamped(d.LastSeenAt)}
 	if out.Tab != "health" && out.Tab != "service" {
 		out.Tab = "doors"
@@ -109,7 +110,7 @@ func (p nounPages) showStanding(ctx *fasthttp.RequestCtx) {
 }
 
 // history are the newest openings of a cabinet, newest first.
-func (p nounPages) history(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id cloud.DeviceID) ([]locker.HistoryLine, error) {
+func (p drawnPages) history(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id cloud.DeviceID) ([]locker.HistoryLine, error) {
 	out, err := run[locker.HistoryOutput](c, ctx, p.kit, v, "smart_lockers.devices.door_reports", map[string]any{"id": int64(id), "per_page": doorHistory})
 	return out.Reports, err
 }
@@ -140,7 +141,7 @@ func cmpOr(a, b *string) *string {
 
 // doors draws the doors and fills their drawers: what lies behind each, who opened it
 // last, and what can be done with the door chosen already.
-func (p nounPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor, out *standing) error {
+func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor, out *standing) error {
 	lines, err := p.history(c, ctx, v, out.Cabinet.DeviceID)
 	if err != nil {
 		return fmt.Errorf("list door history: %w", err)
@@ -200,7 +201,7 @@ func (p nounPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor,
 }
 
 // health is how the cabinet is, as the cloud knows it.
-func (p nounPages) health(c context.Context, ctx *fasthttp.RequestCtx, v visitor, out *standing) error {
+func (p drawnPages) health(c context.Context, ctx *fasthttp.RequestCtx, v visitor, out *standing) error {
 	for _, x := range out.Cabinet.Exceptions {
 		out.Faults = append(out.Faults, cabinetFault{v.V("exception", x.Type), outside(x.Detail, maxValue), v.stamped(x.OpenedAt)})
 	}
@@ -215,7 +216,7 @@ func (p nounPages) health(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 }
 
 // service are the forms of what is done to the cabinet as a whole.
-func (p nounPages) service(c context.Context, v visitor, out *standing) {
+func (p drawnPages) service(c context.Context, v visitor, out *standing) {
 	group := func(title string, list ...[3]string) {
 		g := serviceGroup{Title: title}
 		for _, x := range list {

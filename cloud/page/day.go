@@ -27,7 +27,7 @@ type dayPart struct {
 }
 
 // day shows a day's routes with their drivers, and its orders without a route.
-func (p nounPages) day(ctx *fasthttp.RequestCtx) {
+func (p drawnPages) day(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.worker(c, ctx)

@@ -21,15 +21,19 @@ import (
 // types, bounds from their tags. A page runs the operations that the interface runs,
 // with the visitor's own token.
 
-// nounRoutes are served after the drawn pages below the console, which take the
-// address of generated ones.
-func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
+// drawnRoutes are the drawn pages of the console, which take the address of generated
+// ones.
+func (p drawnPages) drawnRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
 	get(dayPath, p.day)
 	get(workPath, p.workItems)
 	post(workPath, p.markWork)
 	get(findPath, p.findRecords)
 	get(auditPath, p.audit)
 	get(auditPath+"/export.csv", p.exportAudit)
+}
+
+// nounRoutes are the generated pages of the console.
+func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
 	get(ConsolePath+"/{noun}", p.showNoun)
 	post(ConsolePath+"/{noun}", p.saveView)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)

@@ -145,6 +145,7 @@ type Pages struct {
 	personPages
 	guidePages
 	nounPages
+	drawnPages
 	handler fasthttp.RequestHandler
 }
 
@@ -160,6 +161,7 @@ type (
 	personPages   struct{ *kit }
 	guidePages    struct{ *kit }
 	nounPages     struct{ *kit }
+	drawnPages    struct{ nounPages } // of the console, with the parts of the generated ones
 )
 
 // kit is what every page is made with: frame, session, form token, answers and
@@ -205,7 +207,7 @@ func New(cfg Config) (*Pages, error) {
 	if k.chatPolicy, err = hearing(cfg.LiveURL); err != nil {
 		return nil, err
 	}
-	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, personPages{k}, guidePages{k}, nounPages{k}, nil}
+	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, personPages{k}, guidePages{k}, nounPages{k}, drawnPages{nounPages{k}}, nil}
 	if p.handler, err = p.routes(); err != nil {
 		return nil, err
 	}
@@ -288,7 +290,9 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		return nil, err
 	}
 	if p.cfg.Catalog != nil && p.cfg.Pipeline != nil {
-		p.nounRoutes(get, func(path string, h fasthttp.RequestHandler) { r.POST(path, h) })
+		post := func(path string, h fasthttp.RequestHandler) { r.POST(path, h) }
+		p.drawnRoutes(get, post)
+		p.nounRoutes(get, post)
 	}
 	if p.cfg.Webhooks != nil {
 		get(webhookdocs.Path, p.hookGuide)

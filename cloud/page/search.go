@@ -41,7 +41,7 @@ type findHit struct {
 }
 
 // findRecords searches all records. An exact hit that is the only one leads to its page.
-func (p nounPages) findRecords(ctx *fasthttp.RequestCtx) {
+func (p drawnPages) findRecords(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.worker(c, ctx)

@@ -42,7 +42,7 @@ type todo struct {
 }
 
 // workItems shows the work list.
-func (p nounPages) workItems(ctx *fasthttp.RequestCtx) {
+func (p drawnPages) workItems(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.worker(c, ctx)
@@ -52,7 +52,7 @@ func (p nounPages) workItems(ctx *fasthttp.RequestCtx) {
 	p.showWork(c, ctx, v, "")
 }
 
-func (p nounPages) showWork(c context.Context, ctx *fasthttp.RequestCtx, v visitor, problem string) {
+func (p drawnPages) showWork(c context.Context, ctx *fasthttp.RequestCtx, v visitor, problem string) {
 	show := string(ctx.QueryArgs().Peek("show"))
 	in := map[string]any{"limit": 100}
 	switch show {
@@ -86,7 +86,7 @@ func (p nounPages) showWork(c context.Context, ctx *fasthttp.RequestCtx, v visit
 
 // markWork takes a form of the work list: who sees to an item, its note, until when it is
 // put off.
-func (p nounPages) markWork(ctx *fasthttp.RequestCtx) {
+func (p drawnPages) markWork(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, ok := p.worker(c, ctx)
