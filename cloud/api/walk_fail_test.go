@@ -88,11 +88,6 @@ func (d *desk) form(session, path string) url.Values {
 	return formIn(d.t, s)
 }
 
-func (x *world) customer() (id string) {
-	a := x.made("POST", "/api/v1/customers", x.token(admin), fmt.Sprintf(`{"name":"Harbour Goods","email":"%s@goods.example","password":"correct horse battery"}`, x.next("c")))
-	return x.id(at(a, "customer", "id"))
-}
-
 func (x *world) read(path, member string, names ...string) any {
 	x.t.Helper()
 	return at(x.made("GET", path, x.token(admin), ""), append([]string{member}, names...)...)

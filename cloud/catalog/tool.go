@@ -189,7 +189,7 @@ func (c *Catalog) Behind(o *Operation) []*Tool {
 }
 
 // Public reports whether a caller without a token may call the tool.
-func (t *Tool) Public() bool { return len(t.Scopes) == 0 }
+func (t *Tool) Public() bool { return len(t.Scopes) == 0 && t.Types == nil }
 
 // Writes reports whether the tool may change anything.
 func (t *Tool) Writes() bool { return t.Risk != RiskLow }
