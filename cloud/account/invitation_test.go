@@ -210,7 +210,7 @@ func TestAccountsOfABusinessAreLimited(t *testing.T) {
 	})
 }
 
-// Nobody joins a business that is suspended; the link is good again when it is resumed.
+// No person joins a business that is suspended; the link is good again when it is resumed.
 func TestInvitationIntoASuspendedBusiness(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d, other *desk) {

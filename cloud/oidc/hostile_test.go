@@ -75,7 +75,7 @@ func signRS256(key *rsa.PrivateKey, claims map[string]any) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(sig)
 }
 
-// A token that is unsigned, signed by somebody else or with the client's secret, or that
+// A token that is unsigned, signed by another key or with the client's secret, or that
 // is for another login, client or time, lets no person in; nor does an address of one
 // document that another one calls verified.
 func TestHostileAnswersOfAProvider(t *testing.T) {

@@ -248,7 +248,7 @@ func TestRolesOfAProvider(t *testing.T) {
 	require.Equal(t, cloud.ClientEmployee, r.account(11).Type)
 }
 
-// Where a business demands its provider the password lets nobody in; other businesses are
+// Where a business demands its provider the password lets no person in; other businesses are
 // as they were.
 func TestBusinessThatDemandsItsProvider(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 )
 
 // The audit page shows who did what with before and after, leads to the person's last
-// hour, and gives the chosen lines as a file; only to those who may read the trail.
+// hour, and gives the chosen lines as a file; only to readers of the trail.
 func TestAuditPage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
