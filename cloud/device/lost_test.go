@@ -104,3 +104,42 @@ func TestABoxChosenByTheCabinetIsBlockedAfterALoss(t *testing.T) {
 		require.Equal(t, cloud.GridFree, cell(w, d, 2).State)
 	})
 }
+
+// One package was settled and the other left unverified: no list named the second
+// compartment, and hardware that was replaced counted it as free with the package
+// inside. Once staff have looked, it is in no list.
+func TestACompartmentLeftUnverifiedIsKeptAfterALoss(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		ref := create(w, "R-1", d.Code, "PK-1", "PK-2").DeliveryNumber
+		confirm(w, d)
+		o := startOpening(w, d, "R-1")
+		inside, doubtful := o.Doors[0], o.Doors[1]
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
+		settled := settlement(o.OpeningID, "PK-1", inside)
+		settled.Packages = append(settled.Packages, wire.SettledPackage{Ref: "PK-2", Door: doubtful, Outcome: wire.Unverified})
+		d.Tell(wire.KindOpeningSettled, settled)
+		require.Equal(t, cloud.DeliveryDelivered, deliveryOf(w, ref).Status)
+		pickup := func(c wire.Codes) (e wire.CodeEntry) {
+			for _, x := range c.Entries {
+				if x.Kind == wire.CodePickup {
+					e = x
+				}
+			}
+			return e
+		}
+		d, c := lose(t, w, d, wire.GapStoreDamaged)
+		e := pickup(c)
+		require.Equal(t, []any{[]uint{inside}, map[uint][]string{inside: {"PK-1"}, doubtful: {"PK-2"}}}, []any{e.Doors, e.Packages})
+		d.Contents[inside], d.Contents[doubtful] = ref, ref
+		tellContents(d, nil)
+		require.NotContains(t, d.Faults(), cloud.DevContentsMismatch)
+
+		staff := cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
+		_, err := w.Lockers.Clear(context.Background(), staff, locker.ClearInput{Device: d.ID, Grid: cell(w, d, doubtful).GridID, Reason: "empty"})
+		require.NoError(t, err)
+		drain(d)
+		d.List = 0
+		e = pickup(ask(t, d, "whole"))
+		require.Equal(t, map[uint][]string{inside: {"PK-1"}}, e.Packages)
+	})
+}

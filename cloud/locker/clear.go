@@ -270,7 +270,10 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 		}
 	}
 	if !failed {
-		return out, nil
+		if len(out) > 0 && d.PickupCodeActive {
+			err = w.activate(d) // a cabinet that is new does not keep the compartment any more
+		}
+		return out, err
 	}
 	ends := !slices.ContainsFunc(d.Packages, func(p cloud.Package) bool {
 		return p.Status != cloud.PackageFailed && p.Status != cloud.PackagePickedUp && p.Status != cloud.PackageCancelled

@@ -253,7 +253,9 @@ func codeEntry(d cloud.Delivery, doors map[cloud.GridID]uint, kind string, verif
 }
 
 // activeEntry makes an entry active for the compartments where the delivery's
-// parcels lie.
+// parcels lie. Compartments that an ended deposit left unverified have their
+// packages named and open by no code: a cabinet that has lost its store, or is new,
+// keeps them.
 func (w *codeList) activeEntry(d *cloud.Delivery, e wire.CodeEntry) (wire.CodeEntry, error) {
 	doors, err := w.doorsByGrid()
 	if err != nil {
@@ -271,6 +273,20 @@ func (w *codeList) activeEntry(d *cloud.Delivery, e wire.CodeEntry) (wire.CodeEn
 		e.Packages[door] = append(e.Packages[door], p.TrackingNumber)
 	}
 	slices.Sort(e.Doors)
+	rows, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return e, err
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return e, err
+	}
+	for _, o := range rows {
+		i := slices.IndexFunc(cells, func(c *cloud.Compartment) bool { return c.GridCode == o.GridCode && c.DeliveryID == d.ID })
+		if i >= 0 && o.EndedAt.IsZero() && o.Status == "unverified" && !slices.Contains(e.Doors, cells[i].Door) {
+			e.Packages[cells[i].Door] = append(e.Packages[cells[i].Door], o.Tracking)
+		}
+	}
 	return e, nil
 }
 

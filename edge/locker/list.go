@@ -2,6 +2,7 @@ package locker
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"github.com/postern-io/postern/edge"
@@ -205,11 +206,12 @@ func (d codeList) forgo(c wire.Codes) {
 }
 
 // restore takes a pickup code of a whole list as word that its parcels lie
-// inside: the cabinet has lost its own memory of them. What it did since counts
-// more.
+// inside: the cabinet has lost its own memory of them. Compartments whose packages
+// it names without opening them are kept: nothing has confirmed what lies there. What
+// the cabinet did since counts more.
 func (d codeList) restore(e wire.CodeEntry) {
 	if e.Active == wire.ActiveAtSettle {
-		d.mayHold(e)
+		d.mayHold(e, numbers(e.Doors))
 		return
 	}
 	if e.Active != wire.ActiveNow || len(e.Doors) == 0 || !collects(e.Kind) {
@@ -232,6 +234,7 @@ func (d codeList) restore(e wire.CodeEntry) {
 		}
 	}
 	if len(dl.Doors) > 0 {
+		d.mayHold(e, slices.DeleteFunc(numbers(slices.Sorted(maps.Keys(e.Packages))), func(n edge.DoorNumber) bool { return slices.Contains(e.Doors, uint(n)) }))
 		d.setDelivery(dl)
 	}
 }

@@ -325,3 +325,19 @@ func TestACodeOfAnOlderGenerationDoesNotJoinTheList(t *testing.T) {
 	require.Len(t, bodies[wire.OpeningSettled](w), 1)
 	require.Empty(t, w.s.Codes)
 }
+
+// A deposit had settled one package and left the other unverified: both
+// compartments are kept, and the pickup code opens the first.
+func TestACompartmentLeftUnverifiedComesBackUnconfirmed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.step(Started{Fresh: true})
+	w.readAll()
+	e := entry(9, 9)
+	e.Packages = map[uint][]string{1: {"PK1"}, 2: {"PK2"}}
+	require.Equal(t, "applied", w.take(wire.Codes{To: 9, Generation: 3, Nonce: nonceA, Entries: []wire.CodeEntry{e}}))
+	require.Equal(t, []string{"LD-1", "LD-1", ""}, []string{w.s.Doors[1].Delivery, w.s.Doors[2].Delivery, w.s.Doors[3].Delivery})
+	require.Equal(t, []bool{false, true}, []bool{w.s.IsUnconfirmed(1), w.s.IsUnconfirmed(2)})
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(9), Input: "keypad"}).Answer.Outcome)
+	require.Equal(t, []edge.DoorNumber{1}, w.takePulses(), "the code opens what was settled")
+}

@@ -18,8 +18,9 @@ import (
 //	the item sensor sees         nothing: it is free; something: deposit_unverified
 //	staff have looked (clear)    it is free
 
-// mayHold keeps the compartments of a pickup code that is not active yet.
-func (d codeList) mayHold(e wire.CodeEntry) {
+// mayHold keeps compartments that a pickup code names and does not open: those of
+// one that is not active yet, and those that a deposit left unverified.
+func (d codeList) mayHold(e wire.CodeEntry, doors []edge.DoorNumber) {
 	if !collects(e.Kind) {
 		return
 	}
@@ -31,7 +32,7 @@ func (d codeList) mayHold(e wire.CodeEntry) {
 			return
 		}
 	}
-	for _, n := range numbers(e.Doors) {
+	for _, n := range doors {
 		if door, ok := d.Doors[n]; ok && door.Delivery == "" && door.Opening == "" {
 			door.Delivery, door.Unverified = e.DeliveryRef, true
 			d.setDoor(door)
