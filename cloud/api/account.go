@@ -69,6 +69,12 @@ func (c Config) keeping() []catalog.Operation {
 			Path:        "/api/v1/user/api-keys",
 			Types:       people,
 			Errors:      []string{"LOGIN_REQUIRED"},
+			Noun: &catalog.Noun{
+				Name: "api_key", Path: "api-keys", Area: "connections", Icon: "key",
+				ID: "id", Title: []string{"name"},
+				Columns: []string{"name", "profile", "scopes", "require_approval", "created_at", "expires_at"},
+				Verbs:   []string{"user.api_keys.revoke"},
+			},
 		}, byPerson(a.ListKeys), nil),
 		catalog.Define(catalog.Operation{
 			Name:        "user.api_keys.find",
@@ -116,6 +122,12 @@ func (c Config) keeping() []catalog.Operation {
 			Path:        "/api/v1/user/agents",
 			Types:       people,
 			Errors:      []string{"LOGIN_REQUIRED"},
+			Noun: &catalog.Noun{
+				Name: "program", Path: "programs", Area: "connections", Icon: "robot",
+				ID: "id", Title: []string{"name"},
+				Columns: []string{"name", "profile", "redirect_host", "last_used_at", "expires_at"},
+				Verbs:   []string{"user.agents.end"},
+			},
 		}, byPerson(a.ListAgents), nil),
 		catalog.Define(catalog.Operation{
 			Name:        "user.agents.end",
@@ -139,6 +151,13 @@ func (c Config) keeping() []catalog.Operation {
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
 			Tool:        catalog.Whole{Name: "list_people", Category: "people"},
+			Noun: &catalog.Noun{
+				Name: "user", Path: "people", Area: "business", Icon: "people",
+				ID: "id", Refs: []string{"user_id"}, Named: true, Title: []string{"name", "email"},
+				Columns: []string{"name", "email", "account_type", "enabled", "permissions", "created_at"},
+				Verbs:   []string{"users.edit", "users.password_reset", "users.second_factor.reset", "users.sessions.end"},
+				Related: []catalog.Relation{{Noun: "session", By: "id"}},
+			},
 		}, a.ListUsers, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "users.find",
@@ -193,6 +212,13 @@ func (c Config) keeping() []catalog.Operation {
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
 			Tool:        catalog.Whole{Name: "list_customers", Category: "people"},
+			Noun: &catalog.Noun{
+				Name: "customer", Path: "customers", Area: "business", Icon: "customer",
+				ID: "id", Refs: []string{"customer_id"}, Named: true, Title: []string{"name", "email"},
+				Columns: []string{"name", "email", "enabled", "created_at"},
+				Verbs:   []string{"customers.edit"},
+				Related: []catalog.Relation{{Noun: "order", By: "customer_id"}},
+			},
 		}, a.ListCustomers, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "customers.find",
@@ -245,6 +271,10 @@ func (c Config) keeping() []catalog.Operation {
 			Path:        "/api/v1/settings",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Noun: &catalog.Noun{
+				Name: "setting", Path: "settings", Area: "business", Icon: "sliders", Key: "s",
+				Verbs: []string{"settings.save"},
+			},
 		}, a.FindSettings, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "settings.save",
@@ -267,6 +297,10 @@ func (c Config) keeping() []catalog.Operation {
 			Path:        "/api/v1/settings/prices",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Noun: &catalog.Noun{
+				Name: "price_list", Path: "prices", Area: "business", Icon: "coins",
+				Verbs: []string{"settings.prices.save"},
+			},
 		}, a.FindPrices, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "settings.prices.save",
@@ -288,6 +322,12 @@ func (c Config) keeping() []catalog.Operation {
 			Method:      http.MethodGet,
 			Path:        "/api/v1/features",
 			Types:       staff,
+			Noun: &catalog.Noun{
+				Name: "feature", Path: "features", Area: "business", Icon: "switch",
+				ID: "family", Title: []string{"family"},
+				Columns: []string{"family", "enabled", "state"},
+				Verbs:   []string{"features.switch"},
+			},
 		}, a.ListFeatures, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "features.switch",
@@ -325,6 +365,13 @@ func (c Config) keeping() []catalog.Operation {
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
 			Tool:        catalog.Whole{Name: "list_providers", Category: "people"},
+			Noun: &catalog.Noun{
+				Name: "provider", Path: "providers", Area: "connections", Icon: "building",
+				ID: "id", Refs: []string{"provider_id"}, Named: true, Title: []string{"name"},
+				Columns: []string{"name", "code", "services", "source_type", "livemode_allowed", "created_at"},
+				Verbs:   []string{"providers.edit", "providers.tokens.create"},
+				Related: []catalog.Relation{{Noun: "provider_token", By: "id"}},
+			},
 		}, a.ListProviders, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "providers.find",
@@ -376,6 +423,11 @@ func (c Config) keeping() []catalog.Operation {
 			Scopes:      []string{"settings:write"},
 			Errors:      []string{"PROVIDER_NOT_FOUND"},
 			Example:     `{"id":17}`,
+			Noun: &catalog.Noun{
+				Name: "provider_token", Path: "provider-tokens",
+				Title:   []string{"name"},
+				Columns: []string{"name", "created_at", "expires_at"},
+			},
 		}, a.ListTokens, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "providers.tokens.create",

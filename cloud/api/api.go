@@ -80,7 +80,7 @@ func New(c Config) *catalog.Catalog {
 	table.AddTools(agentTools()...)
 	table.AddTools(lockerTools(table)...)
 	table.AddTools(table.WholeTools(catalog.LockersServer)...)
-	table.AddNouns(nouns(table)...)
+	table.MakeNouns(navigation...)
 	return table
 }
 

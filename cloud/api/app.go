@@ -34,6 +34,12 @@ func (c Config) apps() []catalog.Operation {
 			Path:        "/api/v1/apps",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Noun: &catalog.Noun{
+				Name: "app", Path: "apps", Area: "business", Icon: "phone",
+				ID: "code", Title: []string{"name", "code"},
+				Columns: []string{"code", "name", "enabled", "support_url"},
+				Verbs:   []string{"apps.save"},
+			},
 		}, c.Apps.List, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "apps.find",

@@ -29,6 +29,10 @@ func (c Config) chats() []catalog.Operation {
 			Scopes:      []string{"settings:write"},
 			Gate:        chat.Feature,
 			Errors:      []string{"FEATURE_DISABLED"},
+			Noun: &catalog.Noun{
+				Name: "chat_setting", Path: "chat-settings", Area: "business", Icon: "chat",
+				Verbs: []string{"order_chat.settings.save"},
+			},
 		}, s.FindSettings, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "order_chat.settings.save",

@@ -18,6 +18,15 @@ func (c Config) lockerLists() []catalog.Operation {
 			Path:        "/api/v1/smart-lockers/deliveries",
 			Types:       staff,
 			Scopes:      []string{"lockers:read"},
+			Noun: &catalog.Noun{
+				Name: "delivery", Path: "parcels", Area: "lockers", Icon: "parcel", Key: "p",
+				ID: "delivery_id", Refs: []string{"delivery_id", "current_delivery_id"}, Title: []string{"delivery_number"}, State: "status", States: "delivery",
+				Columns: []string{"delivery_number", "status", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
+				Verbs:   []string{"smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
+				Story: []catalog.Strand{
+					{Operation: "otep.events", Fills: map[string]string{"tracking_number": "{packages.0.tracking_number}", "format": "otep"}, Rows: "data", Icon: "parcel", At: "occurred_at", What: "status_code", Words: "otep", More: []string{"location.name", "incident_reason"}},
+				},
+			},
 		}, c.Lockers.ListStaffDeliveries, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.find",
@@ -40,6 +49,11 @@ func (c Config) lockerLists() []catalog.Operation {
 			Path:        "/api/v1/smart-lockers/exceptions",
 			Types:       staff,
 			Scopes:      []string{"lockers:read"},
+			Noun: &catalog.Noun{
+				Name: "cabinet_exception", Path: "exceptions", Area: "lockers", Icon: "warning",
+				ID: "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
+				Columns: []string{"type", "severity", "status", "device_id", "grid_code", "opened_at", "closed_at"},
+			},
 		}, c.Lockers.ListCabinetExceptions, nil),
 	}
 }

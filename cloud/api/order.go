@@ -84,6 +84,22 @@ func (c Config) orders() []catalog.Operation {
 			Tools:       []string{"get_orders"},
 			Family:      cloud.LocalDelivery,
 			GraphQL:     &catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"},
+			Noun: &catalog.Noun{
+				Name: "order", Path: "orders", Area: "delivery", Icon: "receipt", Key: "o",
+				ID: "order_id", Refs: []string{"order_id"}, Title: []string{"tracking_number", "order_ref"}, State: "order_status_id", States: "order",
+				Columns: []string{"tracking_number", "order_status_id", "recipient.name", "scheduled_date", "type", "order_ref", "package_count"},
+				Verbs: []string{"orders.driver", "orders.hold", "orders.cancel", "orders.update", "orders.release", "orders.reroute", "orders.reschedule", "orders.intercept",
+					"orders.ready", "orders.take_back", "orders.override", "broker_order_assignments.assign", "third_party.assignments.create", "orders.delete"},
+				Related: []catalog.Relation{{Noun: "interception", By: "order_id"}, {Noun: "broker_assignment", By: "order_id"}, {Noun: "third_party_assignment", By: "order_id"}, {Noun: "operation", By: "order_id"}},
+				Story: []catalog.Strand{
+					{Operation: "orders.find", Fills: map[string]string{"order_id": "{order_id}", "include": "tracking"}, Rows: "tracking.events", Icon: "parcel", At: "occurred_at", What: "status_code", Words: "otep", More: []string{"location.name", "incident_reason", "message"}},
+					{Operation: "orders.find", Fills: map[string]string{"order_id": "{order_id}", "include": "operation_events"}, Rows: "operation_events", Icon: "receipt", At: "created_at", What: "operation_name", Words: "operation", More: []string{"operator.name", "note"}},
+					{Operation: "order_chat.messages", Fills: map[string]string{"order_id": "{order_id}"}, Rows: "messages", Icon: "chat", At: "created_at", What: "text", More: []string{"sender.name"}},
+					{Operation: "webhook_logs.list", Fills: map[string]string{"reference_type": "order", "reference_id": "{order_id}", "per_page": "50"}, Rows: "logs", Icon: "webhook", At: "created_at", What: "event", More: []string{"url", "error"}, State: "status", States: "outbox", Noun: "webhook_log"},
+					{Operation: "audit.list", Fills: map[string]string{"target": "order:{order_id}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", More: []string{"actor_name", "surface"}},
+				},
+				Parts: []catalog.Part{{Input: "package_tracking_numbers", Of: "packages", ID: "tracking_number", Title: "tracking_number"}},
+			},
 		}, o.List, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.exceptions",
@@ -335,6 +351,11 @@ func (c Config) orders() []catalog.Operation {
 			Errors:      []string{"ORDER_NOT_FOUND", "AMBIGUOUS_ORDER_REF"},
 			GraphQL:     &catalog.GraphQL{Field: "trackingOperationevents", Type: "OperationEventList"},
 			Example:     `{"order_ref":"SO-10042"}`,
+			Noun: &catalog.Noun{
+				Name: "operation", Path: "operations",
+				Title: []string{"operation_name"}, State: "after_status", States: "order",
+				Columns: []string{"created_at", "operation_name", "operator.name", "after_status", "note"},
+			},
 		}, o.Operations, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.intercept",
@@ -364,6 +385,12 @@ func (c Config) orders() []catalog.Operation {
 			Family:      cloud.LocalDelivery,
 			Errors:      []string{"ORDER_NOT_FOUND"},
 			Example:     `{"order_id":120045}`,
+			Noun: &catalog.Noun{
+				Name: "interception", Path: "interceptions",
+				ID: "interception_id", Title: []string{"requested_outcome"}, State: "status", States: "interception",
+				Columns: []string{"requested_outcome", "status", "reason", "created_at", "ended_at"},
+				Verbs:   []string{"interceptions.approve", "interceptions.reject", "interceptions.hold", "interceptions.execute", "interceptions.fail", "interceptions.withdraw"},
+			},
 		}, o.Interceptions, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "interceptions.withdraw",
@@ -524,6 +551,11 @@ func (c Config) assignments() []catalog.Operation {
 			Gate:        "contractor_assignment",
 			Errors:      []string{"MODULE_DISABLED", "MODULE_UNAVAILABLE"},
 			GraphQL:     &catalog.GraphQL{Field: "brokerOrderAssignments", Type: "BrokerAssignmentList"},
+			Noun: &catalog.Noun{
+				Name: "broker_assignment", Path: "contractor-assignments", Area: "delivery", Icon: "handshake",
+				ID: "id", Title: []string{"order_ref", "id"}, State: "status", States: "assignment",
+				Columns: []string{"order_ref", "status", "broker_name", "scheduled_date", "assigned_at", "ended_at"},
+			},
 		}, o.Assignments, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "broker_order_assignments.assign",

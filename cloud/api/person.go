@@ -261,6 +261,11 @@ func (c Config) own() []catalog.Operation {
 			Scopes:      []string{"settings:write"},
 			Errors:      []string{"USER_NOT_FOUND"},
 			Example:     `{"id":2}`,
+			Noun: &catalog.Noun{
+				Name: "session", Path: "sessions",
+				Title:   []string{"name"},
+				Columns: []string{"name", "created_at", "expires_at"},
+			},
 		}, withToken(a.ListUserSessions), nil),
 		catalog.Define(catalog.Operation{
 			Name:        "users.sessions.end",
@@ -285,6 +290,12 @@ func (c Config) own() []catalog.Operation {
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
 			Tool:        catalog.Whole{Name: "list_invitations", Category: "people"},
+			Noun: &catalog.Noun{
+				Name: "invitation", Path: "invitations", Area: "business", Icon: "mail",
+				ID: "invitation_id", Title: []string{"name", "email"}, State: "status", States: "invitation",
+				Columns: []string{"name", "email", "status", "account_type", "created_at", "expires_at"},
+				Verbs:   []string{"invitations.withdraw"},
+			},
 		}, a.ListInvitations, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "invitations.create",
@@ -382,6 +393,11 @@ func (c Config) own() []catalog.Operation {
 			Scopes:      []string{"settings:write"},
 			Tool:        catalog.Whole{Name: "list_audit_lines", Category: "people"},
 			Example:     `{"action":"logged_in"}`,
+			Noun: &catalog.Noun{
+				Name: "audit_line", Path: "audit", Area: "business", Icon: "eye", Key: "a",
+				Title: []string{"action"}, State: "outcome", States: "outcome",
+				Columns: []string{"at", "actor_name", "action", "target", "outcome", "surface", "ip"},
+			},
 		}, a.ListAudits, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "audit.export",

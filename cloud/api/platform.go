@@ -25,6 +25,13 @@ func (c Config) operators() []catalog.Operation {
 			Description: "All businesses of the deployment, newest first, with status, limits and features. Nothing of their work is shown.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/businesses",
+			Noun: &catalog.Noun{
+				Name: "business", Path: "businesses", Area: "platform", Icon: "building",
+				ID: "business_id", Refs: []string{"business_id"}, Named: true, Title: []string{"name", "code"}, State: "status", States: "business",
+				Columns: []string{"name", "status", "code", "timezone", "limits.cabinets", "suspended_at"},
+				Verbs:   []string{"platform.businesses.edit", "platform.businesses.suspend", "platform.businesses.resume", "platform.passes.open", "platform.exports.begin"},
+				Related: []catalog.Relation{{Noun: "platform_pass", By: "business_id"}},
+			},
 		}), p.List, nil),
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.businesses.find",
@@ -96,6 +103,12 @@ func (c Config) operators() []catalog.Operation {
 			Path:        "/api/v1/platform/businesses/{business_id}/passes",
 			Errors:      []string{"BUSINESS_NOT_FOUND"},
 			Example:     `{"business_id":42}`,
+			Noun: &catalog.Noun{
+				Name: "platform_pass", Path: "platform-passes",
+				ID: "pass_id", Title: []string{"reason"}, State: "status", States: "pass",
+				Columns: []string{"operator", "status", "reason", "created_at", "expires_at"},
+				Verbs:   []string{"platform.passes.end"},
+			},
 		}), p.ListPasses, nil),
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.passes.end",
@@ -113,6 +126,11 @@ func (c Config) operators() []catalog.Operation {
 			Description: "Cabinets online, webhook endpoints that fail and deliveries that wait, as they were counted within the last minutes. Newest business first.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/health",
+			Noun: &catalog.Noun{
+				Name: "health", Path: "health", Area: "platform", Icon: "pulse",
+				Title:   []string{"business_id"},
+				Columns: []string{"business_id", "cabinets", "cabinets_online", "webhook_endpoints", "webhook_endpoints_failing", "webhook_backlog", "counted_at"},
+			},
 		}), p.ListHealth, nil),
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.exports.begin",
@@ -186,6 +204,11 @@ func (c Config) operators() []catalog.Operation {
 			Description: "Changes that operators made, newest first. Lines of a business are in its own trail.",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/platform/audit",
+			Noun: &catalog.Noun{
+				Name: "platform_audit_line", Path: "platform-audit", Area: "platform", Icon: "eye",
+				Title: []string{"action"}, State: "outcome", States: "outcome",
+				Columns: []string{"at", "actor_name", "action", "target", "outcome", "ip"},
+			},
 		}), func(ctx context.Context, caller cloud.Caller, in account.AuditInput) (account.AuditOutput, error) {
 			return account.AccessOf(c.Accounts).ListAudits(ctx, caller, in)
 		}, nil),
@@ -198,6 +221,12 @@ func (c Config) operators() []catalog.Operation {
 			Path:        "/api/v1/operator-passes",
 			Types:       admins,
 			Scopes:      []string{"settings:write"},
+			Noun: &catalog.Noun{
+				Name: "operator_pass", Path: "operator-passes", Area: "business", Icon: "badge",
+				ID: "pass_id", Title: []string{"reason"}, State: "status", States: "pass",
+				Columns: []string{"operator", "status", "reason", "created_at", "expires_at", "ended_at"},
+				Verbs:   []string{"operator_passes.end"},
+			},
 		}, p.ListOwnPasses, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "operator_passes.end",

@@ -46,6 +46,13 @@ func (c Config) routes() []catalog.Operation {
 			Scopes:      []string{"routes:read"},
 			Tools:       []string{"get_routes"},
 			GraphQL:     &catalog.GraphQL{Field: "routes", Type: "RouteList"},
+			Noun: &catalog.Noun{
+				Name: "route", Path: "routes", Area: "delivery", Icon: "route", Key: "r",
+				ID: "route_id", Refs: []string{"route_id"}, Title: []string{"name", "date"}, State: "status", States: "route",
+				Columns: []string{"name", "status", "date", "driver_name", "stop_count", "completed_count", "failed_count"},
+				Verbs:   []string{"routes.dispatch", "routes.add", "routes.remove", "routes.update", "routes.cancel"},
+				Related: []catalog.Relation{{Noun: "order", By: "route_id"}},
+			},
 		}, r.List, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.find",
@@ -150,6 +157,13 @@ func (c Config) routes() []catalog.Operation {
 			Types:       planners,
 			Scopes:      []string{"drivers:read"},
 			Tools:       []string{"get_drivers"},
+			Noun: &catalog.Noun{
+				Name: "driver", Path: "drivers", Area: "delivery", Icon: "person", Key: "d",
+				ID: "driver_id", Refs: []string{"driver_id"}, Named: true, Title: []string{"name"}, State: "status", States: "driver",
+				Columns: []string{"name", "status", "on_duty", "phone", "vehicle.plate", "today.stops_done", "today.stops_total"},
+				Verbs:   []string{"drivers.update"},
+				Related: []catalog.Relation{{Noun: "route", By: "driver_id"}, {Noun: "order", By: "driver_id"}},
+			},
 		}, r.Drivers, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "drivers.find",

@@ -64,6 +64,15 @@ func (c Config) staff() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:read"},
 			Example:     `{"keyword":"quay","sort":"device_name"}`,
+			Noun: &catalog.Noun{
+				Name: "cabinet", Path: "cabinets", Area: "lockers", Icon: "cabinet", Key: "c",
+				ID: "device_id", Refs: []string{"device_id"}, Named: true, Title: []string{"device_name", "device_code"}, State: "status", States: "device",
+				Columns: []string{"device_name", "status", "grid_counts", "address", "device_code", "last_seen_at"},
+				Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
+					"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire", "smart_lockers.grids.block", "smart_lockers.grids.unblock", "smart_lockers.grids.clear"},
+				Related: []catalog.Relation{{Noun: "delivery", By: "device_id"}, {Noun: "cabinet_exception", By: "device_id"}, {Noun: "door_report", By: "id"}},
+				Parts:   []catalog.Part{{Input: "grid_ids", Of: "grids", ID: "grid_id", Title: "grid_code"}, {Input: "grid_id", Of: "grids", ID: "grid_id", Title: "grid_code"}},
+			},
 		}, c.Lockers.ListDevices, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.edit",
@@ -131,6 +140,11 @@ func (c Config) staff() []catalog.Operation {
 			Scopes:      []string{"lockers:read"},
 			Errors:      []string{"DEVICE_NOT_FOUND"},
 			Example:     `{"id":88}`,
+			Noun: &catalog.Noun{
+				Name: "door_report", Path: "door-reports",
+				Title: []string{"kind"}, State: "state", States: "opening",
+				Columns: []string{"requested_at", "kind", "requested_by_name", "state", "reason", "ended_at"},
+			},
 		}, c.Lockers.ListDoorHistory, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.find",

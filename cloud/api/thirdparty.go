@@ -37,6 +37,12 @@ func (c Config) thirdParties() []catalog.Operation {
 			Path:        "/api/v1/third-party-delivery/assignments",
 			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.ProviderType},
 			Scopes:      []string{"orders:read"},
+			Noun: &catalog.Noun{
+				Name: "third_party_assignment", Path: "carrier-assignments", Area: "delivery", Icon: "truck",
+				ID: "assignment_number", Title: []string{"assignment_number"}, State: "status", States: "third_party",
+				Columns: []string{"assignment_number", "status", "provider.name", "order.tracking_number", "created_at", "ended_at"},
+				Verbs:   []string{"third_party.assignments.cancel"},
+			},
 		}, o.List, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.assignments.find",

@@ -24,6 +24,10 @@ func (c Config) webhooks() []catalog.Operation {
 			Tools:       []string{"get_webhook_settings"},
 			Errors:      []string{"CUSTOMER_NOT_FOUND"},
 			GraphQL:     &catalog.GraphQL{Field: "webhookSettings", Type: "WebhookSettings"},
+			Noun: &catalog.Noun{
+				Name: "webhook_setting", Path: "webhook-settings", Area: "connections", Icon: "sliders",
+				Verbs: []string{"webhook_settings.save", "webhook_settings.test"},
+			},
 		}, r.FindSettings, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "webhook_settings.save",
@@ -52,6 +56,12 @@ func (c Config) webhooks() []catalog.Operation {
 			Scopes:      []string{"webhooks:read"},
 			Tools:       []string{"get_webhook_delivery_logs"},
 			GraphQL:     &catalog.GraphQL{Field: "webhookDeliveryLogs", Type: "WebhookLogList", Filter: "WebhookLogFilter"},
+			Noun: &catalog.Noun{
+				Name: "webhook_log", Path: "webhook-log", Area: "connections", Icon: "list",
+				ID: "id", Title: []string{"event"}, State: "status", States: "outbox",
+				Columns: []string{"event", "status", "reference_id", "url", "attempt", "http_status", "created_at"},
+				Verbs:   []string{"webhook_logs.replay"},
+			},
 		}, r.ListLogs, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "webhook_logs.find",
@@ -104,6 +114,13 @@ func (c Config) webhooks() []catalog.Operation {
 			Path:        "/api/v1/webhook-urls",
 			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.Customer},
 			Scopes:      []string{"webhooks:read"},
+			Noun: &catalog.Noun{
+				Name: "webhook_url", Path: "webhook-urls", Area: "connections", Icon: "webhook", Key: "h",
+				ID: "url_id", Refs: []string{"url_id"}, Title: []string{"url"}, State: "status", States: "endpoint",
+				Columns: []string{"url", "status", "waiting", "failure_rate_24h", "last_success_at", "last_failure_at"},
+				Verbs:   []string{"webhook_urls.check_up", "webhook_urls.pause", "webhook_urls.resume"},
+				Related: []catalog.Relation{{Noun: "webhook_log", By: "url_id"}},
+			},
 		}, r.ListURLs, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "webhook_urls.pause",

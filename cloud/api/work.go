@@ -41,6 +41,12 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 			Path:        "/api/v1/work-items",
 			Types:       staff,
 			Tool:        catalog.Whole{Name: "list_work_items", Category: "cabinets"},
+			Noun: &catalog.Noun{
+				Name: "work_item", Path: "work", Icon: "inbox",
+				ID: "item_id", Refs: []string{"item_id"}, Title: []string{"title", "device_name", "item_id"}, State: "severity", States: "severity",
+				Columns: []string{"kind", "severity", "device_name", "title", "owner_name", "since"},
+				Verbs:   []string{"work_items.take", "work_items.snooze", "work_items.note", "work_items.close", "work_items.release"},
+			},
 		}, s.List, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.find",

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,10 +10,15 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 )
 
-// Noun is a kind of record as the console shows it. Lists, details, forms and the
-// navigation follow from the row and from its operations; a caller sees the part that
+// Noun is a kind of record as the console shows it. It stands in the row of its list,
+// or of the operation that finds it where there is no list. Lists, details, forms and
+// the navigation follow from it and from its operations; a caller sees the part that
 // Pipeline.May allows. Words are those of package locale: noun.NAME, noun.NAME.one,
 // noun.NAME.empty, verb.OPERATION and member.MEMBER.
+//
+// What a row leaves out follows from its list, such as skills.list: Find and Create are
+// skills.find and skills.create, where they exist, Path is skills, ID is NAME_id where
+// records have it and are shown by themselves, and Title is name.
 type Noun struct {
 	Name string // in the singular: order
 	Path string // of its pages below the console: orders
@@ -81,15 +87,69 @@ type Strand struct {
 // Areas are the parts of the navigation in their order.
 func Areas() []string { return []string{"platform", "lockers", "delivery", "connections", "business"} }
 
-// AddNouns adds rows of nouns. It panics, at start, when a row names an operation, a
-// member or a noun that does not exist.
-func (c *Catalog) AddNouns(list ...Noun) {
-	c.nouns = append(c.nouns, list...)
+// MakeNouns makes the nouns of the rows, those named here first and in this order. It
+// leaves out verbs that a deployment does not serve, and panics, at start, when a noun
+// names a member or a noun that does not exist.
+func (c *Catalog) MakeNouns(order ...string) {
+	for i := range c.list {
+		o := &c.list[i]
+		if o.Noun != nil {
+			c.nouns = append(c.nouns, c.fillNoun(o))
+		}
+	}
+	place := func(n Noun) int {
+		if i := slices.Index(order, n.Name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(c.nouns, func(a, b Noun) int { return place(a) - place(b) })
 	for i := range c.nouns {
 		if err := c.checkNoun(&c.nouns[i]); err != nil {
 			panic(fmt.Sprintf("catalog: noun %s: %v", c.nouns[i].Name, err))
 		}
 	}
+}
+
+// fillNoun adds to a row's noun what follows from the row.
+func (c *Catalog) fillNoun(o *Operation) Noun {
+	n := *o.Noun
+	family, verb, _ := cutLast(o.Name)
+	_, of := o.Listed()
+	switch verb {
+	case "find":
+		n.Find = o.Name
+	case "list":
+		n.List = o.Name
+		n.Find = cmp.Or(n.Find, family+".find")
+		n.Create = cmp.Or(n.Create, family+".create")
+	default: // a list that is shown with another record
+		n.List = o.Name
+	}
+	if c.byName[n.Find] == nil {
+		n.Find = ""
+	}
+	if create := c.byName[n.Create]; create == nil || create.Target() != "" {
+		n.Create = ""
+	}
+	n.Verbs = slices.DeleteFunc(slices.Clone(n.Verbs), func(name string) bool { return c.byName[name] == nil })
+	n.Path = cmp.Or(n.Path, strings.NewReplacer("_", "-", ".", "-").Replace(family))
+	if id := n.Name + "_id"; n.ID == "" && n.Find+n.Area != "" && of != nil && memberAt(of, id) != nil {
+		n.ID = id
+	}
+	if len(n.Title) == 0 && of != nil && memberAt(of, "name") != nil {
+		n.Title = []string{"name"}
+	}
+	return n
+}
+
+// cutLast cuts a name at its last dot.
+func cutLast(name string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return "", name, false
+	}
+	return name[:i], name[i+1:], true
 }
 
 // Nouns lists the nouns in the order in which they were added.

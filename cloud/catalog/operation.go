@@ -76,6 +76,9 @@ type Operation struct {
 	Fixed   []string
 	Errors  []string // codes beside those that every operation may answer
 	GraphQL *GraphQL // its field there; nil: one by its name, unless it cannot be one
+	// Noun is the kind of record that the operation lists, or finds where there is no
+	// list: the console's pages follow from it.
+	Noun *Noun
 	// Example is a good call: members of the input as a JSON object, those of path and
 	// query among them; of an input that takes the body as it came, the body. "" when no
 	// member is needed.

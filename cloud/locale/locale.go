@@ -93,6 +93,9 @@ func index(lang string) int {
 func Error(lang, code string, args ...any) string {
 	t, ok := errors[code]
 	if !ok {
+		if text := nounError(lang, code); text != "" {
+			return text
+		}
 		t = errors["UNKNOWN"]
 	}
 	if code == "VALIDATION_FAILED" { // the figures are of members beyond those that it names
@@ -105,8 +108,20 @@ func Error(lang, code string, args ...any) string {
 	return format(t[index(lang)], args)
 }
 
-// HasError reports whether a public error code has a message of its own.
-func HasError(code string) bool { _, ok := errors[code]; return ok }
+// HasError reports whether a public error code has a message.
+func HasError(code string) bool { _, ok := errors[code]; return ok || nounError("", code) != "" }
+
+// nounError is the message of NOUN_NOT_FOUND and NOUN_EXISTS; "" for other codes.
+func nounError(lang, code string) string {
+	for what, t := range nounErrors {
+		if name, ok := strings.CutSuffix(code, "_"+what); ok {
+			if noun, ok := nouns["noun."+strings.ToLower(name)+".one"]; ok {
+				return format(t[index(lang)], []any{noun[index(lang)]})
+			}
+		}
+	}
+	return ""
+}
 
 // Field is a message about one input field in another language. The English
 // sentence is its key, with the member's name and what is allowed in their places;

@@ -1,5 +1,12 @@
 package locale
 
+// nounErrors are the messages of NOUN_NOT_FOUND and NOUN_EXISTS for nouns whose codes
+// have none of their own.
+var nounErrors = map[string]texts{
+	"NOT_FOUND": {"%s: there is none with this identifier. List them and use one of their identifiers.", "%s：没有此标识的记录。请列出记录并使用其中的标识。", "%s：沒有此識別碼的紀錄。請列出紀錄並使用其中的識別碼。", "%s : aucun élément ne porte cet identifiant. Listez-les et prenez un de leurs identifiants.", "%s: Keiner der Einträge hat diese Kennung. Bitte auflisten und eine der Kennungen nehmen.", "%s: ningún elemento tiene este identificador. Lístelos y use uno de sus identificadores."},
+	"EXISTS":    {"%s: there is one with this name or number already. Use another, or change that one.", "%s：已有同名或同号的记录。请使用其他名称或编号，或修改该记录。", "%s：已有同名或同號的紀錄。請使用其他名稱或編號，或修改該紀錄。", "%s : un élément porte déjà ce nom ou ce numéro. Prenez-en un autre ou modifiez celui-ci.", "%s: Ein Eintrag hat diesen Namen oder diese Nummer schon. Bitte andere nehmen oder jenen ändern.", "%s: un elemento ya tiene este nombre o número. Use otro o cambie ese."},
+}
+
 // nouns are the names of the console's records: in the plural, of one, and what a list
 // says that has none.
 var nouns = map[string]texts{
