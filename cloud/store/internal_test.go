@@ -183,6 +183,8 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlAccountFailing":             "a bounded count around a search",
 		"sqlPartnersFailing":            "a bounded count around a search",
 		"sqlWaiting":                    "sums the partial index of unfinished deliveries, for metrics",
+		"sqlCountCollection":            "one row of its parameters",
+		"sqlCountDeposit":               "one row of its parameters",
 		"sqlHealthFailed":               "one row of its parameters",
 		"sqlHealthSucceeded":            "one row of its parameters",
 		"sqlEndSecrets":                 "walks all receivers, once in a minute",
