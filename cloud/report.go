@@ -31,16 +31,15 @@ type HourSum struct {
 	Attempts, Failures int
 }
 
-// CabinetGaps are the times without a connection of a cabinet.
+// CabinetGaps are the times without a connection of a cabinet, as far as they lie in the
+// range of a report.
 type CabinetGaps struct {
-	DeviceID DeviceID
-	Name     string
-	Gap      TimeSpan
-	Open     bool // it has no connection now
+	DeviceID      DeviceID
+	Name          string
+	Gaps          int
+	Down, Longest time.Duration
+	Open          bool // it has no connection now
 }
-
-// TimeSpan is a time from its beginning to its end.
-type TimeSpan struct{ From, To time.Time }
 
 // CabinetState counts the compartments of a cabinet in one state.
 type CabinetState struct {
@@ -65,7 +64,7 @@ type ReportView interface {
 	DeliverySlots(r ReportRange, livemode bool) ([]DeliverySlot, error)
 	// WebhookHours are the attempts at all endpoints, by hours in their order.
 	WebhookHours(r ReportRange) ([]HourSum, error)
-	// ConnectionGaps are the times without a connection that reach into the range, of
+	// ConnectionGaps adds up the times without a connection that reach into the range, of
 	// cabinets that are in use. A gap that has not ended ends at now.
 	ConnectionGaps(r ReportRange, now time.Time) ([]CabinetGaps, error)
 	// CompartmentStates counts compartments of cabinets that are in use, by cabinet.

@@ -22,6 +22,7 @@ func (c Config) reports() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:read"},
 			Tool:        catalog.Whole{Name: "report_deliveries", Category: "analytics"},
+			Example:     `{"from":"2026-11-16","to":"2026-11-18"}`,
 		}, s.Deliveries, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "reports.collection",
@@ -33,6 +34,7 @@ func (c Config) reports() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:read"},
 			Tool:        catalog.Whole{Name: "report_time_to_collection", Category: "analytics"},
+			Example:     `{"from":"2026-11-16","to":"2026-11-18"}`,
 		}, s.Collection, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "reports.occupancy",
@@ -55,6 +57,7 @@ func (c Config) reports() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:read"},
 			Tool:        catalog.Whole{Name: "report_connection_gaps", Category: "analytics"},
+			Example:     `{"from":"2026-11-16","to":"2026-11-18"}`,
 		}, s.Connections, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "reports.webhooks",
@@ -66,6 +69,7 @@ func (c Config) reports() []catalog.Operation {
 			Types:       admins,
 			Scopes:      []string{"webhooks:read"},
 			Tool:        catalog.Whole{Name: "report_webhooks", Category: "analytics"},
+			Example:     `{"from":"2026-11-16","to":"2026-11-18"}`,
 		}, s.Webhooks, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "reports.orders",
@@ -77,6 +81,7 @@ func (c Config) reports() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"orders:read"},
 			Tool:        catalog.Whole{Name: "report_orders", Category: "analytics"},
+			Example:     `{"from":"2026-11-16","to":"2026-11-18"}`,
 		}, s.Orders, nil),
 	}
 }

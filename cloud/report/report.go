@@ -60,7 +60,7 @@ type span struct {
 	now  time.Time
 }
 
-func (s span) shown() Range {
+func (s span) showRange() Range {
 	return Range{s.From.Format(time.DateOnly), s.From.AddDate(0, 0, s.days-1).Format(time.DateOnly), s.zone.String()}
 }
 
@@ -189,7 +189,7 @@ type DeliveriesOutput struct {
 func (s *Service) Deliveries(ctx context.Context, c cloud.Caller, in DeliveriesInput) (out DeliveriesOutput, err error) {
 	err = s.look(ctx, c, in.RangeInput, func(v cloud.View, x span) error {
 		starts := x.starts()
-		out = DeliveriesOutput{Result: true, Range: x.shown(), Step: x.step(), Items: make([]DeliveryCount, len(starts)), Hours: make([]HourCount, 24)}
+		out = DeliveriesOutput{Result: true, Range: x.showRange(), Step: x.step(), Items: make([]DeliveryCount, len(starts)), Hours: make([]HourCount, 24)}
 		for i, t := range starts {
 			out.Items[i].At = stamp(t, x.zone)
 		}
@@ -247,7 +247,7 @@ type CollectionOutput struct {
 // Collection adds up the times from deposit to collection of what was collected.
 func (s *Service) Collection(ctx context.Context, c cloud.Caller, in DeliveriesInput) (out CollectionOutput, err error) {
 	err = s.look(ctx, c, in.RangeInput, func(v cloud.View, x span) error {
-		out = CollectionOutput{Result: true, Range: x.shown()}
+		out = CollectionOutput{Result: true, Range: x.showRange()}
 		var starts []time.Time
 		for t := x.From; t.Before(x.To); t = t.AddDate(0, 0, 1) {
 			starts = append(starts, t)
@@ -410,32 +410,11 @@ func (s *Service) Connections(ctx context.Context, c cloud.Caller, in Connection
 		if err != nil {
 			return err
 		}
-		out = ConnectionsOutput{Result: true, Range: x.shown(), Items: []CabinetConnection{}}
-		down, longest, at := map[cloud.DeviceID]time.Duration{}, map[cloud.DeviceID]time.Duration{}, map[cloud.DeviceID]int{}
+		out = ConnectionsOutput{Result: true, Range: x.showRange(), Items: []CabinetConnection{}}
 		for _, g := range gaps {
-			from, to := g.Gap.From, g.Gap.To
-			if from.Before(x.From) {
-				from = x.From
-			}
-			if to.After(x.To) {
-				to = x.To
-			}
-			i, known := at[g.DeviceID]
-			if !known {
-				i = len(out.Items)
-				at[g.DeviceID] = i
-				out.Items = append(out.Items, CabinetConnection{DeviceID: g.DeviceID, DeviceName: g.Name})
-			}
-			out.Items[i].Gaps++
-			out.Items[i].Offline = out.Items[i].Offline || g.Open
-			down[g.DeviceID] += to.Sub(from)
-			longest[g.DeviceID] = max(longest[g.DeviceID], to.Sub(from))
-			out.Gaps++
-		}
-		for i := range out.Items {
-			n := &out.Items[i]
-			n.DownMinutes, n.LongestMinutes = int(down[n.DeviceID].Minutes()+.5), int(longest[n.DeviceID].Minutes()+.5)
-			out.DownMinutes += n.DownMinutes
+			n := CabinetConnection{DeviceID: g.DeviceID, DeviceName: g.Name, Gaps: g.Gaps, DownMinutes: int(g.Down.Minutes() + .5), LongestMinutes: int(g.Longest.Minutes() + .5), Offline: g.Open}
+			out.Gaps, out.DownMinutes = out.Gaps+n.Gaps, out.DownMinutes+n.DownMinutes
+			out.Items = append(out.Items, n)
 		}
 		slices.SortFunc(out.Items, func(a, b CabinetConnection) int {
 			return cmp.Or(cmp.Compare(b.DownMinutes, a.DownMinutes), cmp.Compare(a.DeviceID, b.DeviceID))
@@ -473,7 +452,7 @@ func (s *Service) Webhooks(ctx context.Context, c cloud.Caller, in RangeInput) (
 			return err
 		}
 		starts := x.starts()
-		out = WebhooksOutput{Result: true, Range: x.shown(), Step: x.step(), Items: make([]AttemptCount, len(starts))}
+		out = WebhooksOutput{Result: true, Range: x.showRange(), Step: x.step(), Items: make([]AttemptCount, len(starts))}
 		for i, t := range starts {
 			out.Items[i].At = stamp(t, x.zone)
 		}
@@ -516,7 +495,7 @@ type OrdersOutput struct {
 // now.
 func (s *Service) Orders(ctx context.Context, c cloud.Caller, in RangeInput) (out OrdersOutput, err error) {
 	err = s.look(ctx, c, in, func(v cloud.View, x span) error {
-		out = OrdersOutput{Result: true, Range: x.shown(), Statuses: []StatusCount{}}
+		out = OrdersOutput{Result: true, Range: x.showRange(), Statuses: []StatusCount{}}
 		counts, err := v.OrderDays(x.BusinessID, out.From, out.To)
 		if err != nil {
 			return err

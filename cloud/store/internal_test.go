@@ -184,6 +184,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlPartnersFailing":            "a bounded count around a search",
 		"sqlWaiting":                    "sums the partial index of unfinished deliveries, for metrics",
 		"sqlCountCollection":            "one row of its parameters",
+		"sqlConnectionGaps":             "groups what it found by index",
 		"sqlCountDeposit":               "one row of its parameters",
 		"sqlHealthFailed":               "one row of its parameters",
 		"sqlHealthSucceeded":            "one row of its parameters",

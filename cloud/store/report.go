@@ -41,10 +41,11 @@ WHERE business_id = $1 AND livemode = $2 AND slot >= $3 AND slot < $4 GROUP BY s
 SELECT d.business_id, CAST($2 AS @int), s.device_id, s.last_seen_at FROM device_session s JOIN device d ON d.id = s.device_id
 WHERE s.device_id = $1 AND NOT s.online AND s.last_seen_at <= CAST($2 AS @int) - 60000 AND (s.connected_at IS NULL OR s.connected_at <> CAST($2 AS @int))
 ON CONFLICT DO NOTHING`
-	sqlConnectionGaps = `SELECT g.device_id, d.name, g.began_at, g.ended_at, 0 FROM connection_gap g JOIN device d ON d.id = g.device_id
-WHERE g.business_id = $1 AND g.ended_at > $2 AND g.began_at < $3 AND d.retired_at IS NULL ORDER BY g.ended_at, g.device_id`
-	sqlOpenGaps = `SELECT d.id, d.name, x.last_seen_at, CAST($2 AS @int), 1 FROM device d JOIN device_session x ON x.device_id = d.id
-WHERE d.business_id = $1 AND d.retired_at IS NULL AND NOT d.disabled AND NOT x.online AND x.last_seen_at IS NOT NULL AND x.last_seen_at <= CAST($2 AS @int) - 60000 ORDER BY d.id`
+	sqlConnectionGaps = `SELECT g.device_id, d.name, g.gaps, g.down, g.longest FROM (SELECT device_id, COUNT(*) AS gaps, CAST(SUM(` + gapInside + `) AS @int) AS down, MAX(` + gapInside + `) AS longest
+  FROM connection_gap WHERE business_id = $1 AND ended_at > $2 AND began_at < $3 GROUP BY device_id) AS g JOIN device d ON d.id = g.device_id WHERE d.retired_at IS NULL`
+	gapInside   = `CASE WHEN ended_at > CAST($3 AS @int) THEN CAST($3 AS @int) ELSE ended_at END - CASE WHEN began_at < CAST($2 AS @int) THEN CAST($2 AS @int) ELSE began_at END`
+	sqlOpenGaps = `SELECT d.id, d.name, x.last_seen_at FROM device d JOIN device_session x ON x.device_id = d.id
+WHERE d.business_id = $1 AND d.retired_at IS NULL AND NOT d.disabled AND NOT x.online AND x.last_seen_at IS NOT NULL AND x.last_seen_at <= $2 ORDER BY d.id`
 
 	sqlEndpointHours = `SELECT h.hour, h.attempts, h.failures FROM endpoint e JOIN endpoint_hour h ON h.endpoint_id = e.id
 WHERE e.business_id = $1 AND h.hour >= $2 AND h.hour < $3`
@@ -59,7 +60,7 @@ type reportView struct{ *snapshot }
 
 // countDeliveries keeps the sums of reports true to deliveries that are about to be saved.
 // Rows are taken in one order by all, so that transactions wait for each other at most.
-func (w *writer) countDeliveries(ds []cloud.Delivery) {
+func countDeliveries(w *writer, ds []cloud.Delivery) {
 	ordered := slices.SortedFunc(slices.Values(ds), func(a, b cloud.Delivery) int {
 		return cmp.Or(a.DepositedAt.Compare(b.DepositedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -115,21 +116,41 @@ func (v reportView) WebhookHours(r cloud.ReportRange) ([]cloud.HourSum, error) {
 
 // ConnectionGaps implements cloud.ReportView.
 func (v reportView) ConnectionGaps(r cloud.ReportRange, now time.Time) ([]cloud.CabinetGaps, error) {
-	scan := func(x rows, g *cloud.CabinetGaps) error {
-		var open int64
-		err := x.Scan(&g.DeviceID, &g.Name, when(&g.Gap.From), when(&g.Gap.To), &open)
-		g.Open = open == 1
+	out, err := list(v.ctx, v.q, sqlConnectionGaps, func(x rows, g *cloud.CabinetGaps) error {
+		var down, longest int64
+		err := x.Scan(&g.DeviceID, &g.Name, &g.Gaps, &down, &longest)
+		g.Down, g.Longest = time.Duration(down)*time.Millisecond, time.Duration(longest)*time.Millisecond
 		return err
-	}
-	out, err := list(v.ctx, v.q, sqlConnectionGaps, scan, int64(r.BusinessID), r.From.UnixMilli(), r.To.UnixMilli())
+	}, int64(r.BusinessID), r.From.UnixMilli(), r.To.UnixMilli())
 	if err != nil {
 		return nil, err
 	}
-	open, err := list(v.ctx, v.q, sqlOpenGaps, scan, int64(r.BusinessID), now.UnixMilli())
+	at := map[cloud.DeviceID]int{}
+	for i, g := range out {
+		at[g.DeviceID] = i
+	}
+	type gap struct {
+		cloud.CabinetGaps
+		from time.Time
+	}
+	open, err := list(v.ctx, v.q, sqlOpenGaps, func(x rows, g *gap) error { return x.Scan(&g.DeviceID, &g.Name, when(&g.from)) }, int64(r.BusinessID), now.Add(-time.Minute).UnixMilli())
 	for _, g := range open {
-		if g.Gap.From.Before(r.To) && g.Gap.To.After(r.From) {
-			out = append(out, g)
+		from, to := g.from, now
+		if from.Before(r.From) {
+			from = r.From
 		}
+		if to.After(r.To) {
+			to = r.To
+		}
+		if !from.Before(to) {
+			continue
+		}
+		i, ok := at[g.DeviceID]
+		if !ok {
+			i = len(out)
+			out = append(out, g.CabinetGaps)
+		}
+		out[i].Gaps, out[i].Down, out[i].Longest, out[i].Open = out[i].Gaps+1, out[i].Down+to.Sub(from), max(out[i].Longest, to.Sub(from)), true
 	}
 	return out, err
 }

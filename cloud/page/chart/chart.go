@@ -41,6 +41,8 @@ type Chart struct {
 	Format func(float64) string
 	// Top is the least upper end of the axis; 0 leaves it to the values.
 	Top float64
+	// Level is that of the title among the headings of the page; 0 is 3.
+	Level int
 }
 
 // Category is a place on the horizontal axis.
@@ -64,7 +66,7 @@ type size struct {
 	runes         int // of a name below the axis, at most
 }
 
-var sizes = []size{{"ch-wide", 720, 250, 12, 14}, {"ch-narrow", 330, 210, 5, 9}}
+var sizes = []size{{"ch-wide", 560, 230, 10, 14}, {"ch-narrow", 330, 210, 5, 9}}
 
 const (
 	textWidth = 6.6 // of a digit, at the size of the style sheet
@@ -78,20 +80,27 @@ const (
 func (c Chart) HTML() template.HTML {
 	var b strings.Builder
 	id := ident(c.ID)
-	fmt.Fprintf(&b, `<figure class="chart" id="%s"><figcaption><h3>%s</h3><p>%s</p></figcaption>`, id, text(c.Title), text(c.Sentence))
-	if len(c.Series) > 1 {
+	level := c.Level
+	if level < 2 || level > 6 {
+		level = 3
+	}
+	fmt.Fprintf(&b, `<figure class="chart" id="%s"><figcaption><h%[2]d>%[3]s</h%[2]d><p>%[4]s</p></figcaption>`, id, level, text(c.Title), text(c.Sentence))
+	drawn := c.hasValues()
+	if drawn && len(c.Series) > 1 {
 		b.WriteString(`<ul class="ch-legend">`)
 		for i, s := range c.Series {
 			fmt.Fprintf(&b, `<li><svg class="ch-key" viewBox="0 0 12 12" aria-hidden="true" focusable="false"><rect class="%s" width="12" height="12" rx="2"/></svg>%s</li>`, s.class(i), text(s.Name))
 		}
 		b.WriteString(`</ul>`)
 	}
-	if len(c.Categories) > 0 && len(c.Series) > 0 {
+	if drawn {
 		for _, z := range sizes {
 			c.draw(&b, z)
 		}
 	}
-	c.table(&b)
+	if len(c.Categories) > 0 {
+		c.table(&b)
+	}
 	b.WriteString(`</figure>`)
 	return template.HTML(b.String()) // every text was escaped
 }
@@ -118,6 +127,18 @@ func (s Series) value(i int) (v float64, ok bool) {
 		return 0, false
 	}
 	return s.Values[i], true
+}
+
+// hasValues reports whether there is anything to draw: a value that is not zero.
+func (c Chart) hasValues() bool {
+	for i := range c.Categories {
+		for _, s := range c.Series {
+			if v, ok := s.value(i); ok && v != 0 && (c.Kind != Stack || v > 0) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // bounds are the least and the greatest height that is drawn. A stack has no heights below

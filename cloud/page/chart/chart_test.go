@@ -134,7 +134,7 @@ func TestMarksCoverTheValues(t *testing.T) {
 // Names may be anything: they are text, and nothing of the drawing.
 func TestHostileNamesAreText(t *testing.T) {
 	t.Parallel()
-	known := []string{"figure", "figcaption", "h3", "p", "ul", "li", "svg", "rect", "path", "text", "title", "circle", "details", "summary", "div", "table", "thead", "tbody", "tr", "th", "td"}
+	known := []string{"figure", "figcaption", "h2", "h3", "p", "ul", "li", "svg", "rect", "path", "text", "title", "circle", "details", "summary", "div", "table", "thead", "tbody", "tr", "th", "td"}
 	attributes := []string{"class", "id", "viewBox", "aria-hidden", "focusable", "width", "height", "rx", "role", "aria-label", "x", "y", "text-anchor", "dominant-baseline", "d", "cx", "cy", "r", "tabindex", "scope"}
 	rapid.Check(t, func(t *rapid.T) {
 		hostile := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{`</text><script>alert(1)</script>`, `" onload="x`, "<!--", "]]>", "&lt;", "\u202egnp.exe", "\x00", "\xff\xfe", strings.Repeat("w", 3000)}))
