@@ -52,7 +52,7 @@ func TestGeneratedPagesInARealBrowser(t *testing.T) {
 		paths, forms := d.pathsOf(who.person)
 		require.Greater(t, len(paths), 3)
 		if d.may(who.person, "reports.deliveries") {
-			paths = append(paths, "/console/reports")
+			paths = append(paths, "/console/reports", "/console/kit")
 		}
 		args := []string{"nouns.mjs", base, who.session, strings.Join(paths, " "), strings.Join(forms, " "), strings.Join(who.languages, " "), chromium}
 		if only {

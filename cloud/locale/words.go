@@ -27,6 +27,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, choices)
 	maps.Copy(all, workItems)
 	maps.Copy(all, reportWords)
+	maps.Copy(all, kitWords)
 	return all
 }()
 

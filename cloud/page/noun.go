@@ -29,6 +29,7 @@ func (p drawnPages) drawnRoutes(get, post func(path string, h fasthttp.RequestHa
 	post(workPath, p.markWork)
 	get(findPath, p.findRecords)
 	get(auditPath, p.audit)
+	get(kitPath, p.showKit)
 	get(reportsPath, p.reports)
 	get(reportsPath+"/{report}", p.exportReport)
 	get(auditPath+"/export.csv", p.exportAudit)
