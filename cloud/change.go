@@ -34,6 +34,7 @@ type View interface {
 	PlatformView
 	SearchView
 	WorkView
+	ReportView
 }
 
 // Changes is everything one decision writes. Entities with an id or key are

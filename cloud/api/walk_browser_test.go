@@ -51,6 +51,9 @@ func TestGeneratedPagesInARealBrowser(t *testing.T) {
 	}{{x.signIn("admin", x.token(admin)), languages}, {x.signIn("operator", x.token(cloud.PlatformAdmin)), languages[:1]}} {
 		paths, forms := d.pathsOf(who.person)
 		require.Greater(t, len(paths), 3)
+		if d.may(who.person, "reports.deliveries") {
+			paths = append(paths, "/console/reports", "/console/kit")
+		}
 		args := []string{"nouns.mjs", base, who.session, strings.Join(paths, " "), strings.Join(forms, " "), strings.Join(who.languages, " "), chromium}
 		if only {
 			args = append(args, os.Getenv(browsertest.Pictures))

@@ -26,6 +26,8 @@ var words = func() map[string]texts {
 	maps.Copy(all, members)
 	maps.Copy(all, choices)
 	maps.Copy(all, workItems)
+	maps.Copy(all, reportWords)
+	maps.Copy(all, kitWords)
 	return all
 }()
 

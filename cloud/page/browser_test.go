@@ -263,7 +263,7 @@ func TestDocsInARealBrowser(t *testing.T) {
 		Axe                              map[string][]string
 		Console, Foreign, Overflow, Kept []string
 		Calls                            map[string]json.RawMessage
-		Curl                             string
+		Curl, Moved, Back                string
 		Search                           struct {
 			All, One, Words, Again int
 			Count                  string
@@ -274,7 +274,7 @@ func TestDocsInARealBrowser(t *testing.T) {
 			Sent       bool
 		}
 		NoScript struct {
-			Shown                int
+			Shown, Found         int
 			Example, Token, Hint bool
 		} `json:"noscript"`
 	}
@@ -284,7 +284,9 @@ func TestDocsInARealBrowser(t *testing.T) {
 		require.NoError(t, json.Unmarshal(f.Calls[name], &a), name)
 		return a
 	}
-	require.Len(t, f.Axe, ring.Count(1, 3+4)+1+1)
+	require.Len(t, f.Axe, ring.Count(1, 3)*3+ring.Count(0, 4)+1)
+	require.Equal(t, "/docs/operations/user.me", f.Moved, "where an address of old leads")
+	require.Equal(t, "/docs/operations/user.login", f.Back)
 	for page, violations := range f.Axe {
 		require.Empty(t, violations, page)
 	}
@@ -325,9 +327,11 @@ func TestDocsInARealBrowser(t *testing.T) {
 	require.True(t, f.Search.None)
 	require.Equal(t, ops, f.Search.Again)
 	require.Equal(t, "skip", f.Keyboard.Skip)
-	require.Equal(t, "submit", f.Keyboard.Next)
+	require.Equal(t, "H1", f.Keyboard.Next, "a step begins at the heading")
 	require.True(t, f.Keyboard.Sent)
 	require.Equal(t, ops, f.NoScript.Shown)
+	require.Positive(t, f.NoScript.Found)
+	require.Less(t, f.NoScript.Found, ops/4)
 	require.True(t, f.NoScript.Example)
 	require.False(t, f.NoScript.Token)
 	require.True(t, f.NoScript.Hint)

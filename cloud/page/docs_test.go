@@ -8,12 +8,37 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
 )
 
-// The page shows every operation of the table with what a caller must know.
+// ids are the ids of a page, which must differ.
+func ids(t *testing.T, body string) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\sid="([^"]+)"`).FindAllStringSubmatch(body, -1) {
+		require.False(t, out[m[1]], "two of %s", m[1])
+		out[m[1]] = true
+	}
+	return out
+}
+
+// isPlain checks what no page of the description may hold.
+func isPlain(t *testing.T, body string) {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(body, "<h1"))
+	for _, bad := range []string{"ZgotmplZ", "%!", "%s<", ">docs.", "<style", "&lt;nil&gt;"} {
+		require.NotContains(t, body, bad)
+	}
+	require.NotRegexp(t, `\s(style|on[a-z]+)=`, body)
+	require.NotRegexp(t, `<script(?:>|[^>]*>[^<])`, body)
+	require.NotRegexp(t, `(?:src|href|action)="(?:https?:)?//`, body)
+}
+
+// The list leads to a page of every operation of the table, with what a caller must know,
+// in every language.
 func TestDocsShowEveryOperation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -22,23 +47,21 @@ func TestDocsShowEveryOperation(t *testing.T) {
 		g := r.do("GET", "/docs", nil, "Accept-Language", l.Code)
 		require.Equal(t, 200, g.status)
 		require.Contains(t, g.body, `<html lang="`+l.Code+`">`)
-		require.Equal(t, 1, strings.Count(g.body, "<h1"))
-		require.Equal(t, len(ops), strings.Count(g.body, `<details class="op"`))
-		for _, bad := range []string{"ZgotmplZ", "%!", "%s", ">docs.", "<style", "&lt;nil&gt;"} {
-			require.NotContains(t, g.body, bad)
-		}
-		require.NotRegexp(t, `\s(style|on[a-z]+)=`, g.body)
-		require.NotRegexp(t, `<script(?:>|[^>]*>[^<])`, g.body)
-		require.NotRegexp(t, `(?:src|href|action)="(?:https?:)?//`, g.body)
-		ids := map[string]bool{}
-		for _, m := range regexp.MustCompile(`\sid="([^"]+)"`).FindAllStringSubmatch(g.body, -1) {
-			require.False(t, ids[m[1]], "two of %s", m[1])
-			ids[m[1]] = true
-		}
-		for _, op := range ops {
-			at := strings.Index(g.body, `<details class="op" id="`+op.Name+`"`)
-			require.Positive(t, at, op.Name)
-			shown, _, _ := strings.Cut(g.body[at+1:], `<details class="op"`)
+		require.Equal(t, len(ops), strings.Count(g.body, `class="op"`))
+		isPlain(t, g.body)
+		there := ids(t, g.body)
+		require.Less(t, len(g.body), 130_000, "the list is small")
+		for i, op := range ops {
+			require.True(t, there[op.Name], op.Name)
+			require.Contains(t, g.body, `href="/docs/operations/`+op.Name+`"`)
+			if l.Code != "en" && i%23 != 0 { // every page has the same template
+				continue
+			}
+			one := r.do("GET", "/docs/operations/"+op.Name, nil, "Accept-Language", l.Code)
+			require.Equal(t, 200, one.status, op.Name)
+			shown := one.body
+			isPlain(t, shown)
+			ids(t, shown)
 			require.Contains(t, shown, ">"+op.Method+"<")
 			require.Contains(t, shown, `<code class="at">`+op.Path+"</code>")
 			require.Contains(t, shown, escaped(op.Summary))
@@ -62,6 +85,78 @@ func TestDocsShowEveryOperation(t *testing.T) {
 			}
 		}
 	}
+	require.Equal(t, 404, r.do("GET", "/docs/operations/nothing.such", nil).status)
+	require.Equal(t, 404, r.do("GET", "/docs/operations/", nil).status)
+}
+
+// The example of an operation is a program in six languages: a call of the operation's own
+// address, with its example and without a token where none is looked at.
+func TestDocsHavePrograms(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for name, want := range map[string][]string{
+		"work_items.snooze": {`curl -X POST &#39;http`, `/api/v1/work-items/exception-9301/snooze`, `&#34;hours&#34;: 4`, `os.environ[&#34;POSTERN_TOKEN&#34;]`, `http.NewRequest(&#34;POST&#34;`, `BodyPublishers.ofString`, `getenv(&#39;POSTERN_TOKEN&#39;)`, `String.raw`},
+		"orders.find":       {`/api/v1/orders/120045`},
+		"otep.tracking":     {`/api/v1/otep/trackings/SWP100200300`},
+	} {
+		body := r.do("GET", "/docs/operations/"+name, nil).body
+		for _, w := range want {
+			require.Contains(t, body, w, name)
+		}
+		require.Equal(t, 6, strings.Count(body, `<details name="program"`))
+	}
+	require.NotContains(t, r.do("GET", "/docs/operations/user.login", nil).body, "POSTERN_TOKEN\"", "no token is looked at")
+	require.NotContains(t, r.do("GET", "/docs/operations/orders.proof_files.upload", nil).body, `name="program"`, "a file is no JSON")
+}
+
+// Every word that is searched for stands somewhere in an operation that is found; a search
+// works without script and is no page of its own for search engines.
+func TestDocsAreSearched(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	count := func(q string) int {
+		g := r.do("GET", "/docs?q="+url.QueryEscape(q), nil)
+		require.Equal(t, 200, g.status)
+		isPlain(t, g.body)
+		return strings.Count(g.body, `class="op"`)
+	}
+	all := count("")
+	require.Equal(t, 1, count("user.me"))
+	require.Equal(t, count("post snooze"), count("  SNOOZE   Post "))
+	require.Positive(t, count("WORK_ITEM_TAKEN"), "an error code")
+	require.Positive(t, count("lockers:read"), "a scope")
+	require.Less(t, count("lockers:read"), all/2)
+	require.Zero(t, count("no such thing"))
+	g := r.do("GET", "/docs?q="+url.QueryEscape(`"><script>`+strings.Repeat("x", 9000)+"\xff"), nil)
+	require.Equal(t, 200, g.status)
+	isPlain(t, g.body)
+	require.Contains(t, g.body, `value="&#34;&gt;&lt;script&gt;`)
+	require.Contains(t, g.body, `name="robots" content="noindex"`)
+	require.Less(t, len(g.body), 20_000)
+}
+
+// The changelog is a page: what it says is text.
+func TestDocsHaveAChangelog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *page.Config) {
+		c.Changelog = "# Changelog\n\nIntro [x](https://example.com).\n\n## [1.2.0](https://example.com) - 2026-11-01\n\n### Added\n\n- First <b>item</b> with `code <i>`\n  that goes on.\n- Second [link](https://example.com/a).\n\n## 1.1.0\n\n- Alone\n"
+	})
+	g := r.do("GET", "/docs/changelog", nil)
+	require.Equal(t, 200, g.status)
+	isPlain(t, g.body)
+	for _, want := range []string{`<h2 id="release-1.2.0-2026-11-01">1.2.0 - 2026-11-01</h2>`, "<h3>Added</h3>", "<li>First &lt;b&gt;item&lt;/b&gt; with <code>code &lt;i&gt;</code> that goes on.</li>", "<li>Second link.</li>", "<li>Alone</li>"} {
+		require.Contains(t, g.body, want)
+	}
+	require.NotContains(t, g.body, "Intro")
+	require.Contains(t, r.do("GET", "/docs", nil).body, `href="/docs/changelog"`)
+	require.Equal(t, 304, r.do("GET", "/docs/changelog", nil, "If-None-Match", g.header("ETag")).status)
+	none := newRig(t, func(c *page.Config) { c.Changelog = "" })
+	require.Equal(t, 404, none.do("GET", "/docs/changelog", nil).status)
+	require.NotContains(t, none.do("GET", "/docs", nil).body, "changelog")
+	ours := newRig(t, func(c *page.Config) { c.Changelog = postern.Changelog }).do("GET", "/docs/changelog", nil).body
+	isPlain(t, ours)
+	ids(t, ours)
+	require.Greater(t, strings.Count(ours, "<li>"), 50)
 }
 
 // What a schema says is on the page: limits, the only values, members of
@@ -81,12 +176,15 @@ func TestDocsTellWhatSchemasSay(t *testing.T) {
 			"next":{"anyOf":[{"$ref":"#/components/schemas/X"},{"type":"null"}]},
 			"list":{"type":"array","maxItems":20,"items":{"type":"object","properties":{"when":{"type":"string","format":"date-time"}}}}}}}}}`
 	r := newRig(t, func(c *page.Config) { c.Interface = func() []byte { return []byte(document) } })
-	body := r.do("GET", "/docs", nil).body
-	for _, want := range []string{"Save &lt;x&gt;", `id="area-A-B"`, "path · integer ≥ 1", "string 1–64", "string | null", "<code>a</code> <code>b</code>", "array of object ≤ 20", `<span class="within">list[].</span><wbr>when</code>`,
-		"date-time", "object | null", "What it is called", `<span class="within">[].</span><wbr>name</code>`, `<span class="hush">201</span>`, "12345678901234567890", "Risk: high"} {
+	list := r.do("GET", "/docs", nil).body
+	require.Contains(t, list, "Save &lt;x&gt;")
+	require.Contains(t, list, `id="area-A-B"`)
+	require.NotContains(t, list, "Empty", "an area without operations")
+	body := r.do("GET", "/docs/operations/x.save", nil).body
+	for _, want := range []string{"Save &lt;x&gt;", `href="/docs#area-A-B"`, "path · integer ≥ 1", "string 1–64", "string | null", "<code>a</code> <code>b</code>", "array of object ≤ 20", `<span class="within">list[].</span><wbr>when</code>`,
+		"date-time", "object | null", "What it is called", `<span class="within">[].</span><wbr>name</code>`, `<span class="hush">201</span>`, "12345678901234567890", "Risk: high", "https://cloud.example.com/x/id"} {
 		require.Contains(t, body, want)
 	}
-	require.NotContains(t, body, "Empty", "an area without operations")
 	require.NotContains(t, body, `next.</span>`, "a type that holds itself ends")
 	require.Less(t, strings.Index(body, "<code>name</code>"), strings.Index(body, "<code>free</code>"), "what is required comes first")
 }
@@ -94,19 +192,28 @@ func TestDocsTellWhatSchemasSay(t *testing.T) {
 func TestDocsAreAPageLikeOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	g := r.do("GET", "/docs", nil)
-	require.Contains(t, g.header("Content-Security-Policy"), "default-src 'none'")
-	require.NotContains(t, g.header("Content-Security-Policy"), "unsafe")
-	require.Equal(t, 304, r.do("GET", "/docs", nil, "If-None-Match", g.header("ETag")).status)
-	require.Equal(t, 200, r.do("GET", "/docs", nil, "Accept-Language", "de", "If-None-Match", g.header("ETag")).status)
-	require.Equal(t, "gzip", r.do("GET", "/docs", nil, "Accept-Encoding", "gzip").header("Content-Encoding"))
-	require.Equal(t, 405, r.do("POST", "/docs", url.Values{}).status)
-	require.Contains(t, r.do("GET", "/docs?lang=fr", nil).body, `href="/docs?lang=de"`)
+	for _, path := range []string{"/docs", "/docs/operations/user.me"} {
+		g := r.do("GET", path, nil)
+		require.Contains(t, g.header("Content-Security-Policy"), "default-src 'none'")
+		require.NotContains(t, g.header("Content-Security-Policy"), "unsafe")
+		require.Equal(t, 304, r.do("GET", path, nil, "If-None-Match", g.header("ETag")).status)
+		require.Equal(t, 200, r.do("GET", path, nil, "Accept-Language", "de", "If-None-Match", g.header("ETag")).status)
+		require.Equal(t, "gzip", r.do("GET", path, nil, "Accept-Encoding", "gzip").header("Content-Encoding"))
+		require.Equal(t, 405, r.do("POST", path, url.Values{}).status)
+	}
+	require.Contains(t, r.do("GET", "/docs/operations/user.me?lang=fr", nil).body, `href="/docs/operations/user.me?lang=de"`)
+	require.Contains(t, r.do("GET", "/docs?q=doors&lang=fr", nil).body, `href="/docs?q=doors&amp;lang=de"`)
 	require.Contains(t, r.do("GET", "/", nil).body, `href="/docs"`, "the footer links to it")
+	g := r.do("GET", "/docs", nil)
 	r.signedIn()
 	console := r.do("GET", "/console", nil).body
 	require.Equal(t, 1, strings.Count(console, `href="/docs"`), "and so does the console's")
-	for _, m := range regexp.MustCompile(`href="(/[^"?]*)`).FindAllStringSubmatch(g.body, -1) {
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`href="(/[^"?#]*)`).FindAllStringSubmatch(g.body, -1) {
+		if strings.HasPrefix(m[1], "/docs/operations/") || seen[m[1]] {
+			continue
+		}
+		seen[m[1]] = true
 		require.Contains(t, []int{200, 303}, r.do("GET", m[1], nil).status, m[1])
 	}
 }

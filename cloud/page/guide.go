@@ -154,6 +154,15 @@ func (g *guides) cached(key, kind string, body func() ([]byte, error)) (*made, e
 	if err != nil {
 		return nil, err
 	}
+	m, err := newMade(kind, b)
+	if err == nil {
+		g.made[key] = m
+	}
+	return m, err
+}
+
+// newMade is a page or a file with its compressed form and its tag.
+func newMade(kind string, b []byte) (*made, error) {
 	sum := sha256.Sum256(b)
 	m := &made{kind: kind, body: b, tag: hex.EncodeToString(sum[:12])}
 	var z bytes.Buffer
@@ -165,7 +174,6 @@ func (g *guides) cached(key, kind string, body func() ([]byte, error)) (*made, e
 		return nil, err
 	}
 	m.gzip = z.Bytes()
-	g.made[key] = m
 	return m, nil
 }
 

@@ -29,6 +29,9 @@ func (p drawnPages) drawnRoutes(get, post func(path string, h fasthttp.RequestHa
 	post(workPath, p.markWork)
 	get(findPath, p.findRecords)
 	get(auditPath, p.audit)
+	get(kitPath, p.showKit)
+	get(reportsPath, p.reports)
+	get(reportsPath+"/{report}", p.exportReport)
 	get(auditPath+"/export.csv", p.exportAudit)
 }
 
@@ -123,6 +126,9 @@ func (p *kit) navigation(c context.Context, v visitor) []navArea {
 func (p *kit) drawn(c context.Context, v visitor, area string) (out []navLink) {
 	if area == "delivery" && p.may(c, v, "routes.list") {
 		out = append(out, navLink{Path: dayPath, Text: v.T("work.day"), Icon: "board", Key: "b"})
+	}
+	if area == "business" && slices.ContainsFunc(reportKinds, func(k reportKind) bool { return p.mayAny(c, v, k.operation) }) {
+		out = append(out, navLink{Path: reportsPath, Text: v.T("report.title"), Icon: "chart", Key: "e"})
 	}
 	if !slices.Contains(staff, v.c.Account.Type) {
 		return out

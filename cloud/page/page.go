@@ -112,6 +112,8 @@ type Config struct {
 	// Interface gives the OpenAPI description of the REST addresses, as JSON. It is
 	// asked once, when the page is read first; nil: there is no page about it.
 	Interface func() []byte
+	// Changelog is what changed from release to release, in the form of Keep a Changelog.
+	Changelog string
 	// Webhooks is the guide for receivers of webhooks; nil: there is no page of it.
 	Webhooks *webhookdocs.Guide
 	// Agents is the authorization server whose questions people answer here; nil:
@@ -298,13 +300,16 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		get(webhookdocs.Path, p.hookGuide)
 	}
 	if p.cfg.Interface != nil {
-		get(docsPath, p.docs(sync.OnceValues(func() (docsPage, error) {
+		p.docsRoutes(get, sync.OnceValues(func() (*docsModel, error) {
 			d, err := readInterface(p.cfg.Interface())
+			if err != nil {
+				return nil, err
+			}
 			for _, name := range slices.Sorted(maps.Keys(p.cfg.Limits)) {
 				d.Limits = append(d.Limits, docsLimit{name, p.cfg.Limits[name]})
 			}
-			return d, err
-		})))
+			return d, nil
+		}))
 	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.Path()) == otepdocs.Path+"/" { // the router overlooks it among routes below

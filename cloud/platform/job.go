@@ -527,10 +527,12 @@ func (s *Service) exportStep(ctx context.Context, j cloud.BusinessJob) (cloud.Bu
 	}
 	if next.Found = time.Now().Add(holdFor).UnixMilli(); over {
 		next.FinishedAt = moment()
-		s.held.Delete(j.ID)
 	}
 	if err := s.cfg.Jobs.KeepStep(ctx, j, next); err != nil {
-		return j, err
+		return j, err // the job is still this node's
+	}
+	if over {
+		s.held.Delete(j.ID)
 	}
 	return next, nil
 }

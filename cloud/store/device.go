@@ -254,6 +254,7 @@ func (w *writer) devices(c *cloud.Changes) error {
 		w.add(anything, sqlStartSeen, int64(d.ID))
 	}
 	for _, s := range c.Sessions {
+		w.add(anything, sqlEndConnectionGap, int64(s.DeviceID), ms(s.ConnectedAt))
 		w.add(anything, sqlSaveSession, int64(s.DeviceID), s.Generation, s.Node, s.Online, s.Instance, text(s.Instances),
 			ms(s.ConnectedAt), ms(s.LastSeenAt))
 	}

@@ -44,7 +44,7 @@ UNION ALL SELECT 'account', COUNT(*) FROM webhook_setting WHERE next_until > $1`
 	// nothing about the one that it has.
 	ofItsAddress = `WHERE $6 = '' OR EXISTS (SELECT 1 FROM endpoint WHERE id = $1 AND url = $6)`
 
-	hoursKept = 48
+	hoursKept = 32 * 24 // reports reach back 31 days
 )
 
 func scanHealth(r rows, h *cloud.EndpointHealth) error {

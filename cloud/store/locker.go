@@ -343,6 +343,7 @@ func (w *writer) lockers(c *cloud.Changes) {
 	for _, d := range c.Doors {
 		w.add(mustExist, sqlDoor, int64(d.DeviceID), int64(d.Door), d.DoorStatus, maybe(d.Occupied), d.OpeningID)
 	}
+	countDeliveries(w, c.Deliveries)
 	for i := range c.Deliveries {
 		w.delivery(&c.Deliveries[i])
 	}

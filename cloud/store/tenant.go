@@ -73,6 +73,8 @@ var tenantTables = withRows([]tenantTable{
 	{"outbox_attempt", "delivery_id", "outbox", "delivery_id attempt at http_status duration_us error_code error remote_ip planned_at wait_reason", "url delivery_uid request_head answer_head answer_body reused repeated retry_after dns_us connect_us tls_us first_byte_us"},
 	{"outbox", "id", "business", "id event_id endpoint_id provider_id event reference_id webhook_id state attempts max_attempts reason created_at delivered_at replay_of customer_id sequence", "business_id next_at lease_owner lease_until generation setting url"},
 	{"outbox_event", "event_id", "business", "event_id event provider_id channel reference_type reference_id occurred_at created_at test", "business_id body"},
+	{"report_slot", "slot", "business", "livemode slot shard deposits taken0 taken1 taken2 taken3 taken4 taken5 taken6 waited", "business_id"},
+	{"connection_gap", "ended_at", "business", "device_id began_at ended_at", "business_id"},
 	{"endpoint_health", "endpoint_id", "endpoint", "endpoint_id succeeded_at failed_at failing_since failures", "warned"},
 	{"endpoint_hour", "endpoint_id", "endpoint", "endpoint_id hour attempts failures", ""},
 	{"endpoint_sequence", "endpoint_id", "endpoint", "", ""},
@@ -127,7 +129,7 @@ var platformTables = []string{"id_block", "oauth_client", "setup", "certificate"
 
 // byBusiness are the tables with an index of their key behind the business: only its
 // rows are walked.
-var byBusiness = map[string]bool{"chat_read": true, "chat_member": true, "conversation": true, "audit": true, "delivery": true, "exception": true, "device": true, "route": true, "broker_assignment": true, "third_party_assignment": true, "platform_pass": true}
+var byBusiness = map[string]bool{"chat_read": true, "chat_member": true, "conversation": true, "audit": true, "delivery": true, "exception": true, "device": true, "route": true, "broker_assignment": true, "third_party_assignment": true, "platform_pass": true, "report_slot": true, "connection_gap": true}
 
 func (t tenantTable) isByBusiness() bool {
 	return byBusiness[t.name] || slices.ContainsFunc(rowTables, func(r *rowTable) bool { return r.name == t.name && r.owner.Name == "business_id" })

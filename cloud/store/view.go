@@ -21,6 +21,7 @@ type view struct {
 	trackingView
 	platformView
 	workView
+	reportView
 }
 
 // Sections of a view.
@@ -37,7 +38,7 @@ type (
 
 func newView(s snapshot) *view {
 	p := &s
-	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}, platformView{p}, workView{p}}
+	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}, platformView{p}, workView{p}, reportView{p}}
 }
 
 // snapshot is what a transaction reads. cloud.View has no contexts: the view lives

@@ -1,53 +1,92 @@
-// Searches the operations and sends calls from the page. The token lives in its
-// field and nowhere else: not in the address, not in storage, not in what is
-// copied. Without this script the page is read as it stands.
+// Searches the operations and sends calls from their pages. The token lives in its field
+// and nowhere else: not in the address, not in storage, not in what is copied. So that it
+// outlives a step to another operation, links between these pages change the page in its
+// place. Without this script every page is read as it stands.
 
-const main = document.querySelector("main.docs");
-const token = document.getElementById("token");
-const operations = [...document.querySelectorAll("details.op")];
-for (const e of document.querySelectorAll("[data-scripted]")) e.hidden = false;
+const parts = ["header.bar", "main.docs", "footer.foot"]; // of a page, that a step changes
+let token;
 
 let reading;
-const description = () => reading ??= fetch(main.dataset.description, { credentials: "omit" }).then((r) => r.ok ? r.json() : Promise.reject(r.status)).catch((e) => { reading = null; throw e; });
+const description = () => reading ??= fetch(document.querySelector("main.docs").dataset.description, { credentials: "omit" }).then((r) => r.ok ? r.json() : Promise.reject(r.status)).catch((e) => { reading = null; throw e; });
 
-// Search: every word must stand somewhere in an operation.
-const find = document.getElementById("find");
-const texts = new Map(operations.map((o) => [o, `${o.querySelector("summary").textContent} ${o.dataset.words} ${o.closest("section").querySelector("h2").textContent}`.toLowerCase()]));
-find.addEventListener("input", () => {
-  const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let shown = 0;
-  for (const o of operations) {
-    o.hidden = !words.every((w) => texts.get(o).includes(w));
-    if (!o.hidden) shown++;
-  }
-  for (const s of document.querySelectorAll(".ops > section")) {
-    s.hidden = !s.querySelector("details.op:not([hidden])");
-    document.querySelector(`.areas a[href="#${CSS.escape(s.getAttribute("aria-labelledby"))}"]`).parentElement.hidden = s.hidden;
-  }
-  document.getElementById("count").textContent = shown === operations.length ? shown : `${shown} / ${operations.length}`;
-  document.getElementById("none").hidden = shown > 0;
-});
+// begin gives a page what it has with a script.
+function begin() {
+  for (const e of document.querySelectorAll("[data-scripted]")) e.hidden = false;
+  token = document.getElementById("token") ?? { value: "" };
+  const find = document.getElementById("find");
+  if (find) filter(find);
+  const one = document.querySelector("article.op");
+  if (one) equip(one).catch(() => {});
+}
 
-// An operation has an address; its form is made when it is first opened.
-for (const o of operations) {
-  o.addEventListener("toggle", () => {
-    if (!o.open) return;
-    history.replaceState(null, "", "#" + o.id);
-    if (!o.dataset.made) {
-      o.dataset.made = "yes";
-      equip(o).catch(() => delete o.dataset.made);
+// filter shows the operations in which every typed word stands somewhere.
+function filter(find) {
+  const operations = [...document.querySelectorAll("li.op")];
+  const texts = new Map(operations.map((o) => [o, `${o.id} ${o.textContent} ${o.dataset.words} ${o.closest("section").querySelector("h2").textContent}`.toLowerCase()]));
+  const count = document.getElementById("count");
+  find.addEventListener("input", () => {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const o of operations) {
+      o.hidden = !words.every((w) => texts.get(o).includes(w));
+      if (!o.hidden) shown++;
     }
+    for (const s of document.querySelectorAll(".ops > section:not(.card)")) {
+      s.hidden = !s.querySelector("li.op:not([hidden])");
+      document.querySelector(`.areas a[href="#${CSS.escape(s.getAttribute("aria-labelledby"))}"]`).parentElement.hidden = s.hidden;
+    }
+    count.textContent = shown === Number(count.dataset.all) ? shown : `${shown} / ${count.dataset.all}`;
+    document.getElementById("none").hidden = shown > 0;
   });
 }
-const visit = () => {
-  const o = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (o?.matches("details.op")) {
-    o.open = true;
-    o.scrollIntoView();
+
+// step changes to another page of the description; what was typed as a token stays.
+let latest = 0, shown = location.pathname + location.search;
+async function step(to, push) {
+  const mine = ++latest;
+  try {
+    const answer = await fetch(to, { credentials: "same-origin" });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (mine !== latest) return; // overtaken
+    if (!answer.ok || parts.some((p) => !page.querySelector(p))) throw new Error("another kind of page");
+    const kept = token.value;
+    for (const p of parts) document.querySelector(p).replaceWith(document.adoptNode(page.querySelector(p)));
+    document.title = page.title;
+    if (push) history.pushState(null, "", to);
+    shown = location.pathname + location.search;
+    begin();
+    token.value = kept;
+    const at = document.getElementById(decodeURIComponent(to.hash.slice(1)));
+    if (at) at.scrollIntoView();
+    else {
+      scrollTo(0, 0);
+      document.querySelector("main.docs h1").focus({ preventScroll: true });
+    }
+  } catch {
+    location.assign(to);
   }
-};
-addEventListener("hashchange", visit);
-visit();
+}
+const isDocs = (path) => path === "/docs" || path.startsWith("/docs/operations/");
+document.addEventListener("click", (e) => {
+  const a = e.target.closest("a[href]");
+  if (!a || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey || !a.closest(parts.slice(0, 2).join())) return;
+  const to = new URL(a.href);
+  if (to.origin !== location.origin || !isDocs(to.pathname) || to.pathname === location.pathname && to.hash) return;
+  e.preventDefault();
+  step(to, true);
+});
+addEventListener("popstate", () => {
+  if (isDocs(location.pathname) && shown !== location.pathname + location.search) step(new URL(location.href), false);
+});
+
+// Operations once had addresses behind the one of the list.
+function leave() {
+  const o = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (location.pathname === "/docs" && o?.matches("li.op")) location.replace(o.querySelector("a").href);
+}
+addEventListener("hashchange", leave);
+begin();
+leave();
 
 function make(name, attributes, ...children) {
   const e = document.createElement(name);

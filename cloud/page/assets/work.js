@@ -56,4 +56,4 @@ document.addEventListener("click", (e) => {
 });
 
 // The first field with a problem is where a person goes on.
-document.querySelector("[aria-invalid=true]")?.focus();
+document.querySelector("[aria-invalid=true]:not(.sample *)")?.focus();
