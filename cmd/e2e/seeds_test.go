@@ -326,6 +326,11 @@ func (w *world) tryPickups(i int, c *cabinet) string {
 			return x.number + " has no codes"
 		}
 		a, err := w.enter(c, truth.Act{Delivery: x.number, Code: w.collects(x)}, codes.Pickup, true)
+		if err == nil && a.Outcome == wire.CodeLockedOut { // by a vandal a moment ago: the recipient calls for help
+			w.staffReset(step{cabinet: i})
+			time.Sleep(10 * time.Second)
+			a, err = w.enter(c, truth.Act{Delivery: x.number, Code: w.collects(x)}, codes.Pickup, true)
+		}
 		if err != nil || a.Outcome != wire.CodeOK {
 			return fmt.Sprintf("the recipient of %s at %s was refused: %s %v", x.number, c.code, a.Outcome, err)
 		}
