@@ -69,7 +69,7 @@ func versionOf(old any) string {
 
 // Expected holds decisions to the effects that were shown: one with any other is
 // refused as a whole, in the transaction that would write it, with the error
-// APPROVAL_CHANGED. What a decision of the same context changed before may be
+// APPROVAL_CHANGED. A change that a decision of the same context made before may be
 // changed again. Safe for concurrent use.
 type Expected struct {
 	mu    sync.Mutex

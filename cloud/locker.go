@@ -301,7 +301,7 @@ type Exception struct {
 }
 
 // LockerNews is what happened to packages of an order on their way through a
-// cabinet. Nobody can refuse it.
+// cabinet. It cannot be refused.
 type LockerNews struct {
 	Kind       LockerNewsKind
 	BusinessID BusinessID

@@ -83,7 +83,7 @@ type OAuthView interface {
 	// since or later.
 	UnusedOAuthClients(since time.Time) (int, error)
 	// OAuthGrant and OAuthGrantByCode, in a decision on PostgreSQL, wait for
-	// others that decide about the same grant. Who gives, changes or ends its
+	// others that decide about the same grant. A decision that gives, changes or ends its
 	// tokens writes the grant too.
 	OAuthGrant(OAuthGrantID) (OAuthGrant, error)
 	OAuthGrantByCode(hash [32]byte) (OAuthGrant, error)

@@ -125,7 +125,7 @@ const (
 // removed nothing.
 const RemovalStopped = -1
 
-// BusinessJob is work on all data of a business, in small steps. Whoever does a step
+// BusinessJob is work on all data of a business, in small steps. The node that does a step
 // writes where it stands in the same transaction, so that one that dies is gone on
 // with, and of two that do the same step one is refused.
 type BusinessJob struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Route is one run of a driver. What is on it is kept in the orders: an order
+// Route is one run of a driver. Its stops are kept in the orders: an order
 // names its route and its places there, and remembers those of routes that it
 // has left. How far the route has come follows from its orders (Status).
 type Route struct {
@@ -156,7 +156,7 @@ func (o *Order) TakeOff() {
 }
 
 // Leave takes the order off its route and away from its driver, in whose hands
-// it was in status s. What came of its stops is kept; those that are open become
+// it was in status s. The results of its stops are kept; open stops become
 // rest.
 func (o *Order) Leave(s OrderStatus, rest StopState) {
 	for _, stop := range o.present(s) {
@@ -277,7 +277,7 @@ func StopsBefore(o Order, orders []Order) (n int, ok bool) {
 // RouteView reads the present of routes and drivers.
 type RouteView interface {
 	// Route, in a decision on PostgreSQL, waits for others that decide about the
-	// same route. Who changes what is on a route writes the route too.
+	// same route. A change of a route's stops writes the route too.
 	Route(BusinessID, RouteID) (Route, error)
 	// Routes lists a part of what a business has, and says how much there is.
 	Routes(RouteFilter) ([]Route, Listed, error)

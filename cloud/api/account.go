@@ -586,7 +586,7 @@ func (c Config) logout(ctx context.Context, _ cloud.Caller, _ none) (doneOutput,
 	return doneOutput{Result: true}, nil
 }
 
-// saveSettings saves settings of the business. Who is let in, and who decides about own
+// saveSettings saves settings of the business. Access, and decisions about one's own
 // proposals, is no matter of an operator with a pass.
 func (c Config) saveSettings(ctx context.Context, caller cloud.Caller, in account.SettingsInput) (account.SettingsOutput, error) {
 	if caller.Pass != 0 && (in.SecondFactor != nil || in.SelfApproval != nil) {

@@ -2,7 +2,7 @@
 // what can be done there, home-screen shortcuts, and which versions still work.
 //
 // Nothing here is secret, and the business's code opens nothing: it only selects
-// what is shown. What an app can do (its capabilities) follows from what the
+// what is shown. The capabilities of an app follow from what the
 // business has; the business may switch it off, never on. Safe for concurrent
 // use.
 package app
@@ -75,7 +75,7 @@ type Capabilities struct {
 	RouteBoard    bool `json:"route_board"`
 }
 
-// switches are the capabilities that the platform has, by name. Those that it
+// switches are the capabilities that the platform has, by name. Capabilities that it
 // has not are always off.
 func (c *Capabilities) switches() map[string]*bool {
 	return map[string]*bool{"send": &c.Send, "return": &c.Return, "lockers": &c.Lockers, "order_chat": &c.OrderChat}

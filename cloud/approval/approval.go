@@ -57,7 +57,7 @@ type Config struct {
 	// the reviewer in the audit, and nothing but what Approval.Marks stand for:
 	// anything else is the error APPROVAL_CHANGED. It does a call at most once for
 	// one approval: it may be asked again for one whose first run was cut off, and
-	// then gives the first answer again. What the tool refuses is a *cloud.Error;
+	// then gives the first answer again. A refusal of the tool is a *cloud.Error;
 	// with any other error, and those that ask to come again, nothing was done,
 	// unless the context is over. nil: nothing can run.
 	Run func(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (json.RawMessage, error)
@@ -176,7 +176,7 @@ func find(v cloud.View, c cloud.Caller, id cloud.ApprovalID) (cloud.Approval, er
 	return a, err
 }
 
-// open refuses what somebody decided about, or nobody in time. What was claimed
+// open refuses an approval that is decided or expired. One that was claimed
 // long ago is open to reviewers.
 func open(a cloud.Approval, approving bool, now time.Time) error {
 	switch {

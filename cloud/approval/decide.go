@@ -203,7 +203,7 @@ func (s *Service) claim(ctx context.Context, c cloud.Caller, in ApproveInput, se
 }
 
 // finish writes what comes after the claim a: its end, or what was before it,
-// which may be an older claim. Somebody who took the claim over is not
+// which may be an older claim. A person who took the claim over is not
 // disturbed.
 func (s *Service) finish(ctx context.Context, c cloud.Caller, a, next cloud.Approval, action, code string) (out Output, err error) {
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {

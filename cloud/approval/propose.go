@@ -41,7 +41,7 @@ type ProposeInput struct {
 	Hours        int    // until it expires, 1 to 168; 0: 72
 }
 
-// Propose keeps a call until a person decides about it. Who proposes needs the
+// Propose keeps a call until a person decides about it. The caller needs the
 // scope approvals:read, which the caller of this function has checked. The same
 // call of the same key that waits already is shown instead. At most 20 of one key,
 // grant or login wait, and at most 100 of one user. Errors: VALIDATION_FAILED,

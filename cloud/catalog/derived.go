@@ -95,7 +95,7 @@ func compareBool(a, b bool) int {
 }
 
 // argumentOf is a member as an argument: its kind by its type, its bounds by its
-// tags. What is more than a plain value is an object, which the operation checks.
+// tags. A value that is not plain is an object, which the operation checks.
 func argumentOf(m Member) Argument {
 	t := m.Type
 	for t.Kind() == reflect.Pointer {

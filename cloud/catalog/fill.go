@@ -46,7 +46,7 @@ const (
 )
 
 // Values binds an operation's input from values by member name, as JSON has
-// them. What is not given stays zero; what is not known is an error. A body that
+// them. Absent members stay zero; unknown ones are an error. A body that
 // is taken as it came is the value called body, a json.RawMessage; an uploaded
 // file is the value called file, a []byte.
 func (o *Operation) Values(given map[string]any) Bind {

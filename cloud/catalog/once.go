@@ -72,7 +72,7 @@ func (p *Pipeline) Used(ctx context.Context, c cloud.Caller, k Key) (bool, error
 	return err == nil, err
 }
 
-// once runs a call that has a key, unless it ran before. What its first
+// once runs a call that has a key, unless it ran before. The answer that its first
 // transaction wrote cannot be written again, and has an answer from that moment
 // on, so that it does not matter where a process ends. A call that fails before
 // it wrote anything, and does not say to come again, is answered alike by its

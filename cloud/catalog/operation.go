@@ -5,7 +5,7 @@
 // call it, its scopes and risk, its REST address, its GraphQL field, its errors,
 // and the function of the feature. From the table come the routes, the OpenAPI
 // document and the permission matrix that the tests walk; a face never calls a
-// feature around it. What does not work is not in the table.
+// feature around it. The table holds working operations alone.
 //
 // A call passes, in this order: token, rate limit, feature gate, account type
 // and scope, input, Idempotency-Key, operation, price hiding, audit. The last
@@ -224,7 +224,7 @@ func (o *Operation) HasBody() bool {
 	return o.raw == nil && o.upload == nil && (o.Method == "POST" || o.Method == "PUT" || o.Method == "PATCH")
 }
 
-// NeedsToken reports whether a caller without a token is refused. What is open
+// NeedsToken reports whether a caller without a token is refused. An operation that is open
 // to all and has an error of its own for bad tokens asks for one itself.
 func (o *Operation) NeedsToken() bool {
 	return !o.NoToken && (o.Types != nil || o.NoTokenCode != "")

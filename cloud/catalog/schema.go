@@ -118,7 +118,7 @@ func Room(path string) string {
 }
 
 // resultSchema is the schema of a tool's result by the type of its answer: the members at
-// its root with their kinds. What lies deeper is told in the tool's description: the
+// its root with their kinds. Deeper members stand in the tool's description: the
 // schemas of all tools are read before the first is called.
 func resultSchema(t reflect.Type) object {
 	m := newSchemas().members(t, false)

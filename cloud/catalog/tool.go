@@ -50,7 +50,7 @@ const (
 )
 
 // Tool is a row of the table as agents see it: one operation, or several as one
-// thing to do. What it asks for is asked for by the operation behind it.
+// thing to do. Its scopes are those of the operation behind it.
 type Tool struct {
 	Name, Title string
 	Description string // what it does and gives, when to use another: 25 to 70 tokens

@@ -106,7 +106,7 @@ func holdsStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct
 }
 
-// object walks the members of an object. What is none, as a moment in time, has no
+// object walks the members of an object. A value that is none, such as a time, has no
 // members.
 func (u *unknown) object(path string, raw json.RawMessage, t reflect.Type) {
 	var all map[string]json.RawMessage

@@ -19,7 +19,7 @@ const MaxUpload = 20 << 20
 // when none does.
 func (o *Operation) Upload() []int { return o.upload }
 
-// Stream is the answer of an operation that gives bytes and no JSON. Whoever has
+// Stream is the answer of an operation that gives bytes and no JSON. A caller who has
 // the answer closes it.
 type Stream struct {
 	io.ReadCloser

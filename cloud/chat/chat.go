@@ -10,7 +10,7 @@
 // any answer, count or live event.
 //
 // Every decision reads the order first, which makes decisions about one
-// conversation wait for each other, and writes the conversation. What listeners
+// conversation wait for each other, and writes the conversation. The messages that listeners
 // are told and the push to the driver are written with what they tell of.
 //
 // A conversation closes by itself some time after its order has ended. Nobody

@@ -9,7 +9,7 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 )
 
-// ListInput asks for a page of conversations. What is not given does not filter.
+// ListInput asks for a page of conversations. An absent member does not filter.
 type ListInput struct {
 	Status     string          `query:"status" enum:"open,closed"`
 	UnreadOnly bool            `query:"unread_only" doc:"Only those with something that the caller has not read"`

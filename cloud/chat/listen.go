@@ -18,7 +18,7 @@ const (
 )
 
 // Rights says what a listener may receive of an order's chat now; its channels are not
-// looked at. What was allowed may end at any time: ask again. When the conversation
+// looked at. A right may end at any time: ask again. When the conversation
 // has closed by itself and nobody has written that yet, this does, so that listeners
 // are told of it before they are let go.
 func (s listeners) Rights(ctx context.Context, who Listener, order cloud.OrderID) (Right, error) {

@@ -55,7 +55,7 @@ type MessagesOutput struct {
 // GraphQLName is the type's name there.
 func (MessagesOutput) GraphQLName() string { return "OrderChatMessageList" }
 
-// Messages shows messages of an order. Those of others count as delivered from
+// Messages shows messages of an order. Messages of others count as delivered from
 // then on. Errors: ORDER_NOT_FOUND, NOT_A_PARTICIPANT, VALIDATION_FAILED.
 func (s messages) Messages(ctx context.Context, c cloud.Caller, in MessagesInput) (out MessagesOutput, err error) {
 	p, err := in.part()

@@ -40,7 +40,7 @@ type SettingsOutput struct {
 	Settings Settings `json:"settings"`
 }
 
-// SettingsInput changes settings. What is left out stays as it is.
+// SettingsInput changes settings. An absent member stays as it is.
 type SettingsInput struct {
 	Recipient     *bool         `json:"allow_recipient" doc:"Whoever has a tracking number gets a token for the chat in the tracking answer"`
 	Customer      *bool         `json:"allow_customer"`

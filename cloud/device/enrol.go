@@ -71,7 +71,7 @@ func NewToken(d cloud.DeviceID, now time.Time) (string, cloud.EnrolmentToken) {
 // say nothing, and a letter that looks like a digit is that digit.
 var typed = strings.NewReplacer("-", "", " ", "", "O", "0", "I", "1", "L", "1")
 
-// findToken finds the row of a token. Those of former versions, which had small
+// findToken finds the row of a token. Tokens of former versions, which had small
 // letters too, are found as they are.
 func findToken(ctx context.Context, tokens Enrolments, token string) (cloud.EnrolmentToken, error) {
 	row, err := tokens.FindEnrolment(ctx, sha256.Sum256([]byte(typed.Replace(strings.ToUpper(token)))))

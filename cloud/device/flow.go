@@ -31,7 +31,7 @@ const (
 // turns, in a ring: a turn is a second's worth of one fourth of the capacity, in
 // batches that are as large as they can be, because each batch costs the
 // database something whatever is in it. Turns are given out while what waits and
-// what running turns will bring is at most a second's work. Who has no turn has
+// what running turns will bring is at most a second's work. A record without a turn has
 // credit 0 and is told when its turn comes.
 //
 // Capacity is what was committed in a window during which the queue was never

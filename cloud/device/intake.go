@@ -317,7 +317,7 @@ func (t *intake) unreadable(p parsed) error {
 }
 
 // peek reads what it can of a batch that cannot be taken, so that the answer
-// names it. What is missing stays zero.
+// names it. Absent members stay zero.
 func peek(payload []byte) wire.Batch {
 	e, l, first, _ := wire.PeekBatch(payload)
 	return wire.Batch{Epoch: e, Lane: l, First: first}

@@ -194,7 +194,7 @@ func (c *Client) try(ctx context.Context, t *Target, head, body []byte, a *Answe
 	}
 }
 
-// JudgeStatus makes everything but 2xx a failure. What was wrong with the rest
+// JudgeStatus makes everything but 2xx a failure. A failure to read the rest
 // of an answer does not matter once its status is known.
 func (a *Answer) JudgeStatus() {
 	if a.Status < 200 || a.Status > 299 {

@@ -128,7 +128,7 @@ func (s partners) handOverByLink(ctx context.Context, number, key string, to *cl
 }
 
 // hasLink refuses a key that is not the secret of the link of one of a delivery's
-// parcels. What was proven by the digits of a telephone number is not enough to be
+// parcels. The digits of a telephone number are not proof enough to be
 // given a code that opens a door.
 func (s partners) hasLink(v cloud.View, d cloud.Delivery, key string) error {
 	shipments, err := v.DeliveryShipments(d.ID)

@@ -21,7 +21,7 @@ type ReplaceInput struct {
 // ReplaceHardware cuts off the hardware of a cabinet of the caller's business and
 // waits for other hardware, which enrols with a token that is made from now on. What
 // lies inside, deliveries on their way and their codes stay: the new hardware is
-// given them, as after any loss of memory. What the old one had not sent is a gap.
+// given them, as after any loss of memory. The records that the old one had not sent are a gap.
 // Errors: DEVICE_NOT_FOUND, DEVICE_DISABLED (retired, or reported as stolen).
 func (s staff) ReplaceHardware(ctx context.Context, c cloud.Caller, in ReplaceInput) (DeviceOutput, error) {
 	return s.changeDevice(ctx, c, in.Device, func(w *Work) error {

@@ -26,7 +26,7 @@ type LayoutShelf struct {
 	Grids []LayoutGrid `json:"grids" required:"true" max:"64"`
 }
 
-// LayoutGrid is one compartment. What is absent of Board and Channel stays as it is;
+// LayoutGrid is one compartment. An absent Board or Channel stays as it is;
 // a new compartment is on board A, on the channel of its number.
 type LayoutGrid struct {
 	Door          int     `json:"compartment_number" required:"true" min:"1" max:"1000" doc:"The door's hardware number, unique in the cabinet"`

@@ -3,7 +3,7 @@ package locker
 import "github.com/postern-io/postern/cloud"
 
 // memo is a View that reads what a decision needs again and again once: whose
-// it is, who is told, where compartments are. What it read must not be changed.
+// it is, who is told, where compartments are. The rows that it read must not be changed.
 type memo struct {
 	cloud.View
 	businesses map[cloud.BusinessID]cloud.Business

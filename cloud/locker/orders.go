@@ -76,7 +76,7 @@ func (w *timeline) addPackageEvent(r Occurrence, d *cloud.Delivery, p *cloud.Pac
 }
 
 // toOrder tells the order of a package, if it has one, when the decision is
-// complete. What happens to several packages of a delivery at once is one piece
+// complete. A change of several packages of a delivery at once is one piece
 // of news.
 func (w *timeline) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *cloud.Package, m cloud.Moment) {
 	if p.OrderID == 0 {

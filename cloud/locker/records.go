@@ -1064,7 +1064,7 @@ func (w *rows) audit(r Occurrence, action, target, detail string) {
 		Action: action, Target: target, Detail: detail})
 }
 
-// StoreLost: the device begins anew without its old state. What ran on it ends
+// StoreLost: the device begins anew without its old state. Openings that ran on it end
 // unverified, and people look.
 func (w reports) StoreLost(at time.Time) error {
 	// It does not know any more which commands it has taken: none of them may

@@ -40,7 +40,7 @@ type StaffOpenOutput struct {
 }
 
 // OpenGrids opens compartments of a cabinet of the caller's business, whatever lies
-// inside, and waits for what the cabinet says. What lies inside counts as inside
+// inside, and waits for what the cabinet says. A parcel inside counts as inside
 // until a record or staff say otherwise. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND,
 // VALIDATION_FAILED, DEVICE_DISABLED, DEVICE_OFFLINE, DELIVERY_STATE_CONFLICT (no
 // door could be opened), DEVICE_TIMEOUT.

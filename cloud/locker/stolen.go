@@ -54,7 +54,7 @@ func (w *Work) stolen(c cloud.Caller, reason string) error {
 }
 
 // cutOff ends every way in of the hardware: its secret and public key, its session,
-// and its commands, for a reason. What runs there ends unverified.
+// and its commands, for a reason. Openings that run there end unverified.
 func (w *Work) cutOff(reason string) error {
 	w.device.CutOffAt = w.received
 	w.device.SecretMAC, w.device.UpKey, w.listed = nil, nil, true

@@ -10,7 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 )
 
-// Codes of JSON-RPC and of the protocol. What is refused because of HTTP has
+// Codes of JSON-RPC and of the protocol. A refusal because of HTTP has
 // the number of its status.
 const (
 	CodeParse             = -32700

@@ -40,7 +40,7 @@ func optional(h *fasthttp.RequestHeader, name string) *string {
 	return &v
 }
 
-// on reads a flag. What is neither yes nor no is yes, the safe side.
+// on reads a flag. A value that is neither yes nor no is yes, the safe side.
 func on(h *fasthttp.RequestHeader, name string) bool {
 	return slices.ContainsFunc(h.PeekAll(name), func(b []byte) bool {
 		switch strings.ToLower(string(bytes.Trim(b, " \t"))) {

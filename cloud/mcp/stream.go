@@ -66,7 +66,7 @@ type notification struct {
 	Params  any    `json:"params"`
 }
 
-// progress sends reports. Those that are no progress are left out.
+// progress sends reports. Reports without progress are left out.
 func progress(token []byte, send func([]byte)) func(done, total float64, message string) {
 	var mu sync.Mutex
 	var last float64

@@ -3,12 +3,12 @@
 //
 // The broker only carries. A publish is copied into a bounded queue and
 // acknowledged at MQTT level whether or not it is ever stored; delivery is
-// proven by the device link's own receipts. What a device may not do closes its
+// proven by the device link's own receipts. A forbidden packet of a device closes its
 // connection. Nothing is kept for a client that is away: sessions are clean.
 //
 // People's apps subscribe and do nothing else. Each topic that they may have is
 // given to them by name; another is refused in the answer, a publish closes the
-// connection. What they are told has ids: a connection that ends, for whatever
+// connection. Their messages have ids: a connection that ends, for whatever
 // reason, loses nothing that the app is not told again when it comes back.
 package mqttbroker
 

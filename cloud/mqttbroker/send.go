@@ -7,7 +7,7 @@ import (
 	"github.com/postern-io/postern/protocol/topic"
 )
 
-// sendQueue is how many messages wait for one device. What is more is lost.
+// sendQueue is how many messages wait for one device. Further messages are lost.
 const sendQueue = 128
 
 // sends are what waits for devices. The library holds a client's lock while it
@@ -71,7 +71,7 @@ func (s *sends) run(code string) {
 	}
 }
 
-// Send gives a device a message; it never waits for the device. What is lost on
+// Send gives a device a message; it never waits for the device. A message that is lost on
 // the way, or is too much for a device that does not read, is sent again by the
 // device link. A retained message stays for the next connection.
 func (b *Broker) Send(code string, leaf topic.Leaf, payload []byte, retain bool) error {

@@ -79,7 +79,7 @@ func readMetadata(body []byte) (m metadata, err error) {
 	return m, nil
 }
 
-// register keeps a client (RFC 7591). What it wants that is not offered is
+// register keeps a client (RFC 7591). A wish that is not offered is
 // replaced by what is: it gets no secret, and the answer says so.
 func (s *Service) register(ctx context.Context, m metadata, ip string) (cloud.OAuthClient, error) {
 	now := time.Now().UTC()

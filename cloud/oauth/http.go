@@ -87,7 +87,7 @@ func tooOften(ctx *fasthttp.RequestCtx, state limit.State) {
 	writeAnswer(ctx, fasthttp.StatusTooManyRequests, fail(TemporarilyUnavailable, "Too many requests. Try again after the time in Retry-After."))
 }
 
-// refuse answers with an error (RFC 6749 5.2). What is ours is logged.
+// refuse answers with an error (RFC 6749 5.2). Internal errors are logged.
 func (s *Service) refuse(ctx *fasthttp.RequestCtx, err error) {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -172,7 +172,7 @@ func (r *Request) rest(f form) *Error {
 	return e
 }
 
-// readScopes reads a list of scopes. What asks for refresh tokens asks for
+// readScopes reads a list of scopes. A wish for refresh tokens is one for
 // nothing: they are always given.
 func readScopes(s string) (out []string, _ *Error) {
 	for _, scope := range strings.Fields(s) {

@@ -1,7 +1,7 @@
 // Package object keeps files that people upload in a folder: put, get, delete,
 // and addresses at which one can be read for a while.
 //
-// Names are random and say nothing about people. What a file is, is found from
+// Names are random and say nothing about people. The type of a file is found from
 // its bytes. A file is there whole or not at all: it is written under another
 // name, synced and renamed. Rows that name files are kept elsewhere and written
 // after the file, so a crash in between leaves a file without a row; Sweep

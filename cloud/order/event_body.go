@@ -8,7 +8,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// eventWriter makes the data of one event. What goes to a customer holds no notes
+// eventWriter makes the data of one event. The data for a customer holds no notes
 // and names of staff, and no prices where those are hidden from it.
 type eventWriter struct {
 	d        *Decision

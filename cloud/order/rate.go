@@ -58,7 +58,7 @@ type Rate struct {
 	ExpiresAt    string              `json:"expires_at"`
 }
 
-// Rate says what an order would cost. What cannot be done has no rates and a
+// Rate says what an order would cost. An order that cannot be carried has no rates and a
 // reason. Error: VALIDATION_FAILED.
 func (s *Service) Rate(ctx context.Context, c cloud.Caller, in RateInput) (RateOutput, error) {
 	if err := RequireOwners(c); err != nil {

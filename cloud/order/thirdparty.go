@@ -53,7 +53,7 @@ func (d *Decision) CancelThirdParty(reason, note string) error {
 	return d.SetThirdPartyNumbers()
 }
 
-// CloseThirdParty ends the assignment. What is not done is the business's own to deliver
+// CloseThirdParty ends the assignment. The remainder is the business's own to deliver
 // again, and the company has no part in it.
 func (d *Decision) CloseThirdParty(to cloud.ThirdPartyStatus) error {
 	a := d.thirdParty

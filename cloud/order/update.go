@@ -10,7 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// UpdateInput changes an order. What is null or missing stays; an empty text
+// UpdateInput changes an order. A member that is null or missing stays; an empty text
 // clears. A window has both ends.
 type UpdateInput struct {
 	OrderID       cloud.OrderID  `path:"order_id" json:"-"`

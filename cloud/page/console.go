@@ -131,7 +131,7 @@ func sameSite(ctx *fasthttp.RequestCtx) bool {
 }
 
 // attempt logs in with what a form holds: email and password, or a challenge and a
-// code of the second factor. What the caller can do something about comes back as
+// code of the second factor. An error that the caller can mend comes back as
 // a status with words and the error; challenge is that of the step to go on with.
 func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, try auth.Try) (l auth.Login, status int, problem, challenge string, err error) {
 	field := func(name string) string { return string(ctx.PostArgs().Peek(name)) }

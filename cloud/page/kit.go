@@ -18,7 +18,7 @@ import (
 // its states, drawn by the templates of the pages.
 const kitPath = ConsolePath + "/kit"
 
-// kitPage has what is shown of each part. What it shows is made up.
+// kitPage has what is shown of each part. Its records are made up.
 type kitPage struct {
 	workFrame
 	Chips   []cabinetTab

@@ -25,7 +25,7 @@ type shown struct {
 	Is   string // yesno, for a yes or no
 }
 
-// states are how the words of a state look. What is not listed is calm.
+// states are how the words of a state look. Any other value is calm.
 var states = map[string]string{}
 
 func init() {

@@ -80,7 +80,7 @@ type Config struct {
 	// are no pages about them.
 	Approvals *approval.Service
 	// Receivers are those who hear of events, and what they were sent; nil: there
-	// are no pages about them. What people do there are operations of Catalog,
+	// are no pages about them. Actions there are operations of Catalog,
 	// through Pipeline.
 	Receivers *webhook.Service
 	Catalog   *catalog.Catalog
@@ -453,7 +453,7 @@ func (p *kit) missing(ctx *fasthttp.RequestCtx) {
 	p.message(ctx, fasthttp.StatusNotFound, "oops.title", "oops.body")
 }
 
-// trouble shows an error as a page. What is ours is logged.
+// trouble shows an error as a page. Internal errors are logged.
 func (p *kit) trouble(ctx *fasthttp.RequestCtx, err error) {
 	code, status := "INTERNAL_ERROR", fasthttp.StatusInternalServerError
 	var shown *cloud.Error

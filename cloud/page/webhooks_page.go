@@ -120,7 +120,7 @@ type logForm struct {
 
 var logStates = []cloud.OutboxState{cloud.OutboxPending, cloud.OutboxDelivering, cloud.OutboxSuccess, cloud.OutboxRetrying, cloud.OutboxFailed, cloud.OutboxDead, cloud.OutboxPaused}
 
-// readLogForm reads the filters of an address. What cannot be read filters
+// readLogForm reads the filters of an address. A value that cannot be read filters
 // nothing, and is named.
 func readLogForm(args *fasthttp.Args, zone *time.Location) (logForm, cloud.BusinessLog) {
 	get := func(name string) string { return outside(strings.TrimSpace(string(args.Peek(name))), maxFilter) }

@@ -141,7 +141,7 @@ func colour(marker byte, body []byte) []byte {
 }
 
 // orientation is how a JPEG file is to be turned to be shown, as its Exif segment
-// says: 1, not at all, to 8 (CIPA DC-008 4.6.4). Those above 4 lie on their side.
+// says: 1, not at all, to 8 (CIPA DC-008 4.6.4). Pictures above 4 lie on their side.
 func orientation(file []byte) int {
 	if !bytes.HasPrefix(file, []byte(jpegMark)) {
 		return 1

@@ -30,7 +30,7 @@ func Is(file []byte) bool {
 	return bytes.HasPrefix(file, []byte(jpegMark)) || bytes.HasPrefix(file, []byte(pngMark)) || isWebP(file)
 }
 
-// Strip is a picture without what is not needed to show it. What it gives can be
+// Strip is a picture without what is not needed to show it. The result can be
 // given to it again, which changes nothing. Error: ErrFalse.
 func Strip(file []byte) ([]byte, error) {
 	var out []byte

@@ -266,7 +266,7 @@ func (s *Service) Suspend(ctx context.Context, c cloud.Caller, in SuspendInput) 
 	})
 }
 
-// Resume ends a suspension. What waited for webhooks is sent within minutes. Errors:
+// Resume ends a suspension. Webhook deliveries that waited are sent within minutes. Errors:
 // BUSINESS_NOT_FOUND, BUSINESS_NOT_SUSPENDED, BUSINESS_REMOVAL_RUNNING.
 func (s *Service) Resume(ctx context.Context, c cloud.Caller, in ByBusiness) (BusinessOutput, error) {
 	return s.change(ctx, c, in.ID, "business_resumed", func(v cloud.View, state *cloud.BusinessState, _ time.Time) error {

@@ -483,7 +483,7 @@ func (s *Service) Step(ctx context.Context, j cloud.BusinessJob) (cloud.Business
 	return out, err
 }
 
-// dropArchives removes the archives of a business that is gone. Those that a crash
+// dropArchives removes the archives of a business that is gone. Archives that a crash
 // leaves here go after their week.
 func (s *Service) dropArchives(ctx context.Context, b cloud.BusinessID) error {
 	var jobs []cloud.BusinessJob

@@ -12,7 +12,7 @@ import (
 )
 
 // answers keeps what anybody may read for a moment: a parcel that many people
-// watch is folded once a second and not once a call. What this node commits
+// watch is folded once a second and not once a call. A change that this node commits
 // about a shipment is forgotten at once; what another node commits shows after
 // answerLife at the latest. Bounded by count and bytes: when it is full it
 // begins anew.

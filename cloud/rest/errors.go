@@ -25,7 +25,7 @@ type errorBody struct {
 	RequestID string              `json:"request_id"`
 }
 
-// refuse answers with an error. What may not be shown is logged and becomes
+// refuse answers with an error. An internal error is logged and becomes
 // INTERNAL_ERROR.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	id, _ := ctx.UserValue(idKey).(string)

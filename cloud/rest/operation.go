@@ -62,7 +62,7 @@ const wrongType = "The value has the wrong type."
 // unknownHeader names the members of a body that had no effect.
 const unknownHeader = "X-Unknown-Members"
 
-// nameUnknown says which members the operation does not know. What is no visible
+// nameUnknown says which members the operation does not know. A name that is no visible
 // ASCII in their names, and commas, are shown by percent.
 func nameUnknown(ctx *fasthttp.RequestCtx, paths []string) {
 	if len(paths) == 0 {

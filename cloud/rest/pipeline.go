@@ -55,7 +55,7 @@ func usableID(id string) bool {
 
 func stack() string { return string(debug.Stack()) }
 
-// serve takes one request to its operation and writes the answer. What is kept
+// serve takes one request to its operation and writes the answer. A kept answer
 // needs neither a context nor a token.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	who := s.who(ctx)

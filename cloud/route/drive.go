@@ -280,7 +280,7 @@ func (in *ResultInput) place(o cloud.Order) *otep.Location {
 	return p
 }
 
-// failed are the moves of a failed attempt. What is left of an order that was
+// failed are the moves of a failed attempt. The rest of an order that was
 // delivered in part goes the same ways, but is not refused: the table knows no
 // such move.
 func (in *ResultInput) failed(o cloud.Order) []order.MoveInput {

@@ -20,7 +20,7 @@ func isFolderName(name string) bool {
 
 // closeFolder takes the data folder and what a node keeps in it away from other users of
 // the machine: files 0600, folders 0700, those of earlier releases too. A folder with
-// other things in it keeps its mode, since others may have work there. What belongs to
+// other things in it keeps its mode, since others may have work there. A file that belongs to
 // another user stays as it is, and the log says so; the node starts all the same.
 func closeFolder(dir string, log *slog.Logger) error {
 	if runtime.GOOS == "windows" { // modes are no rights there

@@ -212,7 +212,7 @@ func (db chats) ListConversations(ctx context.Context, q cloud.ConversationQuery
 }
 
 // CountUnread counts what a reader has not read in the conversations of a query,
-// and in how many of them it is. Those that the reader muted are left out. What
+// and in how many of them it is. Conversations that the reader muted are left out. What
 // is beyond limit messages is not counted.
 func (db chats) CountUnread(ctx context.Context, q cloud.ConversationQuery, limit int) (messages, conversations int, err error) {
 	s := db.unreadSQL(q, limit)

@@ -46,7 +46,7 @@ type lite struct {
 	done  chan struct{} // closed when the loop ended
 }
 
-// job is one task on its way through the writer. Whoever moves state from
+// job is one task on its way through the writer. The goroutine that moves state from
 // jobWaiting decides: the loop takes it, or its caller leaves.
 type job struct {
 	fn     task

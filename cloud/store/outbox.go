@@ -356,7 +356,7 @@ func (db webhooks) Superseded(ctx context.Context, w cloud.OutboxWork) (bool, er
 }
 
 // FinishOutbox stores what became of deliveries, each with its attempt, in one
-// transaction, and gives their leases back. Those whose lease was lost are
+// transaction, and gives their leases back. Deliveries whose lease was lost are
 // left as they are and returned.
 func (db webhooks) FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error) {
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {

@@ -17,7 +17,7 @@ const (
 // PruneOutbox removes what was created before a time from the log: deliveries
 // with their attempts, and events of which nothing is sent again. It looks at
 // step deliveries with ids above after, in the order of their ids, and gives the
-// last of them; more is false once they are younger than that time. What a
+// last of them; more is false once they are younger than that time. A row that a
 // sender holds stays.
 func (db webhooks) PruneOutbox(ctx context.Context, after cloud.OutboxID, before time.Time, step int) (last cloud.OutboxID, removed int, more bool, err error) {
 	type row struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud/mcp"
 )
 
-// propose queues a call of a tool for a person to decide about. What would be
+// propose queues a call of a tool for a person to decide about. The change that would be
 // refused now is refused now.
 func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Given, reason string, hours int) (pendingBody, error) {
 	scopes, risk := u.needs(t, given)

@@ -52,7 +52,7 @@ type check struct {
 	Message *string `json:"message"`
 }
 
-// foresee runs a tool of which nothing is written. What is refused for a reason
+// foresee runs a tool of which nothing is written. A call that is refused for a reason
 // that the caller can read is no error.
 func (u *session) foresee(ctx context.Context, t *catalog.Tool, given catalog.Given) (foreseen, error) {
 	p := &cloud.Preview{}

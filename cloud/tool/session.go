@@ -126,7 +126,7 @@ func (u *session) tokenGiven(r *mcp.Request) (string, bool) {
 }
 
 // narrow takes from the caller's scopes what the connection's headers leave
-// out. What they name that there is not is refused: it must never mean
+// out. A name that does not exist is refused: it must never mean
 // everything.
 func (u *session) narrow(r *mcp.Request) error {
 	refused := func(code, name string, valid []string) error {

@@ -1,7 +1,7 @@
 // Package tool runs the tools of the catalogue for agents: it finds who calls
 // and what the connection is narrowed to, and takes every call through the same
 // steps: token, scopes, account type, arguments, dry run, approval, confirmation,
-// execution, audit (mcp-ai 4, mcp-wire 8.1). What a tool does, it does by
+// execution, audit (mcp-ai 4, mcp-wire 8.1). A tool acts by
 // operations of the catalogue, through their pipeline, as the caller.
 //
 // A dry run is the operation itself, of whose decisions nothing is written. A

@@ -156,7 +156,7 @@ func (w *adding) event(in incoming) IngestEvent {
 	return out
 }
 
-// Bounds of a timeline. What ends it is taken beyond the first, so that a parcel
+// Bounds of a timeline. Its last events are taken beyond the first, so that a parcel
 // whose sensor talks too much can still be delivered.
 const (
 	maxTimeline = 2000

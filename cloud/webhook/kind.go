@@ -18,7 +18,7 @@ var kinds = []struct {
 }
 
 // kindOf is the kind of endpoint that a provider names, or that of its first
-// service. Whoever calls may fill lockers; an endpoint for orders is for those
+// service. The caller may fill lockers; an endpoint for orders is for those
 // who carry any. Error: VALIDATION_FAILED.
 func kindOf(c cloud.Caller, named string) (string, error) {
 	p := problems{}

@@ -43,7 +43,7 @@ type LevelInput struct {
 	CustomerID cloud.AccountID `query:"customer_id" json:"-" doc:"A customer of the business; empty: the business"`
 }
 
-// SettingsInput changes settings. What is missing stays; null and an empty text
+// SettingsInput changes settings. Absent members stay; null and an empty text
 // clear. Settings holds the same members, for callers that have them as one
 // value.
 type SettingsInput struct {

@@ -36,7 +36,7 @@ type SettingsOutput struct {
 	StandardNext   string `json:"webhook_sign_secret_next_standard,omitempty"`
 }
 
-// SettingsBody are the settings of a level. What is not set is null; "none" says
+// SettingsBody are the settings of a level. A member that is not set is null; "none" says
 // that nobody is told. Of secrets only the last four characters are shown.
 type SettingsBody struct {
 	Secret          *string          `json:"webhook_sign_secret"`

@@ -116,7 +116,7 @@ func (s settings) setupBase(ln server.Listeners) string {
 	return fmt.Sprintf("http://localhost:%d", at.Port)
 }
 
-// setupCommand makes people by hand. Who runs it holds the keys of the
+// setupCommand makes people by hand. Its user holds the keys of the
 // deployment.
 type setupCommand struct {
 	Email        string `required:"" help:"Address of the administrator or operator." placeholder:"EMAIL"`

@@ -168,7 +168,7 @@ func (p *shop) open(ctx context.Context) error {
 }
 
 // day is the shop's: an order arrives, then it falls ill while four more are made,
-// and one of the partner's tests goes nowhere. What waits arrives once the sender
+// and one of the partner's tests goes nowhere. Waiting deliveries arrive once the sender
 // finds it well.
 func (p *shop) day(ctx context.Context) error {
 	s, before := p.s, p.verified()

@@ -126,7 +126,7 @@ func (s *stage) listenTo(ctx context.Context, admin *api, order int64) (string, 
 }
 
 // goOn has driver and recipient talk until ctx ends, the talk is stopped or all is
-// said. What does not arrive is said again under its id.
+// said. A message that does not arrive is sent again under its id.
 func (s script) goOn(ctx context.Context, x *talk, driver, recipient *api) {
 	ctx, x.stop = context.WithCancel(ctx)
 	s.talks = append(s.talks, x)

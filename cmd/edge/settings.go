@@ -15,7 +15,7 @@ import (
 	"github.com/postern-io/postern/protocol/wiring"
 )
 
-// settings is the settings file. What doors there are, and on which board, the
+// settings is the settings file. The doors, and the board of each, the
 // cloud says; here stands how this machine is wired.
 type settings struct {
 	Data     string `yaml:"data" json:"data"`

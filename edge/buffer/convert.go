@@ -45,7 +45,7 @@ func convert(tx *bolt.Tx) error {
 	return tx.Bucket(bucketMeta).Put(keyVersion, seqKey(layoutVersion))
 }
 
-// maxVersion is the highest number that can be a layout. What lies above is
+// maxVersion is the highest number that can be a layout. A number above is
 // damage.
 const maxVersion = 255
 

@@ -183,7 +183,7 @@ func (d codeList) oldList() {
 }
 
 // forgo lets go of deliveries that an older copy of the store remembers and a
-// whole list does not name: they ended after the copy was made. What the cabinet
+// whole list does not name: they ended after the copy was made. The changes that the cabinet
 // did since the loss counts more.
 func (d codeList) forgo(c wire.Codes) {
 	listed := map[string]bool{}

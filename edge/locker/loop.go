@@ -160,7 +160,7 @@ func (l *Loop) now(t time.Time) Now {
 	return n
 }
 
-// Run steps until ctx ends. It returns ctx's error. What boards have reported
+// Run steps until ctx ends. It returns ctx's error. The reports of boards that came
 // comes before what is asked for and what is due: while the store was slow a
 // door may long have opened that would otherwise be taken for late.
 func (l *Loop) Run(ctx context.Context) error {
@@ -267,7 +267,7 @@ func (l *Loop) must(ctx context.Context, list []timed) {
 	}
 }
 
-// answer steps what someone asked for, behind the reports that wait. What a
+// answer steps a request, behind the reports that wait. The effect that a
 // full store refuses is recorded as refused, which takes little room.
 func (l *Loop) answer(ctx context.Context, a ask) {
 	before := l.reported()

@@ -42,7 +42,7 @@ func Full() bool {
 	}
 }
 
-// Count is quick in the quick ring and full in the full one. What it counts is
+// Count is quick in the quick ring and full in the full one. The thing counted is
 // the caller's: runs of a model, bytes, steps.
 func Count(quick, full int) int {
 	if Full() {

@@ -19,7 +19,7 @@ var ErrTooLarge = errors.New("over the limit")
 // The timeline holds what could be read, normalised: canonical codes, phases
 // and source types, the default profile. Its events stand as they were given,
 // one for each item, those in error filled as far as they were readable; ids
-// and recording times that were not given are empty. What follows from the
+// and recording times that were not given are empty. Members that follow from the
 // events, such as the current status, is left to Fold. Unknown members are
 // ignored, and so are optional ones of a wrong type that no rule is about.
 //

@@ -18,7 +18,7 @@ import (
 const Login = "postern:hunter2-ünd:more"
 
 // ProxyBefore puts a proxy before the network in memory, at
-// proxy.internal:3128 of dial. What the proxy is asked for it finds at the
+// proxy.internal:3128 of dial. The proxy finds an address that it is asked for at the
 // addresses of names; the network's own dial is then for direct connections,
 // which there must be none of.
 func ProxyBefore(t *testing.T, n *Network, login string) (there *Proxy, dial func(context.Context, string) (net.Conn, error)) {

@@ -136,7 +136,7 @@ func endpointHealth(t *testing.T, db *store.DB) {
 }
 
 // What is older than the log goes, in steps: with its attempts, and with its
-// event unless that is being sent again. What is held stays.
+// event unless that is being sent again. A held event stays.
 func pruneOutbox(t *testing.T, db *store.DB) {
 	ctx := t.Context()
 	c := &cloud.Changes{}

@@ -482,7 +482,7 @@ func (q *queues) holds(at address, now time.Time) (reason string, until time.Tim
 	return "", time.Time{}
 }
 
-// drain takes out everything that waits, to be given back. What is in flight,
+// drain takes out everything that waits, to be given back. Deliveries in flight,
 // and how each URL is doing, stays.
 func (q *queues) drain() []cloud.OutboxResult {
 	var out []cloud.OutboxResult

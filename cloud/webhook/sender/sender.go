@@ -388,7 +388,7 @@ func (d *Dispatcher) deliverInbox(ctx context.Context) {
 }
 
 // enqueue puts work into the queues of its URLs, starts workers, and returns
-// what did not fit. What cannot be sent at all is finished here.
+// what did not fit. A delivery that cannot be sent at all is finished here.
 func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest []cloud.OutboxResult) {
 	for i := range work {
 		w := &work[i]
@@ -623,7 +623,7 @@ func (d *Dispatcher) storeBatch(batch []result) {
 
 // storeParts stores what it can of results that were refused together: it may be
 // that the database minds one of them. Halves are tried until there were refusals
-// as many as are left: then it is not that. What is not stored is sent again, as
+// as many as are left: then it is not that. An attempt that is not stored is made again, as
 // after a crash.
 func (d *Dispatcher) storeParts(ctx context.Context, batch []result, err error, refusals *int) {
 	if len(batch) == 1 || *refusals <= 0 {

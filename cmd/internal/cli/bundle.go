@@ -10,7 +10,7 @@ import (
 )
 
 // Bundle is a support bundle being filled: named files that help to understand
-// a program's state. Whoever adds to it leaves secrets and codes out.
+// a program's state. Secrets and codes are left out of it.
 type Bundle struct {
 	buf  bytes.Buffer
 	gz   *gzip.Writer

@@ -43,7 +43,7 @@ func Parse(grammar any, name, description string, args []string, stdout, stderr 
 	return ctx, nil
 }
 
-// twoDashes gives long flags their second dash. What follows -- is left alone.
+// twoDashes gives long flags their second dash. The arguments after -- are left alone.
 func twoDashes(args []string) []string {
 	out := append([]string(nil), args...)
 	for i, a := range out {

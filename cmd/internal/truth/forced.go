@@ -54,7 +54,7 @@ func (j *judge) forced(b *Cabinet) {
 }
 
 // forcedCause: the door's hook was out, and no pulse had let it go a moment
-// before. What an agent finds after it could not look may have had any cause.
+// before. A door that an agent finds open after it could not look may have had any cause.
 func (j *judge) forcedCause(b *Cabinet, door uint, at time.Time) {
 	if !b.hookOut(door, at.Add(-closeSlack), at.Add(time.Second)) {
 		if !b.troubled(door, at.Add(-closeSlack), at) {

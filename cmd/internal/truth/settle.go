@@ -144,7 +144,7 @@ func (b *Cabinet) openAt(door uint, at time.Time) bool {
 	return open
 }
 
-// records: everything that the agents kept is stored or named by a gap. What was
+// records: everything that the agents kept is stored or named by a gap. A record that was
 // being written when an agent was killed may be stored without having been
 // counted. The end of a lost store's gap is unknown: what it held that had not
 // been sent, and nothing else, is gone.
