@@ -200,7 +200,7 @@ func (p *Pipeline) Forget(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := p.cfg.Calls.DropCalls(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			p.cfg.Log.Error("old calls cannot be dropped now", "err", err)
+			p.cfg.Log.Error("old calls cannot be removed now", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -21,7 +21,7 @@ func (s sweeper) Run(ctx context.Context, log *slog.Logger) error {
 	defer tick.Stop()
 	for {
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			log.Error("conversations cannot be swept now", "err", err)
+			log.Error("old conversations cannot be removed now", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -265,7 +265,7 @@ func (p *Proxy) through(to string, now time.Time) {
 		return
 	}
 	if p.logged {
-		p.log.Info("webhooks get through the outgoing proxy again", "proxy", p.addr, "after", now.Sub(p.down).Round(time.Second).String())
+		p.log.Info("outgoing proxy works again for webhooks", "proxy", p.addr, "after", now.Sub(p.down).Round(time.Second).String())
 	}
 	p.down, p.logged = time.Time{}, false
 	p.isDown.Set(0)

@@ -136,12 +136,12 @@ func (s *Service) acknowledge(ctx context.Context) {
 		}
 		if len(pushes) > 0 {
 			if err := s.cfg.Store.HeardPushes(ctx, pushes, time.Now().UTC()); err != nil {
-				s.cfg.Log.Error("take down what drivers have heard", "err", err)
+				s.cfg.Log.Error("record pushes received by drivers", "err", err)
 			}
 		}
 		for e, ids := range chats {
 			if err := s.cfg.ChatReceived(ctx, e.claim.Listener, e.order, ids); err != nil && ctx.Err() == nil {
-				s.cfg.Log.Warn("take down what a chat's listeners have heard", "order", e.order, "err", err)
+				s.cfg.Log.Warn("record chat messages received by apps", "order", e.order, "err", err)
 			}
 		}
 	}

@@ -107,7 +107,7 @@ func New(cfg Config) *Service {
 func (s *Service) Run(ctx context.Context) error {
 	for {
 		if err := s.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			s.log.Error("remove what agents left", "err", err)
+			s.log.Error("remove expired sessions of agents", "err", err)
 		}
 		t := time.NewTimer(sweepEvery)
 		select {

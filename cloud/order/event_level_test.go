@@ -255,7 +255,7 @@ func TestSettingsStayForADecision(t *testing.T) {
 		}()
 		select {
 		case <-saved:
-			t.Error("settings were changed under a decision that had read them")
+			t.Error("settings changed while a decision used them")
 		case <-time.After(200 * time.Millisecond):
 		}
 		close(goOn)

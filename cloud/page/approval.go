@@ -219,7 +219,7 @@ func (p *kit) why(f frame, err error) string {
 	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
 		return describeError(f, shown)
 	}
-	p.log.Error("what a page was to do failed", "err", err)
+	p.log.Error("operation of a page failed", "err", err)
 	return locale.Error(f.Lang, "INTERNAL_ERROR")
 }
 

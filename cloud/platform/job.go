@@ -411,7 +411,7 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 			}
 		}
 		if err := errors.Join(s.Work(ctx), s.Forget(time.Now())); err != nil && ctx.Err() == nil {
-			log.Warn("a job about a business rests", "err", err)
+			log.Warn("a job of a business waits", "err", err)
 		}
 	}
 }

@@ -210,7 +210,7 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 	defer tick.Stop()
 	for {
 		if err := s.tellDue(ctx); err != nil && ctx.Err() == nil {
-			log.Error("places of drivers cannot be told now", "error", err)
+			log.Error("locations of drivers cannot be published now", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -17,10 +17,10 @@ func (s *Server) sweepFiles(ctx context.Context) error {
 	for {
 		n, err := s.Files.Sweep(ctx, s.Store.ListKeptFiles)
 		if err != nil && ctx.Err() == nil {
-			s.log.Error("files that nothing needs cannot be removed now", "err", err)
+			s.log.Error("unused files cannot be removed now", "err", err)
 		}
 		if n > 0 {
-			s.log.Info("removed files that nothing needs", "files", n)
+			s.log.Info("unused files removed", "files", n)
 		}
 		select {
 		case <-ctx.Done():

@@ -50,7 +50,7 @@ func indexSearch(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (tri
 	if err == nil && schema == "" {
 		refused := makeOnce(ctx, pool, makeTrigrams)
 		if schema, err = trigramSchema(ctx, pool); err == nil && schema == "" {
-			log.Warn("PostgreSQL has no pg_trgm: orders are found by how their numbers, references, names and telephone numbers begin; "+
+			log.Warn("PostgreSQL has no pg_trgm: orders are found by the beginnings of their numbers, references, names and telephone numbers alone; "+
 				"have an administrator run CREATE EXTENSION pg_trgm and start again", "error", refused)
 			return false, nil
 		}

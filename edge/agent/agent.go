@@ -146,7 +146,7 @@ func (a *Agent) build() error {
 			return wire.Decode(value, &start)
 		}
 		if err := state.Load(key, value); err != nil {
-			a.log.Error("leave out what cannot be read", "err", err)
+			a.log.Error("leave out records that cannot be read", "err", err)
 		}
 		return nil
 	})
@@ -504,7 +504,7 @@ func (a *Agent) forgery(what string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stepWait)
 	defer cancel()
 	if _, err := a.loop.Do(ctx, locker.Tampered{What: wire.TamperBadSignature, Count: f.since}); err != nil {
-		a.log.Error("keep tamper record; the next one tells of it as well", "err", err)
+		a.log.Error("keep tamper record; the next one counts it as well", "err", err)
 		return
 	}
 	f.last, f.since = time.Now(), 0

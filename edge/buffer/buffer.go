@@ -259,7 +259,7 @@ func (s *Store) Close() error {
 	if pending && broken == nil && s.db != nil {
 		err = s.transact("write acknowledged position", func(*txn) error { return nil })
 		if errors.Is(err, ErrFull) {
-			s.cfg.Logger.Warn("the disk is full: the cloud will say again what it has", "error", err)
+			s.cfg.Logger.Warn("the disk is full: the cloud will send its state again", "error", err)
 			err = nil
 		}
 	}

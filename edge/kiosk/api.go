@@ -117,9 +117,9 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 		status, outcome = http.StatusUnprocessableEntity, notACode
 	case errors.Is(err, locker.ErrFull), errors.Is(err, locker.ErrStore):
 		outcome = noStore
-		k.cfg.Log.Error("the store refuses what someone asked for at the cabinet", "err", err)
+		k.cfg.Log.Error("the store refuses a request made at the cabinet", "err", err)
 	default:
-		k.cfg.Log.Warn("no answer to what someone asked for at the cabinet", "err", err)
+		k.cfg.Log.Warn("no answer to a request made at the cabinet", "err", err)
 	}
 	reply(w, status, Result{Outcome: outcome})
 }

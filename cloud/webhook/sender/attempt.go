@@ -83,7 +83,7 @@ func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *fetch.Targe
 	}
 	if a.RetryAfter != "" {
 		if _, ok := retryAfter(a.RetryAfter, end); !ok {
-			d.log.Info("a webhook receiver's Retry-After says nothing", "endpoint", ep.ID, "value", a.RetryAfter[:min(len(a.RetryAfter), 64)])
+			d.log.Info("Retry-After of a webhook endpoint is not valid", "endpoint", ep.ID, "value", a.RetryAfter[:min(len(a.RetryAfter), 64)])
 		}
 	}
 	v = nextState(end, d.cfg.Waits, w, made, &a, rand.Float64())

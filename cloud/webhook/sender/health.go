@@ -54,7 +54,7 @@ func (d *Dispatcher) noteBlocked(b cloud.BusinessID) {
 	d.blocked[b] = c
 	d.mu.Unlock()
 	if c.n == manyBlocked+1 {
-		d.log.Warn("many webhooks of one account go to addresses that are refused", "business", b)
+		d.log.Warn("many webhooks of one account go to refused addresses", "business", b)
 	}
 }
 
@@ -113,13 +113,13 @@ func (d *Dispatcher) noteHealth() {
 	}
 	failing, err := d.cfg.Store.NoteHealth(ctx, tallies)
 	if err != nil { // what is lost is some seconds of statistics
-		d.log.Warn("storing the health of webhook receivers failed", "error", err)
+		d.log.Warn("storing the health of webhook endpoints failed", "error", err)
 		return
 	}
 	now := time.Now()
 	for _, h := range failing {
 		if err := d.judgeHealth(ctx, h, now); err != nil {
-			d.log.Warn("warning of a failing webhook receiver failed", "endpoint", h.EndpointID, "error", err)
+			d.log.Warn("warning of a failing webhook endpoint failed", "endpoint", h.EndpointID, "error", err)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (d *Dispatcher) judgeHealth(ctx context.Context, h cloud.EndpointHealth, no
 		first, err := d.cfg.Store.PauseEndpoint(ctx, h.EndpointID, now, notice(&ep.Endpoint, "webhook_url_paused", now, h))
 		if first {
 			d.refresh(h.EndpointID)
-			d.log.Warn("a webhook receiver is paused: it did nothing but fail", "endpoint", h.EndpointID, "business", ep.BusinessID, "failures", h.Failures)
+			d.log.Warn("a webhook endpoint is paused: all its deliveries failed", "endpoint", h.EndpointID, "business", ep.BusinessID, "failures", h.Failures)
 		}
 		return err
 	}
@@ -177,7 +177,7 @@ func (d *Dispatcher) tellGivenUp(ctx context.Context, r *result) {
 		return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, nil
 	})
 	if err != nil {
-		d.log.Warn("telling of a webhook that was given up failed", "endpoint", r.endpoint, "error", err)
+		d.log.Warn("reporting a webhook delivery that was given up failed", "endpoint", r.endpoint, "error", err)
 	}
 }
 

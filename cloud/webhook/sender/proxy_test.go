@@ -125,7 +125,7 @@ func TestFaultsOfTheProxyAreNotTheReceivers(t *testing.T) {
 				}
 				require.Len(t, w.a.Seen(), all)
 				require.Equal(t, "1", w.a.Seen()[0].Head.Get("X-Webhook-Attempt"))
-				require.Equal(t, 1, strings.Count(log.String(), "webhooks get through the outgoing proxy again"))
+				require.Equal(t, 1, strings.Count(log.String(), "outgoing proxy works again for webhooks"))
 				fetchtest.RequireNoLogin(t, log.String())
 				require.Empty(t, w.net.Dials, "no direct connection")
 				w.close()

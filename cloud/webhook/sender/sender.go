@@ -324,7 +324,7 @@ func (d *Dispatcher) tidy(ctx context.Context) {
 	d.mu.Unlock()
 	err := errors.Join(d.cfg.Store.EndOldPauses(ctx, now), d.cfg.Store.DropOldSecrets(ctx, now), d.cfg.Store.EndForgotten(ctx))
 	if err != nil && ctx.Err() == nil {
-		d.log.Warn("tidying up after webhooks failed", "error", err)
+		d.log.Warn("removing old rows of webhooks failed", "error", err)
 	}
 }
 
@@ -352,7 +352,7 @@ func (d *Dispatcher) yield(now time.Time) {
 	}
 	lost := d.queues.drain()
 	d.overflow = append(d.overflow, lost...)
-	d.log.Warn("webhooks are given up to whoever holds them: leases were not renewed in time", "count", len(lost))
+	d.log.Warn("webhook deliveries were left to other nodes: their leases were not renewed in time", "count", len(lost))
 	d.nudge()
 }
 
@@ -395,7 +395,7 @@ func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest
 		lease := cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation}
 		ep, err := d.endpoint(ctx, w.Delivery.EndpointID)
 		if err != nil {
-			d.log.Warn("reading a webhook receiver failed", "endpoint", w.Delivery.EndpointID, "error", err)
+			d.log.Warn("reading a webhook endpoint failed", "endpoint", w.Delivery.EndpointID, "error", err)
 			rest = append(rest, lease)
 			continue
 		}
@@ -675,7 +675,7 @@ func (d *Dispatcher) flag(ctx context.Context, r *result) {
 	}
 	if status != "" {
 		if err := d.cfg.Store.SetEndpointStatus(ctx, r.endpoint, status, reason, time.Now()); err != nil {
-			d.log.Warn("setting a webhook receiver's status failed", "endpoint", r.endpoint, "error", err)
+			d.log.Warn("setting a webhook endpoint's status failed", "endpoint", r.endpoint, "error", err)
 			return
 		}
 		d.refresh(r.endpoint)
