@@ -3,6 +3,7 @@ package api
 import (
 	_ "embed"
 	"encoding/json"
+	"sync"
 
 	"github.com/postern-io/postern/cloud/catalog"
 )
@@ -16,12 +17,16 @@ var recorded []byte
 
 // answered puts the recorded answers beside their operations.
 func answered(rows []catalog.Operation) []catalog.Operation {
-	var list map[string]json.RawMessage
-	if err := json.Unmarshal(recorded, &list); err != nil {
-		panic("api: recorded answers: " + err.Error())
-	}
+	list := readAnswers()
 	for i := range rows {
 		rows[i].Answered = list[rows[i].Name]
 	}
 	return rows
 }
+
+var readAnswers = sync.OnceValue(func() (list map[string]json.RawMessage) {
+	if err := json.Unmarshal(recorded, &list); err != nil {
+		panic("api: recorded answers: " + err.Error())
+	}
+	return list
+})

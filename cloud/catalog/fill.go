@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -23,8 +25,21 @@ type Member struct {
 }
 
 // Members lists what a caller can give an operation: members of the body, the
-// path and the query. Headers and raw bodies are not among them.
+// path and the query. Headers and raw bodies are not among them. Callers must not
+// change the list.
 func (o *Operation) Members() []Member {
+	if list, ok := membersOf.Load(o.in); ok {
+		return list.([]Member)
+	}
+	list := slices.Clip(o.members())
+	membersOf.Store(o.in, list)
+	return list
+}
+
+// membersOf are lists of members by the type of an input.
+var membersOf sync.Map // of reflect.Type to []Member
+
+func (o *Operation) members() []Member {
 	var out []Member
 	for _, f := range reflect.VisibleFields(o.in) {
 		in := place(f)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/postern-io/postern/cloud"
@@ -120,15 +121,23 @@ func Room(path string) string {
 // resultSchema is the schema of a tool's result by the type of its answer: the members at
 // its root with their kinds. Deeper members stand in the tool's description: the
 // schemas of all tools are read before the first is called.
-func resultSchema(t reflect.Type) object {
+func resultSchema(t reflect.Type) json.RawMessage {
+	if schema, ok := resultSchemas.Load(t); ok {
+		return schema.(json.RawMessage)
+	}
 	m := newSchemas().members(t, false)
 	properties := object{}
 	for name, p := range m["properties"].(object) {
 		properties[name] = kindOf(p.(object))
 	}
 	m["properties"] = properties
-	return m
+	schema, _ := json.Marshal(m) // of maps and texts
+	resultSchemas.Store(t, json.RawMessage(schema))
+	return schema
 }
+
+// resultSchemas are results of resultSchema.
+var resultSchemas sync.Map // of reflect.Type to json.RawMessage
 
 // kindOf is a schema without what it says beyond the kinds of values.
 func kindOf(p object) object {

@@ -245,11 +245,10 @@ func (c *Catalog) AddTools(list ...Tool) {
 			t.Arguments = append(t.Arguments, Arguments("confirm boolean · true to execute; without it the call is refused, unless dry run or the approval queue applies")...)
 		}
 		t.input, t.output = inputSchema(t.Arguments), json.RawMessage(`{"type":"object"}`)
-		if o := c.byName[t.Operation]; t.Run == nil && o.asIs && o.out.Kind() == reflect.Struct {
-			t.output, _ = json.Marshal(resultSchema(o.out)) // of maps and texts
-		}
-		if t.Writes() || t.Effect != Usual {
+		if o := c.byName[t.Operation]; t.Writes() || t.Effect != Usual {
 			t.output = json.RawMessage(written)
+		} else if t.Run == nil && o.asIs && o.out.Kind() == reflect.Struct {
+			t.output = resultSchema(o.out)
 		}
 		if t.Operation == approving { // what was approved may have failed
 			t.output = json.RawMessage(strings.Replace(written, `"executed"`, `"executed","failed"`, 1))
