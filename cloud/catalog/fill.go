@@ -25,15 +25,15 @@ type Member struct {
 }
 
 // Members lists what a caller can give an operation: members of the body, the
-// path and the query. Headers and raw bodies are not among them. Callers must not
-// change the list.
+// path and the query. Headers and raw bodies are not among them. The list is the
+// caller's.
 func (o *Operation) Members() []Member {
 	if list, ok := membersOf.Load(o.in); ok {
-		return list.([]Member)
+		return slices.Clone(list.([]Member))
 	}
-	list := slices.Clip(o.members())
+	list := o.members()
 	membersOf.Store(o.in, list)
-	return list
+	return slices.Clone(list)
 }
 
 // membersOf are lists of members by the type of an input.
