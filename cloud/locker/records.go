@@ -729,20 +729,25 @@ func (w *handling) releaseCells(d *cloud.Delivery) error {
 	return nil
 }
 
-// unverified: nobody saw whether anything was left inside.
+// unverified: no record says whether anything was left inside. A package that was
+// collected since then did lie there, and is gone.
 func (w *handling) unverified(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
+	taken := func(number string) bool {
+		p := findPackage(d, number)
+		return p != nil && p.Status == cloud.PackagePickedUp
+	}
 	for _, od := range o.Doors {
 		c, err := w.cell(od.Door)
 		if err != nil {
 			return err
 		}
-		if c == nil {
+		if c == nil || len(od.Packages) > 0 && !slices.ContainsFunc(od.Packages, func(n string) bool { return !taken(n) }) {
 			continue
 		}
 		c.State, c.DeliveryID = cloud.GridOccupied, d.ID
 		w.touch(c)
 		for _, n := range od.Packages {
-			if p := findPackage(d, n); p != nil {
+			if p := findPackage(d, n); p != nil && !taken(n) {
 				if p.GridID != c.GridID && (p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting) {
 					continue // another opening has settled it elsewhere
 				}

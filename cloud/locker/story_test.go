@@ -574,6 +574,24 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 		require.Equal(s.t, []string{"deposit_unverified medium"}, s.exceptions())
 		require.Equal(s.t, []string{"PK-1 unverified"}, s.orders())
 	})
+	f("the cabinet lost its store during a second opening of a parcel that was collected", 1, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		s.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_2", Kind: wire.OpenDeposit, Doors: a.Doors, CommandID: wire.LocalCommand, Who: "courier", DeliveryRef: s.code})
+		s.pickUp("op_q", 2, nil, a.Doors[0])
+		s.status(cloud.DeliveryPickedUp)
+		old := s.Epoch
+		s.NewEpoch(devicetest.EpochOf(100), nil)
+		s.Boot++
+		s.Tell(wire.KindGap, wire.Gap{Epoch: old, Reason: wire.GapStoreDamaged})
+		s.Look(func(v cloud.View) error {
+			o, err := v.Opening("op_2")
+			require.Equal(s.t, wire.EndDepositUnverified, o.EndReason)
+			return err
+		})
+		require.Equal(s.t, []string{"PK-1 picked_up"}, s.orders())
+		require.NotEqual(s.t, cloud.GridOccupied, s.cell(a.Doors[0]).State)
+	})
 	f("a late word of a command that had expired", 1, func(s *story) {
 		a := s.ask()
 		time.Sleep(25 * time.Second)

@@ -55,11 +55,19 @@ func (j *judge) replacements(b *Cabinet) {
 				return f.Door == door && f.Kind == board.Opened && f.At.After(r.At.Add(-longOpen))
 			}) ||
 				b.openAt(door, r.At) || j.mayForget(b, door, r.At)
-			if !moved && b.Contents[door] != number {
+			if !moved && b.Contents[door] != number && !j.asked(b, door, r.At) {
 				j.find("kept", b, door, r.Started, "%s lay there when the hardware was replaced, and the cabinet holds %q", number, b.Contents[door])
 			}
 		}
 	}
+}
+
+// asked reports whether staff are asked to look into a compartment of a cabinet that was
+// stolen before a moment: a theft ends the codes of what lay there, and new hardware is
+// given no list of it.
+func (j *judge) asked(b *Cabinet, door uint, before time.Time) bool {
+	c := j.Cloud.Devices[b.Code].Cells[door]
+	return c.OutOfUse() && slices.ContainsFunc(j.Strays, func(s Stray) bool { return s.Cabinet == b.Code && s.What == "stolen" && s.From.Before(before) })
 }
 
 // mayForget reports whether the script made a cabinet forget a door, or cut it off

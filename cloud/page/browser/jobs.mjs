@@ -1,0 +1,208 @@
+// Does the jobs of the workplace in a real browser, from the home page and by its own
+// controls, and prints for each how many presses it took and what the interface answered
+// afterwards, as one JSON object. Usage: node jobs.mjs <sandbox file> <chromium>.
+// A press is a click, a choice or a key outside of a field; typing is none, and Enter or
+// Ctrl+Enter that ends it belongs to it.
+import { chromium } from "playwright-core";
+import { readFileSync } from "node:fs";
+
+const [file, executablePath] = process.argv.slice(2);
+const box = JSON.parse(readFileSync(file));
+const base = box.base_url;
+const found = { jobs: [], console: [], failed: [] };
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, acceptDownloads: true });
+const page = await context.newPage();
+await page.goto(base + "/console/login?lang=en");
+await page.fill("#email", box.admin.email);
+await page.fill("#password", box.admin.password);
+await page.click("form.login button");
+await page.waitForURL(base + "/console");
+page.setDefaultTimeout(20_000);
+page.on("console", (m) => { if (m.type() === "error") found.console.push(m.text()); });
+page.on("pageerror", (e) => found.console.push(String(e)));
+
+let presses = 0;
+const click = async (what) => { presses++; await what.first().click(); };
+const key = async (name) => { presses++; for (const k of name.split(" ")) await page.keyboard.press(k); };
+const type = async (what, text, end) => { await what.first().fill(text); if (end) await settled(() => what.first().press(end)); };
+const settled = (act) => Promise.all([page.waitForLoadState("load"), act()]);
+const main = page.locator("main");
+const rail = (name) => page.locator(".rail").getByRole("link", { name });
+const link = (name) => main.getByRole("link", { name });
+const button = (name) => main.getByRole("button", { name });
+const field = (name) => main.locator(`[name="in:${name}"]:visible`);
+// confirm presses the button of a preview, which names what is done.
+const confirm = () => click(main.locator("form button.primary, form button.danger, form [value=run]").filter({ visible: true }));
+const search = async (text) => { await key("/"); await type(page.locator("#find"), text, "Enter"); };
+
+async function api(path) {
+  await up();
+  const answer = await fetch(base + path, { headers: { Authorization: "Bearer " + box.admin.token } });
+  return answer.json();
+}
+
+// eventually waits for the interface to answer what a job was for.
+async function eventually(ask) {
+  for (let i = 0; ; i++) {
+    const got = await ask();
+    if (got || i === 100) return got;
+    await new Promise((next) => setTimeout(next, 200));
+  }
+}
+
+// up waits until the cloud answers: the demo kills its own.
+async function up() {
+  for (let i = 0; i < 300; i++) {
+    if (await fetch(base + "/healthz").then((r) => r.ok, () => false)) return;
+    await new Promise((next) => setTimeout(next, 200));
+  }
+}
+
+async function job(number, limit, words, act, judge) {
+  for (let tries = 0; ; tries++) {
+    await up();
+    presses = 0;
+    let lost = "";
+    const answer = await (async () => {
+      await page.goto(base + "/console?lang=en");
+      await act();
+      return eventually(judge);
+    })().catch((e) => { lost = String(e).slice(0, 300); });
+    if (!answer && tries < 2 && /ERR_CONNECTION|ERR_EMPTY|fetch failed|ECONN/.test(lost)) continue;
+    found.jobs.push({ number, limit, words, presses, done: Boolean(answer) });
+    if (!answer) found.failed.push(`${number} ${words}: ${lost || "the interface does not know of it"} at ${page.url()}: ${(await main.innerText().catch(() => "")).slice(0, 400)}`);
+    return;
+  }
+}
+
+const text = (what) => async () => (await main.innerText()).includes(what);
+const unique = Date.now().toString(36);
+const devices = (await api("/api/v1/smart-lockers/devices")).devices;
+const yard = devices.find((d) => d.device_name === "Old Yard");
+const grids = async () => (await api(`/api/v1/smart-lockers/devices/${yard.device_id}`)).device.grids;
+const free = (await grids()).filter((g) => g.state === "free").map((g) => g.grid_code).reverse();
+const door = (code) => main.locator(`a[href="/console/cabinets/${yard.device_id}#door-${code}"]`);
+
+await job(1, 1, "see the cabinets live", () => click(rail("Cabinets")), text("Old Yard"));
+await job(2, 1 + 1, "look behind a door", () => click(door(free[0])), async () => main.locator(`#door-${free[0]}`).isVisible());
+await job(3, 5, "open a door with a reason", async () => {
+  await click(door(free[0]));
+  await click(main.locator(`#door-${free[0]}`).getByRole("link", { name: "Open doors" }));
+  await type(field("reason"), `look ${unique}`, "Enter");
+  await confirm();
+}, async () => JSON.stringify(await api(`/api/v1/smart-lockers/devices/${yard.device_id}/door-reports`)).includes(`look ${unique}`));
+await job(4, 4, "block a compartment", async () => {
+  await click(door(free[1]));
+  await click(main.locator(`#door-${free[1]}`).getByRole("link", { name: "Block" }));
+  await type(field("reason"), "dirty", "Enter");
+  await confirm();
+}, async () => (await grids()).some((g) => g.grid_code === free[1] && g.state === "blocked"));
+await job(5, 3, "take an item of work", async () => {
+  await click(rail("Work"));
+  await click(main.locator("summary", { hasText: "More" }));
+  await click(button(/take/i));
+}, async () => (await api("/api/v1/work-items")).items.some((i) => i.owner_id));
+await job(6, 5, "add a cabinet", async () => {
+  await click(link("Add a cabinet"));
+  await type(main.locator("[name=device_name]"), `Gate ${unique}`);
+  await type(main.locator("[name=device_code]"), `GATE-${unique.toUpperCase()}`, "Enter");
+}, async () => JSON.stringify(await api("/api/v1/smart-lockers/devices")).includes(`Gate ${unique}`));
+await job(7, 5, "have a cabinet synchronise", async () => {
+  await click(link("Old Yard"));
+  await click(link("Service"));
+  await click(link("Synchronise"));
+  await click(main.locator("form button[type=submit]").filter({ visible: true }));
+  if (!/done|sent|accepted/i.test(await main.innerText())) await confirm();
+}, async () => JSON.stringify(await api("/api/v1/audit")).includes("command"));
+const parcels = (await api("/api/v1/smart-lockers/deliveries")).deliveries;
+await job(8, 1, "find anything", () => search(parcels[0].delivery_number), async () => page.url().includes(`/console/parcels/${parcels[0].delivery_id}`));
+await job(9, 1, "read the story of a parcel", () => search(parcels.at(-1).delivery_number), async () => (await main.locator(".story li").count()) > 1);
+await job(11, 3, "see how a cabinet is", async () => { await click(link("Old Yard")); await click(link("Health")); }, text("Exceptions of this cabinet"));
+await job(12, 1, "read the audit trail", () => click(rail("Audit")), text(`look ${unique}`));
+await job(13, 2, "have a list as CSV", async () => {
+  await click(rail("Orders"));
+  const [download] = await Promise.all([page.waitForEvent("download"), click(link("CSV"))]);
+  presses += (readFileSync(await download.path(), "utf8").split("\n").length > 2) ? 0 : 100;
+}, async () => true);
+await job(14, 2, "create an order", async () => {
+  await click(rail("Orders"));
+  await click(link("New order"));
+  await type(field("packages[0].weight"), "2");
+  await type(field("order_ref"), `NEW-${unique}`);
+  for (const [name, value] of Object.entries({ name: "Ann Bell", address_line1: "1 King St W", city: "Toronto", province: "ON", postal_code: "M5H 1A1", country: "CA", phone: "+14165550188" })) await type(field("recipient." + name), value);
+  await type(field("order_ref"), `NEW-${unique}`, "Control+Enter");
+  if (!/\/console\/orders\/\d+/.test(page.url())) await confirm();
+}, async () => (await api(`/api/v1/client/orders?keyword=NEW-${unique}`)).orders?.length === 1);
+const order = async () => (await api(`/api/v1/client/orders?keyword=NEW-${unique}`)).orders[0];
+const made = await order().catch(() => null);
+await job(16, 2, "list the orders of a status", async () => {
+  await click(rail("Orders"));
+  await click(main.locator(".chips").getByRole("link", { name: "New" }));
+}, text(made?.tracking_number ?? "none"));
+await job(18, 3, "give an order to a driver", async () => {
+  await search(made.tracking_number);
+  await click(link("Assign driver"));
+  await field("driver_id").selectOption({ index: 1 });
+  await settled(() => field("driver_id").press("Control+Enter"));
+  await confirm();
+}, async () => (await order()).driver_id > 0);
+await job(20, 4, "put an order on hold", async () => {
+  await search(made.tracking_number);
+  await click(link("Put on hold"));
+  await type(field("reason"), "address", "Enter");
+  await confirm();
+}, async () => (await order()).order_status_id === 3);
+await job(14, 3, "cancel an order", async () => {
+  await search(made.tracking_number);
+  await click(link("Cancel order"));
+  await type(field("reason"), "twice", "Enter");
+  await confirm();
+}, async () => (await order()).order_status_id === 50);
+await job(19, 1, "see the drivers of today", () => click(rail("Day board")), text("Sam Lee"));
+await job(21, 2, "answer a message", async () => {
+  await click(rail("Messages"));
+  await click(main.locator("a[href^='/console/chats/']"));
+  await type(main.locator("[name=text]"), `hello ${unique}`, "Control+Enter");
+}, async () => text(`hello ${unique}`)());
+await job(22, 3, "decide about an agent's wish", async () => {
+  await click(rail("Work"));
+  await click(link("Look and decide"));
+  await click(button("Approve"));
+}, async () => (await api("/api/v1/approvals?status=executed")).approvals?.length > 0 || (await api("/api/v1/approvals?status=approved")).approvals?.length > 0);
+await job(23, 4, "add a person", async () => {
+  await click(rail("People"));
+  await click(link("Add person"));
+  await type(field("name"), "Ida Roth");
+  await type(field("email"), `ida-${unique}@acme.example`);
+  await type(field("password"), "a long enough password", "Enter");
+  await confirm();
+}, async () => JSON.stringify(await api("/api/v1/users")).includes(`ida-${unique}`));
+await job(24, 4, "create an API key", async () => {
+  await click(rail("API keys"));
+  await click(link("Create key"));
+  await type(field("name"), `key ${unique}`, "Enter");
+  await confirm();
+}, async () => JSON.stringify(await api("/api/v1/user/api-keys")).includes(`key ${unique}`));
+await job(25, 3, "change a setting", async () => {
+  await click(rail(/^Settings/));
+  await click(link("Edit settings"));
+  await type(field("correction_window_minutes"), "17", "Enter");
+  await confirm();
+}, async () => (await api("/api/v1/settings")).settings?.correction_window_minutes === 17);
+await job(26, 4, "add a webhook endpoint", async () => {
+  await click(rail("Webhook settings"));
+  await click(link("Edit webhook settings"));
+  await type(field("order_deleted_webhook_url"), `https://shop.example/${unique}`, "Enter");
+  await confirm();
+}, async () => JSON.stringify(await api("/api/v1/webhook-settings")).includes(unique));
+await job(27, 5, "send a webhook again", async () => {
+  await click(rail("Webhook deliveries"));
+  await click(main.locator(".rows tbody a"));
+  await click(link("Send again"));
+  await click(main.locator("form button[type=submit]").filter({ visible: true }));
+  if (/Continue|Confirm/.test(await main.innerText())) await confirm();
+}, async () => JSON.stringify(await api("/api/v1/audit")).includes("replay"));
+
+await browser.close();
+process.stdout.write(JSON.stringify(found, null, 1));
