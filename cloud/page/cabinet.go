@@ -77,11 +77,21 @@ func (p drawnPages) showStanding(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	id, _ := ctx.UserValue("id").(string)
-	found, err := run[locker.DeviceOutput](c, ctx, p.kit, v, findsDevice, map[string]any{"id": id})
+	out, err := p.standing(c, ctx, v)
 	if err != nil {
 		p.refused(ctx, v, err)
 		return
+	}
+	followTopics(p.kit, ctx, &out.frame, fmt.Sprintf("cabinet:%d?tab=%s", out.Cabinet.DeviceID, out.Tab))
+	p.show(ctx, fasthttp.StatusOK, "cabinetpage.html", out)
+}
+
+// standing reads a cabinet for the tab of a request.
+func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (standing, error) {
+	id, _ := ctx.UserValue("id").(string)
+	found, err := run[locker.DeviceOutput](c, ctx, p.kit, v, findsDevice, map[string]any{"id": id})
+	if err != nil {
+		return standing{}, err
 	}
 	d := found.Device
 	here := fmt.Sprintf("%s/cabinets/%d", ConsolePath, d.DeviceID)
@@ -102,11 +112,7 @@ func (p drawnPages) showStanding(ctx *fasthttp.RequestCtx) {
 	default:
 		p.service(c, v, &out)
 	}
-	if err != nil {
-		p.trouble(ctx, err)
-		return
-	}
-	p.show(ctx, fasthttp.StatusOK, "cabinetpage.html", out)
+	return out, err
 }
 
 // history are the newest openings of a cabinet, newest first.

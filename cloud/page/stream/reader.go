@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,7 +78,7 @@ func (h *Hub) join(r *Reader, t *Topic, since int64, once chan<- []kept) {
 		v = &view{name: t.Name, render: t.Render, members: map[*member]bool{}, version: -1}
 		s.views[t.View] = v
 	}
-	m := &member{r: r, topic: t, source: s, view: v, since: since, once: once}
+	m := &member{r: r, topic: t, source: s, view: v, since: since, first: true, once: once}
 	v.members[m] = true
 	s.size++
 	r.members = append(r.members, m)
@@ -150,8 +152,8 @@ func (r *Reader) push(text []byte, behind int) bool {
 	return true
 }
 
-// take gives what waits; ok is false when the reader has ended.
-func (r *Reader) take() (list [][]byte, ok bool) {
+// takeQueue gives what waits; ok is false when the reader has ended.
+func (r *Reader) takeQueue() (list [][]byte, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list, r.queue = r.queue, nil
@@ -186,7 +188,7 @@ func (r *Reader) Run(w io.Writer, done <-chan struct{}, ready func() error) erro
 		case <-done:
 			return nil
 		case <-r.signal:
-			list, ok := r.take()
+			list, ok := r.takeQueue()
 			if !ok {
 				return nil
 			}
@@ -206,6 +208,36 @@ func (r *Reader) Run(w io.Writer, done <-chan struct{}, ready func() error) erro
 		}
 		beat.Reset(r.h.cfg.Beat)
 	}
+}
+
+// writeTime is how long one write to a browser may take.
+const writeTime = 10 * time.Second
+
+// Serve writes the head of an answer and then what the reader gets to a connection, which
+// it takes over, until the browser leaves or Run ends. It does not wait for that.
+func (r *Reader) Serve(c net.Conn, head []byte, done <-chan struct{}, log *slog.Logger) {
+	go func() {
+		defer func() {
+			if e := recover(); e != nil {
+				log.Error("stream panicked", "panic", e)
+			}
+			r.Leave()
+			_ = c.Close()
+		}()
+		deadline := func() error { return c.SetWriteDeadline(time.Now().Add(writeTime)) }
+		if deadline() != nil {
+			return
+		}
+		if _, err := c.Write(append(head, "retry: 2000\n\n"...)); err != nil {
+			return
+		}
+		_ = r.Run(c, done, deadline) // a browser that is gone is no error
+	}()
+	go func() { // a browser that leaves says so at once
+		var b [1]byte
+		_, _ = c.Read(b[:])
+		r.Leave()
+	}()
 }
 
 // Answer is what a topic shows now.
@@ -237,7 +269,7 @@ func (h *Hub) Poll(ctx context.Context, topics []Topic) ([]Answer, error) {
 				return nil, ErrEnded
 			}
 			for _, x := range list {
-				if !x.Part {
+				if x.Of == "" {
 					out[i].Sections = append(out[i].Sections, x.Section)
 				}
 			}

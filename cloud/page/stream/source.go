@@ -319,7 +319,7 @@ func (s *source) hand(made map[*view][]kept) {
 	for _, v := range s.views {
 		if list, ok := made[v]; ok {
 			v.version = s.version
-			v.take(list, h)
+			v.takeSections(list, h)
 		}
 		if v.version != s.version {
 			continue // it came during the round
@@ -327,6 +327,10 @@ func (s *source) hand(made map[*view][]kept) {
 		texts := map[int64][]byte{}
 		for m := range v.members {
 			since := m.since
+			if m.first && m.topic.Sees != nil && !m.topic.Sees(s.data) { // it came after the read
+				h.dropLocked(m.r, &h.stats.Ended)
+				continue
+			}
 			if m.once != nil {
 				m.once <- v.sections
 				m.once = nil
@@ -348,8 +352,8 @@ func (s *source) hand(made map[*view][]kept) {
 	}
 }
 
-// take compares new sections with those before and numbers what changed.
-func (v *view) take(list []kept, h *Hub) {
+// takeSections compares new sections with those before and numbers what changed.
+func (v *view) takeSections(list []kept, h *Hub) {
 	changed := false
 	for i := range list {
 		k := slices.IndexFunc(v.sections, func(x kept) bool { return x.Name == list[i].Name })
@@ -382,7 +386,7 @@ func (v *view) event(h *Hub, since int64, topic string, now time.Time) []byte {
 func writeEvent(b *bytes.Buffer, topic string, now time.Time, list []kept, since int64) bool {
 	sections, any := orderedSections{}, false
 	for _, x := range list {
-		if x.number > since && !(since < 0 && x.Part) {
+		if x.number > since && !slices.ContainsFunc(list, func(o kept) bool { return x.Of != "" && o.Name == x.Of && o.number > since }) {
 			sections, any = append(sections, x.Section), true
 		}
 	}

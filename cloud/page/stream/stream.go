@@ -82,8 +82,8 @@ type Section struct {
 	// Shape stands in for HTML where it is compared: a section whose parts are sections
 	// themselves changes when its parts are others. "": HTML is compared.
 	Shape string
-	// Part says that another section holds it too: it is not sent when all are.
-	Part bool
+	// Of is the section that holds it too: it is not sent together with that. "": none.
+	Of string
 }
 
 // Want is a kind of changes. A change concerns a topic when it has the same subject, the

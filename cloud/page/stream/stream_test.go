@@ -188,7 +188,9 @@ func TestAReaderThatIsBehindIsDropped(t *testing.T) {
 		require.NoError(t, err)
 		wall := make(chan struct{})
 		ended := make(chan error, 1)
-		go func() { ended <- slow.Run(writer(func(p []byte) (int, error) { <-wall; return len(p), nil }), nil, nil) }()
+		go func() {
+			ended <- slow.Run(writer(func(p []byte) (int, error) { <-wall; return len(p), nil }), nil, nil)
+		}()
 		quick := follow(t, h, "quick", "", s.board(42, "quick", "en"))
 		for i := range 8 {
 			time.Sleep(time.Second)
@@ -358,7 +360,7 @@ func TestPartsOfSections(t *testing.T) {
 				}
 				out = append(out, stream.Section{Name: "all", HTML: strings.Join(all, " "), Shape: shape})
 				for _, x := range all {
-					out = append(out, stream.Section{Name: "part-" + x[:1], HTML: x, Part: true})
+					out = append(out, stream.Section{Name: "part-" + x[:1], HTML: x, Of: "all"})
 				}
 				return out, nil
 			}}
@@ -371,7 +373,7 @@ func TestPartsOfSections(t *testing.T) {
 		cabinets = append(cabinets, "c")
 		time.Sleep(time.Second)
 		changed(h, orders)
-		require.Contains(t, b.text(), `"sections":{"all":"a b opened c","part-c":"c"}`)
+		require.Contains(t, b.text(), `"sections":{"all":"a b opened c"}`)
 		require.Contains(t, follow(t, h, "", "", topic).text(), `"sections":{"all":"a b opened c"}`)
 	})
 }
