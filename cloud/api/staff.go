@@ -133,6 +133,18 @@ func (c Config) staff() []catalog.Operation {
 			Example:     `{"id":88}`,
 		}, c.Lockers.ListDoorHistory, nil),
 		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.health",
+			Summary:     "Get what a cabinet reported of its health",
+			Description: "The newest health report of the cabinet: how full its store is, its link, its clock, its boards and temperatures; and the records that it could not deliver.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/smart-lockers/devices/{id}/health",
+			Types:       staff,
+			Scopes:      []string{"lockers:read"},
+			Errors:      []string{"DEVICE_NOT_FOUND"},
+			Example:     `{"id":88}`,
+		}, c.Lockers.FindHealth, nil),
+		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.find",
 			Summary:     "Get a cabinet with its compartments",
 			Description: "The cabinet with its state, and its compartments with what the cloud believes lies in each.",

@@ -40,7 +40,6 @@ type seen struct {
 // newDesk serves the pages of a world.
 func newDesk(t *testing.T, x *world) *desk {
 	x.pages.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	x.pages.Listen = func() (<-chan struct{}, func()) { return nil, func() {} }
 	pages, err := page.New(x.pages)
 	require.NoError(t, err)
 	s := rest.New(rest.Config{Catalog: x.table, Pipeline: x.pages.Pipeline, Pages: pages.Handler})
