@@ -338,6 +338,9 @@ type board struct {
 	Feed         []feedLine // the newest first
 	FeedAll      string     // address of more
 	Sent         []sentLine // what went to others today
+	Drives       bool       // the visitor may read who drives
+	Road         []roadLine // drivers on duty
+	Day          string     // address of the day board; "" where the visitor may not
 }
 
 // rights are the parts of the console that its visitor may see: those whose

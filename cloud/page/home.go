@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -48,6 +49,41 @@ type feedLine struct {
 
 // sentLine is what was sent to others today by one way.
 type sentLine struct{ Name, Text, Tone, To string }
+
+// roadLine is a driver on duty with the stops of today.
+type roadLine struct {
+	Name, To    string
+	Done, Total int
+}
+
+// roadLines are the drivers that the home page shows.
+const roadLines = 6
+
+// onTheRoad reads who drives now, as far as the visitor may.
+func (p consolePages) onTheRoad(c context.Context, ctx *fasthttp.RequestCtx, v visitor, b *board) error {
+	if b.Drives = p.mayAny(c, v, "drivers.list"); !b.Drives {
+		return nil
+	}
+	if p.mayAny(c, v, "routes.list") {
+		b.Day = dayPath
+	}
+	answer, err := p.read(c, ctx, v, "drivers.list", map[string]any{"on_duty": true, "status": "active", "sort": "name", "per_page": roadLines})
+	if err != nil {
+		return fmt.Errorf("list drivers on duty: %w", err)
+	}
+	list, _ := answer["drivers"].([]any)
+	for _, x := range list {
+		d, ok := x.(map[string]any)
+		if !ok {
+			continue
+		}
+		l := roadLine{Name: outside(plainText(d["name"]), maxValue), To: ConsolePath + "/drivers/" + url.PathEscape(plainText(d["driver_id"]))}
+		_, _ = fmt.Sscan(plainText(at(d, "today.stops_done")), &l.Done)
+		_, _ = fmt.Sscan(plainText(at(d, "today.stops_total")), &l.Total)
+		b.Road = append(b.Road, l)
+	}
+	return nil
+}
 
 // addOpenings adds the newest openings of a cabinet to what happened just now.
 func (b *board) addOpenings(v cloud.View, x cabinet, cells []cloud.Compartment) error {
@@ -141,7 +177,7 @@ func (p consolePages) sentToday(c context.Context, ctx *fasthttp.RequestCtx, v v
 // homeSections are the home page's sections. A cabinet is one of its own.
 func (p livePages) homeSections(data any) ([]stream.Section, error) {
 	b, _ := data.(board)
-	out, err := p.executed("needs", "figures", "todos", "now", "sent", "cabinets", "openings", "deliveries", "webhooks")(b)
+	out, err := p.executed("needs", "figures", "todos", "road", "now", "sent", "cabinets", "openings", "deliveries", "webhooks")(b)
 	if err != nil {
 		return nil, err
 	}
@@ -204,6 +240,9 @@ func (p consolePages) needs(c context.Context, ctx *fasthttp.RequestCtx, v visit
 	if err := p.sentToday(c, ctx, v, b); err != nil {
 		return err
 	}
+	if err := p.onTheRoad(c, ctx, v, b); err != nil {
+		return err
+	}
 	if b.Sees.Orders {
 		if err := p.ordersToday(c, ctx, v, b); err != nil {
 			return err
@@ -262,6 +301,14 @@ func (p consolePages) ordersToday(c context.Context, ctx *fasthttp.RequestCtx, v
 	if err != nil {
 		return err
 	}
-	b.Figures = append(b.Figures, figure{Name: v.T("home.delivered"), Value: done, Of: v.T("home.of", all), Part: part, Whole: whole, To: dayPath})
+	failed, _, err := counted(map[string]any{"status_ids": []any{int(cloud.OrderDeliveryFailed)}})
+	if err != nil {
+		return err
+	}
+	note := ""
+	if failed != "0" {
+		note = v.T("home.failed", failed)
+	}
+	b.Figures = append(b.Figures, figure{Note: note, Name: v.T("home.delivered"), Value: done, Of: v.T("home.of", all), Part: part, Whole: whole, To: dayPath})
 	return nil
 }

@@ -158,7 +158,7 @@ func TestPagesFollowTheirTopics(t *testing.T) {
 	r.do("GET", "/console", nil)
 	require.NotEmpty(t, r.cookies["postern_form"])
 	for path, want := range map[string][2]string{
-		"/console/cabinets": {"list:cabinet", "listbody"}, "/console/cabinets?status=online": {"list:cabinet?status=online", "listbody"}, "/console/work": {"work:all", "workbody"},
+		"/console/cabinets": {"list:cabinet", "listbody"}, "/console/orders": {"list:order", "listbody"}, "/console/day": {"day:", "daybody"}, "/console/cabinets?status=online": {"list:cabinet?status=online", "listbody"}, "/console/work": {"work:all", "workbody"},
 		"/console/cabinets/88": {"cabinet:88", "cabbody"}, "/console/cabinets/88?tab=health": {"cabinet:88?tab=health", "cabbody"}, "/console/people/1": {"record:user:1", "recordbody"}, "/track/" + webtest.Waiting: {"track:" + webtest.Waiting + ":", "parcel"},
 	} {
 		s := r.follow(path)

@@ -28,6 +28,7 @@ import (
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/route"
 	platform "github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	tools "github.com/postern-io/postern/cloud/tool"
@@ -71,7 +72,8 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 	if cfg.Approvals == nil {
 		cfg.Approvals = approvals(w, f)
 	}
-	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: cfg.Receivers})
+	orders := order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})
+	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: cfg.Receivers})
 	cfg.Catalog, cfg.Pipeline = table, line
 	if cfg.Interface == nil {
 		cfg.Interface = func() []byte { return table.OpenAPI("", "test") }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -152,15 +153,25 @@ func (s *source) run() {
 	data, members := s.data, s.members()
 	h.mu.Unlock()
 
-	var err error
-	if read {
-		data, err = s.read(members)
-	}
-	var made map[*view][]kept
-	if err == nil {
-		made, err = s.render(data, read)
-	}
+	data, made, err := s.make(data, members, read)
 	s.finish(data, made, read, err)
+}
+
+// make reads, where that is asked for, and renders. A panic of a page is an error of its
+// topic.
+func (s *source) make(had any, members []*member, read bool) (data any, made map[*view][]kept, err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("panic: %v", e)
+		}
+	}()
+	if data = had; read {
+		if data, err = s.read(members); err != nil {
+			return nil, nil, err
+		}
+	}
+	made, err = s.render(data, read)
+	return data, made, err
 }
 
 func (s *source) members() (out []*member) {

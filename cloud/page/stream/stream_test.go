@@ -345,6 +345,20 @@ func TestHeartbeats(t *testing.T) {
 	})
 }
 
+// A page that panics when it is read is a topic that cannot be read, and nothing else.
+func TestAPanicIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, s := stream.New(stream.Config{}), newShelf()
+		bad := s.board(43, "s", "en")
+		bad.Read = func(context.Context) (any, error) { panic("no such record") }
+		b, good := follow(t, h, "s", "", bad), follow(t, h, "t", "", s.board(42, "t", "en"))
+		require.Contains(t, good.text(), "head")
+		time.Sleep(4 * time.Second)
+		require.Empty(t, b.text())
+		require.Contains(t, good.text(), "event: beat")
+	})
+}
+
 // A section whose parts are sections changes when they are others, and is not sent
 // together with them.
 func TestPartsOfSections(t *testing.T) {
