@@ -153,13 +153,13 @@ func (s *source) run() {
 	data, members := s.data, s.members()
 	h.mu.Unlock()
 
-	data, made, err := s.make(data, members, read)
+	data, made, err := s.makeSections(data, members, read)
 	s.finish(data, made, read, err)
 }
 
-// make reads, where that is asked for, and renders. A panic of a page is an error of its
+// makeSections reads, where that is asked for, and renders. A panic of a page is an error of its
 // topic.
-func (s *source) make(had any, members []*member, read bool) (data any, made map[*view][]kept, err error) {
+func (s *source) makeSections(had any, members []*member, read bool) (data any, made map[*view][]kept, err error) {
 	defer func() {
 		if e := recover(); e != nil {
 			err = fmt.Errorf("panic: %v", e)
