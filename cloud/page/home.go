@@ -177,7 +177,7 @@ func (p consolePages) sentToday(c context.Context, ctx *fasthttp.RequestCtx, v v
 // homeSections are the home page's sections. A cabinet is one of its own.
 func (p livePages) homeSections(data any) ([]stream.Section, error) {
 	b, _ := data.(board)
-	out, err := p.executed("needs", "figures", "todos", "road", "now", "sent", "cabinets", "openings", "deliveries", "webhooks")(b)
+	out, err := p.executed("needs", "homefigures", "todos", "road", "now", "sent", "cabinets", "openings", "deliveries", "webhooks")(b)
 	if err != nil {
 		return nil, err
 	}
