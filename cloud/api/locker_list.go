@@ -20,7 +20,8 @@ func (c Config) lockerLists() []catalog.Operation {
 			Scopes:      []string{"lockers:read"},
 			Noun: &catalog.Noun{
 				Name: "delivery", Path: "parcels", Area: "lockers", Icon: "parcel", Key: "p",
-				ID: "delivery_id", Refs: []string{"delivery_id", "current_delivery_id"}, Title: []string{"delivery_number"}, State: "status", States: "delivery",
+				Live: []string{"Deliveries", "Compartments", "Openings"},
+				ID:   "delivery_id", Refs: []string{"delivery_id", "current_delivery_id"}, Title: []string{"delivery_number"}, State: "status", States: "delivery",
 				Columns: []string{"delivery_number", "status", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
 				Verbs:   []string{"smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
 				Story: []catalog.Strand{
@@ -51,7 +52,8 @@ func (c Config) lockerLists() []catalog.Operation {
 			Scopes:      []string{"lockers:read"},
 			Noun: &catalog.Noun{
 				Name: "cabinet_exception", Path: "exceptions", Area: "lockers", Icon: "warning",
-				ID: "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
+				Live: []string{"Exceptions"},
+				ID:   "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
 				Columns: []string{"type", "severity", "status", "device_id", "grid_code", "opened_at", "closed_at"},
 			},
 		}, c.Lockers.ListCabinetExceptions, nil),

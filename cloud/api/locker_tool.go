@@ -11,6 +11,7 @@ func lockerTools(c *catalog.Catalog) []catalog.Tool {
 		{Name: "list_cabinets", Operation: "smart_lockers.devices.list", Category: "cabinets"},
 		{Name: "get_cabinet", Operation: "smart_lockers.devices.find", Category: "cabinets", ID: "device_id"},
 		{Name: "list_cabinet_door_reports", Operation: "smart_lockers.devices.door_reports", Category: "cabinets", ID: "device_id"},
+		{Name: "get_cabinet_health", Operation: "smart_lockers.devices.health", Category: "cabinets", ID: "device_id"},
 		{Name: "edit_cabinet", Operation: "smart_lockers.devices.edit", Category: "cabinets", ID: "device_id"},
 		{Name: "set_cabinet_layout", Operation: "smart_lockers.devices.set_layout", Category: "cabinets", ID: "device_id"},
 		{Name: "replace_cabinet_hardware", Operation: "smart_lockers.devices.replace_hardware", Category: "cabinets", ID: "device_id"},

@@ -86,7 +86,8 @@ func (c Config) orders() []catalog.Operation {
 			GraphQL:     &catalog.GraphQL{Field: "orders", Type: "OrderList", Filter: "OrderFilter"},
 			Noun: &catalog.Noun{
 				Name: "order", Path: "orders", Area: "delivery", Icon: "receipt", Key: "o",
-				ID: "order_id", Refs: []string{"order_id"}, Title: []string{"tracking_number", "order_ref"}, State: "order_status_id", States: "order",
+				Live: []string{"Orders", "DroppedOrders", "OrderTerms", "Assignments", "ThirdParties", "Interceptions", "Routes", "Events"},
+				ID:   "order_id", Refs: []string{"order_id"}, Title: []string{"tracking_number", "order_ref"}, State: "order_status_id", States: "order",
 				Columns: []string{"tracking_number", "order_status_id", "recipient.name", "scheduled_date", "type", "order_ref", "package_count"},
 				Verbs: []string{"orders.driver", "orders.hold", "orders.cancel", "orders.update", "orders.release", "orders.reroute", "orders.reschedule", "orders.intercept",
 					"orders.ready", "orders.take_back", "orders.override", "broker_order_assignments.assign", "third_party.assignments.create", "orders.delete"},
@@ -353,6 +354,7 @@ func (c Config) orders() []catalog.Operation {
 			Example:     `{"order_ref":"SO-10042"}`,
 			Noun: &catalog.Noun{
 				Name: "operation", Path: "operations",
+				Live:  []string{"OrderOperations"},
 				Title: []string{"operation_name"}, State: "after_status", States: "order",
 				Columns: []string{"created_at", "operation_name", "operator.name", "after_status", "note"},
 			},
@@ -387,7 +389,8 @@ func (c Config) orders() []catalog.Operation {
 			Example:     `{"order_id":120045}`,
 			Noun: &catalog.Noun{
 				Name: "interception", Path: "interceptions",
-				ID: "interception_id", Title: []string{"requested_outcome"}, State: "status", States: "interception",
+				Live: []string{"Interceptions"},
+				ID:   "interception_id", Title: []string{"requested_outcome"}, State: "status", States: "interception",
 				Columns: []string{"requested_outcome", "status", "reason", "created_at", "ended_at"},
 				Verbs:   []string{"interceptions.approve", "interceptions.reject", "interceptions.hold", "interceptions.execute", "interceptions.fail", "interceptions.withdraw"},
 			},
@@ -553,7 +556,8 @@ func (c Config) assignments() []catalog.Operation {
 			GraphQL:     &catalog.GraphQL{Field: "brokerOrderAssignments", Type: "BrokerAssignmentList"},
 			Noun: &catalog.Noun{
 				Name: "broker_assignment", Path: "contractor-assignments", Area: "delivery", Icon: "handshake",
-				ID: "id", Title: []string{"order_ref", "id"}, State: "status", States: "assignment",
+				Live: []string{"Assignments", "Orders"},
+				ID:   "id", Title: []string{"order_ref", "id"}, State: "status", States: "assignment",
 				Columns: []string{"order_ref", "status", "broker_name", "scheduled_date", "assigned_at", "ended_at"},
 			},
 		}, o.Assignments, nil),

@@ -48,7 +48,8 @@ func (c Config) routes() []catalog.Operation {
 			GraphQL:     &catalog.GraphQL{Field: "routes", Type: "RouteList"},
 			Noun: &catalog.Noun{
 				Name: "route", Path: "routes", Area: "delivery", Icon: "route", Key: "r",
-				ID: "route_id", Refs: []string{"route_id"}, Title: []string{"name", "date"}, State: "status", States: "route",
+				Live: []string{"Routes", "Orders", "Drivers"},
+				ID:   "route_id", Refs: []string{"route_id"}, Title: []string{"name", "date"}, State: "status", States: "route",
 				Columns: []string{"name", "status", "date", "driver_name", "stop_count", "completed_count", "failed_count"},
 				Verbs:   []string{"routes.dispatch", "routes.add", "routes.remove", "routes.update", "routes.cancel"},
 				Related: []catalog.Relation{{Noun: "order", By: "route_id"}},
@@ -159,7 +160,8 @@ func (c Config) routes() []catalog.Operation {
 			Tools:       []string{"get_drivers"},
 			Noun: &catalog.Noun{
 				Name: "driver", Path: "drivers", Area: "delivery", Icon: "person", Key: "d",
-				ID: "driver_id", Refs: []string{"driver_id"}, Named: true, Title: []string{"name"}, State: "status", States: "driver",
+				Live: []string{"Drivers", "Accounts", "Routes", "Orders"},
+				ID:   "driver_id", Refs: []string{"driver_id"}, Named: true, Title: []string{"name"}, State: "status", States: "driver",
 				Columns: []string{"name", "status", "on_duty", "phone", "vehicle.plate", "today.stops_done", "today.stops_total"},
 				Verbs:   []string{"drivers.update"},
 				Related: []catalog.Relation{{Noun: "route", By: "driver_id"}, {Noun: "order", By: "driver_id"}},

@@ -66,7 +66,8 @@ func (c Config) staff() []catalog.Operation {
 			Example:     `{"keyword":"quay","sort":"device_name"}`,
 			Noun: &catalog.Noun{
 				Name: "cabinet", Path: "cabinets", Area: "lockers", Icon: "cabinet", Key: "c",
-				ID: "device_id", Refs: []string{"device_id"}, Named: true, Title: []string{"device_name", "device_code"}, State: "status", States: "device",
+				Live: []string{"Devices", "Sessions", "Doors", "Compartments", "Shelves", "DeviceFaults"},
+				ID:   "device_id", Refs: []string{"device_id"}, Named: true, Title: []string{"device_name", "device_code"}, State: "status", States: "device",
 				Columns: []string{"device_name", "status", "grid_counts", "address", "device_code", "last_seen_at"},
 				Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
 					"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire", "smart_lockers.grids.block", "smart_lockers.grids.unblock", "smart_lockers.grids.clear"},
@@ -142,10 +143,23 @@ func (c Config) staff() []catalog.Operation {
 			Example:     `{"id":88}`,
 			Noun: &catalog.Noun{
 				Name: "door_report", Path: "door-reports",
+				Live:  []string{"Openings"},
 				Title: []string{"kind"}, State: "state", States: "opening",
 				Columns: []string{"requested_at", "kind", "requested_by_name", "state", "reason", "ended_at"},
 			},
 		}, c.Lockers.ListDoorHistory, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.devices.health",
+			Summary:     "Get what a cabinet reported of its health",
+			Description: "The newest health report of the cabinet: how full its store is, its link, its clock, its boards and temperatures; and the records that it could not deliver.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/smart-lockers/devices/{id}/health",
+			Types:       staff,
+			Scopes:      []string{"lockers:read"},
+			Errors:      []string{"DEVICE_NOT_FOUND"},
+			Example:     `{"id":88}`,
+		}, c.Lockers.FindHealth, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.find",
 			Summary:     "Get a cabinet with its compartments",

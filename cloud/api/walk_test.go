@@ -40,7 +40,6 @@ type seen struct {
 // newDesk serves the pages of a world.
 func newDesk(t *testing.T, x *world) *desk {
 	x.pages.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	x.pages.Listen = func() (<-chan struct{}, func()) { return nil, func() {} }
 	pages, err := page.New(x.pages)
 	require.NoError(t, err)
 	s := rest.New(rest.Config{Catalog: x.table, Pipeline: x.pages.Pipeline, Pages: pages.Handler})
@@ -106,7 +105,7 @@ var (
 	hrefs     = regexp.MustCompile(`href="([^"]*)"`)
 	mainPart  = regexp.MustCompile(`(?s)<main.*</main>`)
 	wholeRow  = regexp.MustCompile(`<a class="whole" href="([^"]+)"`)
-	headPart  = regexp.MustCompile(`(?s)<main id="main" class="desk">.*?<div class="head">.*?</p></div>`)
+	headPart  = regexp.MustCompile(`(?s)<main id="main" class="desk">.*?<div class="head"[^>]*>.*?</p></div>`)
 	nothingIn = regexp.MustCompile(`ZgotmplZ|<style|\sstyle=|\son[a-z]+="|<no value>|%!\w\(`)
 )
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
 )
 
@@ -54,6 +55,10 @@ type Noun struct {
 	// Parts are the choices that a record offers to its verbs: their input Input names
 	// elements of the record's list Of.
 	Parts []Part
+	// Live are the kinds of changes (cloud.Touch) that the records follow, which are the
+	// same for all of a business's staff with the same rights. nil: they follow all
+	// changes, and each person's are read for that person.
+	Live []string
 	// Page is the address of a drawn page that stands in for the generated detail, with
 	// {id} for the ID; "" for none.
 	Page string
@@ -209,6 +214,11 @@ func (c *Catalog) checkNoun(n *Noun) error {
 	if n.Find != "" {
 		if _, of := c.byName[n.Find].Found(); of == nil {
 			return fmt.Errorf("%s finds no record", n.Find)
+		}
+	}
+	for _, kind := range n.Live {
+		if !slices.Contains(cloud.TouchKinds(), kind) {
+			return fmt.Errorf("there are no changes of the kind %s", kind)
 		}
 	}
 	for _, verb := range n.Verbs {

@@ -19,6 +19,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, mails)
 	maps.Copy(all, limitWords)
 	maps.Copy(all, workWords)
+	maps.Copy(all, liveWords)
 	maps.Copy(all, searchWords)
 	maps.Copy(all, auditWords)
 	maps.Copy(all, nouns)
@@ -58,8 +59,8 @@ var pages = map[string]texts{
 	"track.history":          {"History", "历史记录", "歷史紀錄", "Historique", "Verlauf", "Historial"},
 	"track.empty":            {"Nothing has been reported yet.", "暂无动态。", "尚無動態。", "Rien n’a encore été signalé.", "Noch wurde nichts gemeldet.", "Aún no hay novedades."},
 	"track.confirmed":        {"Last confirmed", "最近确认", "最近確認", "Dernière confirmation", "Zuletzt bestätigt", "Última confirmación"},
-	"track.shown":            {"Shown as of", "显示时间", "顯示時間", "Affiché à", "Angezeigt mit Stand", "Mostrado a las"},
 	"track.stale":            {"This page could not be refreshed. What you see may be out of date.", "页面未能刷新，所示内容可能已过期。", "頁面未能更新，所示內容可能已過期。", "Cette page n’a pas pu être actualisée. Elle est peut-être dépassée.", "Diese Seite konnte nicht erneuert werden. Die Angaben können veraltet sein.", "No se pudo actualizar esta página. Lo que ve puede estar anticuado."},
+	"track.shown":            {"Shown as of", "显示时间", "顯示時間", "Affiché à", "Angezeigt mit Stand", "Mostrado a las"},
 	"track.offline":          {"The locker is not connected right now. News from it may be late; it still takes your code.", "快递柜当前未联网，动态可能延迟；取件码仍可使用。", "智慧櫃目前未連線，動態可能延遲；取件碼仍可使用。", "La consigne n’est pas connectée. Ses nouvelles peuvent tarder ; elle accepte toujours votre code.", "Der Schrank ist gerade nicht verbunden. Meldungen können sich verspäten; Ihren Code nimmt er trotzdem.", "La taquilla no está conectada. Sus avisos pueden tardar; su código sigue funcionando."},
 	"track.quiet":            {"No news for a while. The carrier may not have reported yet.", "已有一段时间没有新动态，承运商可能尚未上报。", "已有一段時間沒有新動態，承運商可能尚未回報。", "Pas de nouvelles depuis un moment. Le transporteur n’a peut-être rien signalé.", "Seit einer Weile nichts Neues. Der Zusteller hat vielleicht noch nicht gemeldet.", "Hace tiempo que no hay novedades. Quizá el transportista aún no ha informado."},
 	"track.proof":            {"Is it for you?", "这是您的包裹吗？", "這是您的包裹嗎？", "Est-il pour vous ?", "Ist es für Sie?", "¿Es para usted?"},
@@ -160,12 +161,10 @@ var pages = map[string]texts{
 	"console.password":   {"Password", "密码", "密碼", "Mot de passe", "Passwort", "Contraseña"},
 	"console.logout":     {"Sign out", "退出", "登出", "Déconnexion", "Abmelden", "Cerrar sesión"},
 	"console.expired":    {"This form was open too long. Please sign in again.", "表单已过期，请重新登录。", "表單已逾時，請重新登入。", "Ce formulaire est resté ouvert trop longtemps. Reconnectez-vous.", "Dieses Formular war zu lange offen. Bitte neu anmelden.", "El formulario ha caducado. Inicie sesión de nuevo."},
-	"console.live":       {"Live", "实时", "即時", "En direct", "Live", "En vivo"},
 	"console.lost":       {"Connection lost. Shown as of", "连接已断开。显示时间", "連線中斷。顯示時間", "Connexion perdue. Affiché à", "Verbindung verloren. Stand", "Conexión perdida. Mostrado a las"},
 	"console.noscript":   {"Without script this page does not follow by itself: reload it to see changes.", "未启用脚本时页面不会自动更新：请刷新查看变化。", "未啟用指令碼時頁面不會自動更新：請重新整理查看變化。", "Sans script, cette page ne suit pas d’elle-même : rechargez-la pour voir les changements.", "Ohne Script folgt diese Seite nicht von selbst: bitte neu laden.", "Sin script esta página no se actualiza sola: recárguela para ver cambios."},
 	"console.cabinets":   {"Cabinets", "柜机", "櫃機", "Consignes", "Schränke", "Taquillas"},
 	"console.openings":   {"Running openings", "进行中的开门", "進行中的開門", "Ouvertures en cours", "Laufende Öffnungen", "Aperturas en curso"},
-	"console.exceptions": {"Open exceptions", "未处理异常", "未處理異常", "Anomalies ouvertes", "Offene Ausnahmen", "Incidencias abiertas"},
 	"console.deliveries": {"Newest deliveries", "最新投递", "最新投遞", "Dernières livraisons", "Neueste Lieferungen", "Últimas entregas"},
 	"console.webhooks":   {"Webhook deliveries", "Webhook 投递", "Webhook 投遞", "Envois de webhooks", "Webhook-Zustellungen", "Envíos de webhooks"},
 	"console.none":       {"Nothing here right now.", "目前没有内容。", "目前沒有內容。", "Rien pour le moment.", "Zurzeit nichts.", "Nada por ahora."},

@@ -103,7 +103,7 @@ func TestDecidingOnAPage(t *testing.T) {
 	g = r.do("POST", "/console/login", url.Values{"email": {r.w.Emails[cloud.ClientAdmin]}, "password": {webtest.Password}, "form": {m[1]}, "next": {one}})
 	require.Equal(t, one, g.header("Location"), "the login goes on where one wanted to be")
 
-	require.Contains(t, r.do("GET", "/console", nil).body, `<strong class="pill ap-pending">2<span class="away"> waiting</span></strong>`)
+	require.Contains(t, r.do("GET", "/console", nil).body, `data-live="n-approvals">2</em>`)
 	g = r.do("GET", approvalsPath, nil)
 	clean(t, r, g)
 	require.Less(t, strings.Index(g.body, "Cancel order 120045"), strings.Index(g.body, "Hold order 7"), "who waits longest comes first")

@@ -28,6 +28,7 @@ type standing struct {
 	Columns [][]drawerDoor
 	Drawers []drawerDoor
 	Faults  []cabinetFault
+	Report  *cabinetReport // nil: it cannot be read
 	History []movement
 	Groups  []serviceGroup
 }
@@ -61,6 +62,18 @@ type cabinetFault struct {
 	At           *moment
 }
 
+// cabinetReport is what a cabinet reported of itself, in words.
+type cabinetReport struct {
+	At      *moment // nil: nothing was reported
+	Percent *uint64 // of the store
+	Facts   []reportFact
+	Missing []missingRange
+}
+
+type reportFact struct{ Name, Text string }
+
+type missingRange struct{ Lane, Range, Reason, Count string }
+
 type serviceGroup struct {
 	Title string
 	Links []verbLink
@@ -77,11 +90,21 @@ func (p drawnPages) showStanding(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	id, _ := ctx.UserValue("id").(string)
-	found, err := run[locker.DeviceOutput](c, ctx, p.kit, v, findsDevice, map[string]any{"id": id})
+	out, err := p.standing(c, ctx, v)
 	if err != nil {
 		p.refused(ctx, v, err)
 		return
+	}
+	followTopics(p.kit, ctx, &out.frame, fmt.Sprintf("cabinet:%d?tab=%s", out.Cabinet.DeviceID, out.Tab))
+	p.show(ctx, fasthttp.StatusOK, "cabinetpage.html", out)
+}
+
+// standing reads a cabinet for the tab of a request.
+func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (standing, error) {
+	id, _ := ctx.UserValue("id").(string)
+	found, err := run[locker.DeviceOutput](c, ctx, p.kit, v, findsDevice, map[string]any{"id": id})
+	if err != nil {
+		return standing{}, err
 	}
 	d := found.Device
 	here := fmt.Sprintf("%s/cabinets/%d", ConsolePath, d.DeviceID)
@@ -102,11 +125,7 @@ func (p drawnPages) showStanding(ctx *fasthttp.RequestCtx) {
 	default:
 		p.service(c, v, &out)
 	}
-	if err != nil {
-		p.trouble(ctx, err)
-		return
-	}
-	p.show(ctx, fasthttp.StatusOK, "cabinetpage.html", out)
+	return out, err
 }
 
 // history are the newest openings of a cabinet, newest first.
@@ -205,6 +224,10 @@ func (p drawnPages) health(c context.Context, ctx *fasthttp.RequestCtx, v visito
 	for _, x := range out.Cabinet.Exceptions {
 		out.Faults = append(out.Faults, cabinetFault{v.V("exception", x.Type), outside(x.Detail, maxValue), v.stamped(x.OpenedAt)})
 	}
+	var err error
+	if out.Report, err = p.report(c, ctx, v, out.Cabinet.DeviceID); err != nil {
+		return err
+	}
 	lines, err := p.history(c, ctx, v, out.Cabinet.DeviceID)
 	if err != nil {
 		return fmt.Errorf("list door history: %w", err)
@@ -213,6 +236,55 @@ func (p drawnPages) health(c context.Context, ctx *fasthttp.RequestCtx, v visito
 		out.History = append(out.History, v.movement(l))
 	}
 	return nil
+}
+
+// report reads what a cabinet reported of its health, for those who may.
+func (p drawnPages) report(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id cloud.DeviceID) (*cabinetReport, error) {
+	if !p.mayAny(c, v, "smart_lockers.devices.health") {
+		return nil, nil
+	}
+	found, err := run[locker.HealthOutput](c, ctx, p.kit, v, "smart_lockers.devices.health", map[string]any{"id": int64(id)})
+	if err != nil {
+		return nil, fmt.Errorf("find health of cabinet %d: %w", id, err)
+	}
+	h := found.Health
+	out := &cabinetReport{At: v.stamped(h.ReportedAt), Percent: h.StorePercent}
+	add := func(name, text string) { out.Facts = append(out.Facts, reportFact{name, text}) }
+	if h.Clock != nil {
+		text := v.V("clock", *h.Clock)
+		if h.ClockErrorMS != nil {
+			text += ", " + v.T("cab.clock.within", fmt.Sprint(*h.ClockErrorMS))
+		}
+		add(v.T("cab.clock"), text)
+	}
+	if h.ClockOffsetMS != nil {
+		add(v.T("cab.offset"), fmt.Sprintf("%+d ms", *h.ClockOffsetMS))
+	}
+	for _, lane := range []string{"settlement", "telemetry"} {
+		if n, ok := h.StoreBytes[lane]; ok {
+			add(v.T("cab.lane."+lane), fmt.Sprintf("%.1f MB", float64(n)/1e6))
+		}
+	}
+	if h.Connects != nil && h.Resends != nil {
+		add(v.T("cab.connects"), v.T("cab.resent", fmt.Sprint(*h.Connects), fmt.Sprint(*h.Resends)))
+	}
+	for _, b := range h.Boards {
+		add(v.T("cab.board", outside(b.Name, maxValue)), v.T("cab.errors", fmt.Sprint(b.Errors)))
+	}
+	for _, t := range h.Temperatures {
+		add(v.T("cab.temperature", outside(t.Name, maxValue)), fmt.Sprintf("%.1f °C", t.Celsius))
+	}
+	if h.AgentVersion != nil {
+		add(v.T("cab.agent"), outside(*h.AgentVersion, maxValue))
+	}
+	for _, m := range h.Missing {
+		x := missingRange{Lane: v.V("lane", m.Lane), Range: fmt.Sprintf("%d – %d", m.First, m.Last), Reason: v.V("gap", m.Reason), Count: fmt.Sprint(m.Missing)}
+		if m.Last == 0 {
+			x.Range, x.Count = fmt.Sprintf("%d –", m.First), "?"
+		}
+		out.Missing = append(out.Missing, x)
+	}
+	return out, nil
 }
 
 // service are the forms of what is done to the cabinet as a whole.

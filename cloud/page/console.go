@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
+	"net/url"
 	"slices"
 	"time"
 
@@ -18,7 +20,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
-	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/protocol/wire"
@@ -299,16 +300,23 @@ func (p consolePages) console(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	v.Title = v.T("console.title")
-	b, err := p.board(c, v.frame, v.c)
+	b, err := p.readHome(c, ctx, v)
 	if err != nil {
 		p.trouble(ctx, err)
 		return
 	}
-	if err := p.needs(c, ctx, v, &b); err != nil {
-		p.trouble(ctx, err)
-		return
-	}
+	b.Hello = v.T("home.hello", v.c.Account.Name)
+	followTopics(p.kit, ctx, &b.frame, fmt.Sprint("board:", int64(v.c.Account.BusinessID)))
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
+}
+
+// readHome reads what the home page shows, but for the greeting.
+func (p consolePages) readHome(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (board, error) {
+	b, err := p.board(c, v.frame, v.c)
+	if err == nil {
+		err = p.needs(c, ctx, v, &b)
+	}
+	return b, err
 }
 
 // board is everything the console shows at one moment.
@@ -317,12 +325,8 @@ type board struct {
 	Cabinets   []cabinet
 	More       bool
 	Openings   []openingRow
-	Exceptions []exceptionRow
 	Deliveries []deliveryRow
 	Webhooks   []webhookRow
-	Asks       bool // there are approvals
-	Waiting    int
-	Chats      bool
 	Sees       rights
 	Hooks      bool   // there are pages about webhooks
 	Adds       bool   // the visitor may add cabinets
@@ -331,6 +335,15 @@ type board struct {
 	Hello, Needs string // a greeting, and how many things need the visitor
 	Todos        []todo // the first of them
 	Figures      []figure
+	Feeds        bool          // the visitor may read what happened
+	Feed         []feedLine    // the newest first
+	FeedAll      string        // address of more
+	Sent         []sentLine    // what went to others today
+	Drives       bool          // the visitor may read who drives
+	Road         []roadLine    // drivers on duty
+	Day          string        // address of the day board; "" where the visitor may not
+	Hours        template.HTML // chart of doors by the hour of today; "" where the visitor may not
+	NewOrder     string        // address of the form for an order; "" where the visitor may not
 }
 
 // rights are the parts of the console that its visitor may see: those whose
@@ -382,10 +395,6 @@ type (
 		Cabinet, Kind, State, Doors, Requester string
 		At                                     *moment
 	}
-	exceptionRow struct {
-		Cabinet, Type, Severity, Grid string
-		At                            *moment
-	}
 	deliveryRow struct {
 		Number, Reference, Status, Cabinet string
 		Packages                           int
@@ -414,16 +423,7 @@ func (p consolePages) board(c context.Context, f frame, who cloud.Caller) (board
 			return err
 		}
 		b.Zone = biz.Location()
-		b.Chats = b.Sees.Chats && biz.Settings.Has(chat.Feature)
-		b.Cabinets, b.Openings = nil, nil
-		if b.Asks = b.Sees.Asks; b.Asks {
-			q := cloud.ApprovalFilter{BusinessID: id, Status: cloud.ApprovalPending, Now: b.Made, Page: cloud.Page{Sort: "id"}}
-			_, listed, err := v.Approvals(q)
-			if err != nil {
-				return err
-			}
-			b.Waiting = listed.Total
-		}
+		b.Cabinets, b.Openings, b.Feed = nil, nil, nil
 		for _, d := range devices {
 			names[d.ID] = cmp.Or(d.Name, d.Code)
 			if err := b.addCabinet(v, d); err != nil {
@@ -446,7 +446,7 @@ func (p consolePages) lists(c context.Context, b *board, id cloud.BusinessID, na
 			return fmt.Errorf("list locked parcels: %w", err)
 		}
 		for _, g := range guessed {
-			b.Exceptions = append(b.Exceptions, exceptionRow{g.Number, "proof_locked", wire.SeverityHigh, "", b.Time(g.LockedAt)})
+			b.Todos = append(b.Todos, todo{Path: "/track/" + url.PathEscape(g.Number), Icon: "shield", Tone: "bad", Severity: wire.SeverityHigh, Headline: b.V("exception", "proof_locked") + ": " + g.Number, Next: b.T("todo.locked"), Since: b.Time(g.LockedAt)})
 		}
 	}
 	if b.Sees.Lockers {
@@ -462,20 +462,6 @@ func (p consolePages) lists(c context.Context, b *board, id cloud.BusinessID, na
 
 // lockerLists reads the tables about cabinets.
 func (p consolePages) lockerLists(c context.Context, b *board, id cloud.BusinessID, names map[cloud.DeviceID]string) error {
-	exceptions, err := p.cfg.Store.ListExceptions(c, id, "open", 0, maxRows)
-	if err != nil {
-		return fmt.Errorf("list exceptions: %w", err)
-	}
-	for _, e := range exceptions {
-		b.Exceptions = append(b.Exceptions, exceptionRow{names[e.DeviceID], e.Type, e.Severity, e.GridCode, b.Time(e.OpenedAt)})
-	}
-	faults, err := p.cfg.Store.ListOpenDeviceExceptions(c, id, maxRows)
-	if err != nil {
-		return fmt.Errorf("list device exceptions: %w", err)
-	}
-	for _, f := range faults {
-		b.Exceptions = append(b.Exceptions, exceptionRow{names[f.DeviceID], f.Type, faultSeverity(f.Type), "", b.Time(f.OpenedAt)})
-	}
 	deliveries, err := p.cfg.Deliveries(c, id, maxRows)
 	if err != nil {
 		return fmt.Errorf("list deliveries: %w", err)
@@ -484,18 +470,6 @@ func (p consolePages) lockerLists(c context.Context, b *board, id cloud.Business
 		b.Deliveries = append(b.Deliveries, deliveryRow{d.Number, d.Reference, string(d.Status), names[d.DeviceID], len(d.Packages), b.Time(d.CreatedAt)})
 	}
 	return nil
-}
-
-// faultSeverity is how grave a device exception is: one that may be an attack or
-// a copied cabinet before one that keeps a compartment or a keypad closed.
-func faultSeverity(typ string) string {
-	switch typ {
-	case cloud.DevBadSignature, cloud.DevStoreFork, cloud.DevDuplicateIdentity, cloud.DevReportedStolen:
-		return wire.SeverityHigh
-	case cloud.DevContentsMismatch, cloud.DevKeypadLocked, cloud.DevConfigRefused:
-		return wire.SeverityMedium
-	}
-	return wire.SeverityLow
 }
 
 // webhooks reads the newest rows of the business's webhook log.
@@ -541,7 +515,7 @@ func (b *board) addCabinet(v cloud.View, d cloud.Device) error {
 	for _, o := range openings {
 		b.Openings = append(b.Openings, openingRow{x.Name, string(o.Kind), o.State, doorList(o, cells), o.Requester.Name, b.Time(o.RequestedAt)})
 	}
-	return nil
+	return b.addOpenings(v, x, cells)
 }
 
 func latest(a, b time.Time) time.Time {

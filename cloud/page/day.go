@@ -38,11 +38,22 @@ func (p drawnPages) day(ctx *fasthttp.RequestCtx) {
 		p.refused(ctx, v, err)
 		return
 	}
+	out, err := p.dayOf(c, ctx, v, string(ctx.QueryArgs().Peek("date")))
+	if err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	followTopics(p.kit, ctx, &out.frame, "day:"+out.Date)
+	p.show(ctx, fasthttp.StatusOK, "day.html", out)
+}
+
+// dayOf reads the day board of a date; "" or no date: of today.
+func (p drawnPages) dayOf(c context.Context, ctx *fasthttp.RequestCtx, v visitor, given string) (dayPage, error) {
 	zone := v.Zone
 	if zone == nil {
 		zone = time.UTC
 	}
-	at, err := time.ParseInLocation(time.DateOnly, string(ctx.QueryArgs().Peek("date")), zone)
+	at, err := time.ParseInLocation(time.DateOnly, given, zone)
 	if err != nil {
 		at = time.Now().In(zone)
 	}
@@ -66,8 +77,7 @@ func (p drawnPages) day(ctx *fasthttp.RequestCtx) {
 		}
 		answer, err := p.read(c, ctx, v, n.List, x.in)
 		if err != nil {
-			p.refused(ctx, v, err)
-			return
+			return out, err
 		}
 		t := p.table(v.frame, n, x.columns, answer, refs)
 		t.Caption = v.T(x.title)
@@ -77,5 +87,5 @@ func (p drawnPages) day(ctx *fasthttp.RequestCtx) {
 		}
 		out.Parts = append(out.Parts, dayPart{Title: v.T(x.title), Summary: fmt.Sprint(total), Empty: v.T(x.empty), Table: t, All: ConsolePath + "/" + n.Path + x.all})
 	}
-	p.show(ctx, fasthttp.StatusOK, "day.html", out)
+	return out, nil
 }

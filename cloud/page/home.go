@@ -3,16 +3,200 @@ package page
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
+	"github.com/postern-io/postern/cloud/page/stream"
 	"github.com/postern-io/postern/cloud/work"
 )
 
 // homeItems are the work items that the home page shows.
-const homeItems = 5
+const homeItems = 8
+
+// Bounds of what happened just now.
+const (
+	feedLines    = 10
+	feedOpenings = 4 // of each cabinet
+	feedSpan     = 24 * time.Hour
+)
+
+// byPeople are the surfaces of what people and their agents do: what programs of partners
+// do shows with the doors.
+var byPeople = []string{"web", "mcp"}
+
+// hour is the time of day of what happened within a day.
+func (b *board) hour(at time.Time) *moment {
+	m := b.Time(at)
+	if m != nil {
+		m.Text = at.In(b.Zone).Format("15:04")
+	}
+	return m
+}
+
+// feedLine is something that happened just now.
+type feedLine struct {
+	at   time.Time
+	At   *moment
+	Who  string // "" where the sentence does not begin with a person
+	What string
+	To   string // address of what it is about; "" for none
+}
+
+// sentLine is what was sent to others today by one way.
+type sentLine struct{ Name, Text, Tone, To string }
+
+// roadLine is a driver on duty with the stops of today.
+type roadLine struct {
+	Name, To    string
+	Done, Total int
+}
+
+// roadLines are the drivers that the home page shows.
+const roadLines = 6
+
+// onTheRoad reads who drives now, as far as the visitor may.
+func (p consolePages) onTheRoad(c context.Context, ctx *fasthttp.RequestCtx, v visitor, b *board) error {
+	if b.Drives = p.mayAny(c, v, "drivers.list"); !b.Drives {
+		return nil
+	}
+	if p.mayAny(c, v, "routes.list") {
+		b.Day = dayPath
+	}
+	answer, err := p.read(c, ctx, v, "drivers.list", map[string]any{"on_duty": true, "status": "active", "sort": "name", "per_page": roadLines})
+	if err != nil {
+		return fmt.Errorf("list drivers on duty: %w", err)
+	}
+	list, _ := answer["drivers"].([]any)
+	for _, x := range list {
+		d, ok := x.(map[string]any)
+		if !ok {
+			continue
+		}
+		l := roadLine{Name: outside(plainText(d["name"]), maxValue), To: ConsolePath + "/drivers/" + url.PathEscape(plainText(d["driver_id"]))}
+		_, _ = fmt.Sscan(plainText(at(d, "today.stops_done")), &l.Done)
+		_, _ = fmt.Sscan(plainText(at(d, "today.stops_total")), &l.Total)
+		b.Road = append(b.Road, l)
+	}
+	return nil
+}
+
+// addOpenings adds the newest openings of a cabinet to what happened just now.
+func (b *board) addOpenings(v cloud.View, x cabinet, cells []cloud.Compartment) error {
+	b.Feeds = true
+	list, _, err := v.DoorHistory(x.ID, b.Made.Add(-feedSpan), cloud.Page{Sort: "-requested_at", Limit: feedOpenings})
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		at := latest(o.RequestedAt, o.OpenedAt)
+		where := x.Name
+		if doors := doorList(o, cells); doors != "" {
+			where += ", " + doors
+		}
+		b.Feed = append(b.Feed, feedLine{at: at, At: b.hour(at), Who: outside(o.Requester.Name, maxValue), What: b.V("value", string(o.Kind)) + ": " + where, To: fmt.Sprintf("%s/cabinets/%d?tab=health", ConsolePath, x.ID)})
+	}
+	return nil
+}
+
+// happened adds what people did to what happened just now, and leaves the newest.
+func (p consolePages) happened(c context.Context, ctx *fasthttp.RequestCtx, v visitor, b *board) error {
+	if p.mayAny(c, v, "audit.list") {
+		b.Feeds, b.FeedAll = true, auditPath
+		answer, err := run[account.AuditOutput](c, ctx, p.kit, v, "audit.list", map[string]any{"per_page": 3 * feedLines})
+		if err != nil {
+			return fmt.Errorf("list what people did: %w", err)
+		}
+		pages := drawnPages{nounPages{p.kit}}
+		for _, l := range answer.Lines {
+			if l.Outcome != "" && l.Outcome != "done" || !slices.Contains(byPeople, l.Surface) || l.At == nil {
+				continue
+			}
+			at, err := time.Parse(time.RFC3339Nano, *l.At)
+			if err != nil || at.Before(b.Made.Add(-feedSpan)) {
+				continue
+			}
+			x := pages.auditLine(v.frame, l)
+			b.Feed = append(b.Feed, feedLine{at: at, At: b.hour(at), Who: x.Who, What: x.Action, To: x.Target.To})
+		}
+	}
+	slices.SortStableFunc(b.Feed, func(a, z feedLine) int { return z.at.Compare(a.at) })
+	b.Feed = b.Feed[:min(len(b.Feed), feedLines)]
+	return nil
+}
+
+// sentToday counts what went to others today, as far as the visitor may read it.
+func (p consolePages) sentToday(c context.Context, ctx *fasthttp.RequestCtx, v visitor, b *board) error {
+	today := b.Made.In(b.Zone)
+	midnight := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, b.Zone).Format(time.RFC3339)
+	total := func(operation string, in map[string]any) (string, error) {
+		in["per_page"] = 1
+		answer, err := p.read(c, ctx, v, operation, in)
+		if err != nil {
+			return "", fmt.Errorf("count what was sent: %w", err)
+		}
+		text := plainText(answer["total"])
+		if answer["total_is_lower_bound"] == true {
+			text += "+"
+		}
+		return text, nil
+	}
+	if b.Sees.Hooks && p.cfg.Receivers != nil {
+		arrived, err := total("webhook_logs.list", map[string]any{"status": "success", "from": midnight})
+		if err != nil {
+			return err
+		}
+		late, err := total("webhook_logs.list", map[string]any{"status": "retrying"})
+		if err != nil {
+			return err
+		}
+		x := sentLine{Name: v.T("console.webhooks"), Text: v.T("sent.hooks", arrived), Tone: "good", To: hooksPath}
+		if late != "0" {
+			x.Text, x.Tone = x.Text+" · "+v.T("sent.late", late), "warn"
+		}
+		b.Sent = append(b.Sent, x)
+	}
+	if b.Sees.Asks {
+		asks, err := total("approvals.list", map[string]any{})
+		if err != nil {
+			return err
+		}
+		x := sentLine{Name: v.T("sent.agents"), Text: v.T("sent.none"), Tone: "good", To: approvalsPath}
+		if asks != "0" {
+			x.Text, x.Tone = v.T("sent.asks", asks), "warn"
+		}
+		b.Sent = append(b.Sent, x)
+	}
+	return nil
+}
+
+// homeSections are the home page's sections. A cabinet is one of its own.
+func (p livePages) homeSections(data any) ([]stream.Section, error) {
+	b, _ := data.(board)
+	out, err := p.executed("needs", "homefigures", "todos", "road", "now", "sent", "cabinets", "openings", "deliveries", "webhooks")(b)
+	if err != nil {
+		return nil, err
+	}
+	shape := fmt.Sprint(b.More, b.Adds)
+	for _, x := range b.Cabinets {
+		html, err := p.execute("cabinet", struct{ Page, Name any }{b, x})
+		if err != nil {
+			return nil, err
+		}
+		shape += fmt.Sprint(" ", x.ID)
+		out = append(out, stream.Section{Name: fmt.Sprint("cab-", x.ID), HTML: html, Of: "cabinets"})
+	}
+	for i := range out {
+		if out[i].Name == "cabinets" {
+			out[i].Shape = shape
+		}
+	}
+	return out, nil
+}
 
 // figure is a number of today with what it is a part of.
 type figure struct {
@@ -24,12 +208,11 @@ type figure struct {
 // needs fills in what the home page says first: what needs the visitor, and the figures
 // of today. The visitor's rights decide about each.
 func (p consolePages) needs(c context.Context, ctx *fasthttp.RequestCtx, v visitor, b *board) error {
-	b.Hello = v.T("home.hello", v.c.Account.Name)
 	answer, err := run[work.ListOutput](c, ctx, p.kit, v, "work_items.list", map[string]any{"limit": 200})
 	if err != nil {
 		return fmt.Errorf("list work items: %w", err)
 	}
-	overdue := 0
+	overdue, locked := 0, len(b.Todos)
 	for i, x := range answer.Items {
 		if x.Kind == cloud.WorkOverdue {
 			overdue++
@@ -38,17 +221,33 @@ func (p consolePages) needs(c context.Context, ctx *fasthttp.RequestCtx, v visit
 			b.Todos = append(b.Todos, p.todo(c, v, x))
 		}
 	}
-	count := fmt.Sprint(answer.Count)
+	total := answer.Count + locked
+	count := fmt.Sprint(total)
 	if answer.More {
 		count += "+"
 	}
 	switch {
-	case answer.Count == 0:
+	case total == 0:
 		b.Needs = v.T("home.zero")
-	case answer.Count == 1:
+	case total == 1:
 		b.Needs = v.T("home.one")
 	default:
 		b.Needs = v.T("home.many", count)
+	}
+	if err := p.happened(c, ctx, v, b); err != nil {
+		return err
+	}
+	if err := p.sentToday(c, ctx, v, b); err != nil {
+		return err
+	}
+	if err := p.onTheRoad(c, ctx, v, b); err != nil {
+		return err
+	}
+	if b.Hours, err = p.DoorsByHour(c, ctx, v); err != nil {
+		return fmt.Errorf("draw the doors by the hour: %w", err)
+	}
+	if p.mayAny(c, v, "orders.create") {
+		b.NewOrder = ConsolePath + "/orders/new?type=D"
 	}
 	if b.Sees.Orders {
 		if err := p.ordersToday(c, ctx, v, b); err != nil {
@@ -108,6 +307,14 @@ func (p consolePages) ordersToday(c context.Context, ctx *fasthttp.RequestCtx, v
 	if err != nil {
 		return err
 	}
-	b.Figures = append(b.Figures, figure{Name: v.T("home.delivered"), Value: done, Of: v.T("home.of", all), Part: part, Whole: whole, To: dayPath})
+	failed, _, err := counted(map[string]any{"status_ids": []any{int(cloud.OrderDeliveryFailed)}})
+	if err != nil {
+		return err
+	}
+	note := ""
+	if failed != "0" {
+		note = v.T("home.failed", failed)
+	}
+	b.Figures = append(b.Figures, figure{Note: note, Name: v.T("home.delivered"), Value: done, Of: v.T("home.of", all), Part: part, Whole: whole, To: dayPath})
 	return nil
 }

@@ -70,7 +70,8 @@ type navArea struct {
 type navLink struct {
 	Path, Text, Icon string
 	Key              string // letter after g; "" none
-	Count            int    // of what waits; 0 shows none
+	Counts           bool   // there is a count of what waits
+	Count            navCount
 	Current          bool
 }
 
@@ -86,7 +87,7 @@ func (p *kit) work(ctx *fasthttp.RequestCtx, v visitor, title string) workFrame 
 
 // deskOf is the desk of a visitor's pages.
 func (p *kit) deskOf(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *desk {
-	return &desk{CSRF: p.formToken(ctx, &forStaff), User: outside(v.c.Account.Name, maxValue), Business: outside(v.business, maxValue), Finds: p.mayAny(c, v, "search.find"), Areas: func() []navArea { return p.navigation(c, v) }}
+	return &desk{CSRF: p.formToken(ctx, &forStaff), User: outside(v.c.Account.Name, maxValue), Business: outside(v.business, maxValue), Finds: p.mayAny(c, v, "search.find"), Areas: func() []navArea { return countAreas(c, p, ctx, v) }}
 }
 
 // navigation lists the pages that a visitor may see. The entry of the longest address

@@ -105,6 +105,30 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 		p.csv(c, ctx, v, n)
 		return
 	}
+	out, err := p.list(c, ctx, v, n)
+	if err != nil {
+		problem, fields, ok := p.explain(v.Lang, err)
+		if !ok {
+			p.trouble(ctx, err)
+			return
+		}
+		for name, text := range fields {
+			problem += " " + memberWords(v.Lang, name) + ": " + text
+		}
+		out.Problem = problem
+		p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
+		return
+	}
+	p.savedViews(c, ctx, v, n, &out)
+	if p.cfg.Catalog.Find(n.List).Target() == "" {
+		followTopics(p.kit, ctx, &out.frame, "list:"+n.Name+"?"+changed(ctx, map[string]string{"lang": ""}))
+	}
+	p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
+}
+
+// list reads a noun's list with the filters of a request. Where the list cannot be read
+// the page has its filters still.
+func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun) (nounList, error) {
 	given, filters := p.filters(c, ctx, v, n)
 	out := nounList{workFrame: p.work(ctx, v, v.T("noun."+n.Name)), Noun: n, Heading: v.T("noun." + n.Name), Empty: v.T("noun." + n.Name + ".empty")}
 	for _, f := range filters {
@@ -123,17 +147,7 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 	}
 	answer, err := p.read(c, ctx, v, n.List, given)
 	if err != nil {
-		problem, fields, ok := p.explain(v.Lang, err)
-		if !ok {
-			p.trouble(ctx, err)
-			return
-		}
-		for name, text := range fields {
-			problem += " " + memberWords(v.Lang, name) + ": " + text
-		}
-		out.Problem = problem
-		p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
-		return
+		return out, err
 	}
 	out.Table = p.table(v.frame, n, columns, answer, p.references(c, ctx, v))
 	out.Table.Caption = out.Heading
@@ -164,12 +178,15 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 	if next := plainText(answer["next_cursor"]); next != "" {
 		out.Next = query(map[string]string{"cursor": next})
 	}
-	p.savedViews(c, ctx, v, n, &out)
+	if p.may(c, v, "saved_views.list") {
+		out.Query = changed(ctx, map[string]string{"cursor": "", "lang": "", "page": ""})
+		out.Saves, out.Shares = p.may(c, v, "saved_views.create"), slices.Contains(staff, v.c.Account.Type)
+	}
 	shownPaths := columns
 	for _, path := range p.offered(n) {
 		out.Columns = append(out.Columns, choice{path, memberWords(v.Lang, path), slices.Contains(shownPaths, path)})
 	}
-	p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
+	return out, nil
 }
 
 // savedViews adds the visitor's saved views of a list.
@@ -177,8 +194,6 @@ func (p nounPages) savedViews(c context.Context, ctx *fasthttp.RequestCtx, v vis
 	if !p.may(c, v, "saved_views.list") {
 		return
 	}
-	out.Query = changed(ctx, map[string]string{"cursor": "", "lang": "", "page": ""})
-	out.Saves, out.Shares = p.may(c, v, "saved_views.create"), slices.Contains(staff, v.c.Account.Type)
 	answer, err := p.read(c, ctx, v, "saved_views.list", map[string]any{"noun": n.Name})
 	if err != nil {
 		p.log.Error("list saved views", "err", err)

@@ -65,15 +65,25 @@ func (p nounPages) showRecord(ctx *fasthttp.RequestCtx) {
 		p.missing(ctx)
 		return
 	}
-	record, err := p.find(c, ctx, v, n, id)
+	out, err := p.wholeRecord(c, ctx, v, n, id)
 	if err != nil {
 		p.refused(ctx, v, err)
 		return
 	}
+	followTopics(p.kit, ctx, &out.frame, "record:"+n.Name+":"+url.PathEscape(id)+"?"+changed(ctx, map[string]string{"lang": ""}))
+	p.show(ctx, fasthttp.StatusOK, "nounrecord.html", out)
+}
+
+// wholeRecord reads a record with its story and related lists.
+func (p nounPages) wholeRecord(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string) (nounRecord, error) {
+	record, err := p.find(c, ctx, v, n, id)
+	if err != nil {
+		return nounRecord{}, err
+	}
 	out := p.record(c, ctx, v, n, id, record)
 	out.Story, out.Partly = p.story(c, ctx, v, n, record)
 	p.relate(c, ctx, v, n, id, &out)
-	p.show(ctx, fasthttp.StatusOK, "nounrecord.html", out)
+	return out, nil
 }
 
 func unescape(s string) string {

@@ -13,10 +13,10 @@
 // and the codes of a first parcel on the page of the person who sent it.
 //
 // A page says when it was made and when its news were last confirmed. The
-// console follows changes over server-sent events: at most five updates a
-// second, each read from the database at that moment, so that a notice that
-// is lost loses nothing. Chats listen to the broker, and ask again and again
-// where they cannot. Safe for concurrent use.
+// console and the tracking pages follow changes over server-sent events (package
+// stream): at most five updates a second, each read from the database at that
+// moment, so that a notice that is lost loses nothing for long. Chats listen to the
+// broker, and ask again and again where they cannot. Safe for concurrent use.
 package page
 
 import (
@@ -47,6 +47,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/oidc"
+	"github.com/postern-io/postern/cloud/page/stream"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/tracking"
@@ -57,9 +58,7 @@ import (
 type Store interface {
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	ListDevices(ctx context.Context, b cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error)
-	ListExceptions(ctx context.Context, b cloud.BusinessID, status string, before cloud.ExceptionID, limit int) ([]cloud.Exception, error)
 	ListLockedParcels(ctx context.Context, b cloud.BusinessID, since time.Time, limit int) ([]cloud.ProofGuesses, error)
-	ListOpenDeviceExceptions(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.DeviceException, error)
 	ListBusinessOutbox(ctx context.Context, f cloud.BusinessLog) ([]cloud.OutboxRow, error)
 	CountFailing(ctx context.Context, b cloud.BusinessID) (int, error)
 }
@@ -73,9 +72,9 @@ type Config struct {
 	FindToken func(ctx context.Context, hash [32]byte) (auth.Session, error) // cloud.ErrNotFound when unknown
 	// Deliveries lists a business's newest deliveries.
 	Deliveries func(ctx context.Context, b cloud.BusinessID, limit int) ([]cloud.Delivery, error)
-	// Listen gives a channel that is signalled after changes, until stop is
-	// called.
-	Listen func() (changed <-chan struct{}, stop func())
+	// Peers reports whether other nodes may write into the same database: their commits
+	// come without a notice. nil: there are none.
+	Peers func() bool
 	// Approvals are the writes of agents that people decide about; nil: there
 	// are no pages about them.
 	Approvals *approval.Service
@@ -175,16 +174,15 @@ type kit struct {
 	assets     map[string]asset // by file name
 	version    string           // changes with any asset
 	limits     *limit.Buckets
-	streams    chan struct{} // one token a stream
+	hub        *stream.Hub // of pages that are kept up to date
 	guides     *guides
 	chatPolicy string // policy of pages with a chat
 }
 
 // Bounds.
 const (
-	readTime   = 10 * time.Second
-	maxStreams = 256
-	assetLife  = "public, max-age=31536000, immutable"
+	readTime  = 10 * time.Second
+	assetLife = "public, max-age=31536000, immutable"
 )
 
 // New builds the pages; it starts nothing.
@@ -198,7 +196,8 @@ func New(cfg Config) (*Pages, error) {
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = 60
 	}
-	k := &kit{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0), streams: make(chan struct{}, maxStreams)}
+	k := &kit{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0)}
+	k.hub = stream.New(stream.Config{Owner: livePages{drawnPages{nounPages{k}}}.ownerOf, Log: cfg.Log})
 	var err error
 	if k.tmpl, err = template.New("pages").Funcs(formFuncs).ParseFS(templateFiles, "templates/*.html"); err != nil {
 		return nil, fmt.Errorf("read page templates: %w", err)
@@ -243,7 +242,6 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 		r.GET(OIDCCallback, p.finishOIDC)
 	}
 	r.POST("/console/logout", p.logout)
-	r.GET("/console/events", p.events)
 	get(cabinetView, p.showStanding)
 	get(layoutPath, p.layoutForm)
 	r.POST(layoutPath, p.changeLayout)
@@ -293,6 +291,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	}
 	if p.cfg.Catalog != nil && p.cfg.Pipeline != nil {
 		post := func(path string, h fasthttp.RequestHandler) { r.POST(path, h) }
+		get(livePath, livePages{p.drawnPages}.streamTopics)
 		p.drawnRoutes(get, post)
 		p.nounRoutes(get, post)
 	}
@@ -352,7 +351,9 @@ type frame struct {
 	Robots    bool     // search engines may keep it
 	Kit       []string // names of the further style sheets and scripts of its kind of page
 	Languages []locale.Language
-	Desk      *desk // of a visitor who is signed in; nil for others
+	Desk      *desk  // of a visitor who is signed in; nil for others
+	Live      string // ticket of what the page follows; "": it stays as it is
+	since     string // id of the latest event when the page began to be read
 }
 
 // T is a word in the page's language.
@@ -390,7 +391,7 @@ func (p *kit) frame(ctx *fasthttp.RequestCtx, title string) frame {
 	} else if lang = string(ctx.Request.Header.Cookie(langCookie)); !locale.Known(lang) {
 		lang = locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))
 	}
-	return frame{Lang: lang, Version: p.version, Title: locale.Word(lang, title), Path: string(ctx.URI().PathOriginal()), Made: time.Now().UTC(), Zone: time.UTC, Languages: locale.All()}
+	return frame{Lang: lang, Version: p.version, Title: locale.Word(lang, title), Path: string(ctx.URI().PathOriginal()), Made: time.Now().UTC(), Zone: time.UTC, Languages: locale.All(), since: p.hub.ID()}
 }
 
 func (p *kit) setCookie(ctx *fasthttp.RequestCtx, name, value, path string, life time.Duration, site fasthttp.CookieSameSite) {

@@ -1,16 +1,11 @@
 package page_test
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
-	"io"
-	"net/http/httputil"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,52 +28,22 @@ import (
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/route"
 	platform "github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	tools "github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cloud/webtest"
-	"github.com/postern-io/postern/internal/ring"
 )
 
-// feed wakes streams when the store commits.
+// feed is what tests reach of the parts behind the pages.
 type feed struct {
-	mu   sync.Mutex
-	list map[chan struct{}]bool
 	tool runner
 	to   atomic.Value // address of the receiver that every name leads to
 
 	service *webhook.Service
-}
-
-func (f *feed) committed(*cloud.Changes) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c := range f.list {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (f *feed) listen() (<-chan struct{}, func()) {
-	c := make(chan struct{}, 1)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.list[c] = true
-	return c, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.list, c)
-	}
-}
-
-func (f *feed) count() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.list)
+	pages   *page.Pages
 }
 
 // passkeysAt is the address that passkeys are for in a test with a browser, which has
@@ -91,13 +56,12 @@ func server(t testing.TB, change func(*page.Config)) (*webtest.World, *rest.Serv
 }
 
 func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config)) (*webtest.World, *rest.Server, *feed) {
-	w, f := webtest.New(t), &feed{list: map[chan struct{}]bool{}}
-	w.DB.OnCommit(f.committed)
+	w, f := webtest.New(t), &feed{}
 	keys, err := auth.NewPasskeys(cmp.Or(passkeysAt, "https://cloud.test"), []byte("challenges"))
 	require.NoError(t, err)
 	w.Auth.WithPasskeys(keys)
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 1000, PerEmail: 1000})
-	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB).Guard(tracking.GuardConfig{Links: linkKey}), Gate: gate, Auth: w.Auth, Passkeys: true, FindToken: w.FindToken, Deliveries: w.Deliveries, Listen: f.listen, PerMinute: -1, Agents: oauth.New(oauth.Config{Store: w.DB}), Receivers: f.receivers(w)}
+	cfg := page.Config{Store: w.DB, Tracking: tracking.New(w.DB).Guard(tracking.GuardConfig{Links: linkKey}), Gate: gate, Auth: w.Auth, Passkeys: true, FindToken: w.FindToken, Deliveries: w.Deliveries, PerMinute: -1, Agents: oauth.New(oauth.Config{Store: w.DB}), Receivers: f.receivers(w)}
 	hooks, err := platform.HookGuide("")
 	require.NoError(t, err)
 	cfg.Webhooks = hooks
@@ -108,13 +72,16 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 	if cfg.Approvals == nil {
 		cfg.Approvals = approvals(w, f)
 	}
-	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)}), Receivers: cfg.Receivers})
+	orders := order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})
+	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: orders, Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: cfg.Receivers})
 	cfg.Catalog, cfg.Pipeline = table, line
 	if cfg.Interface == nil {
 		cfg.Interface = func() []byte { return table.OpenAPI("", "test") }
 	}
 	pages, err := page.New(cfg)
 	require.NoError(t, err)
+	f.pages = pages
+	w.DB.OnCommit(pages.Committed)
 	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line})
 	require.NoError(t, err)
 	var mounts []rest.Mount
@@ -358,7 +325,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 				require.Equal(t, 403, r.do("GET", path, nil).status, "%s %s: a page of the whole business", typ, path)
 			}
 		}
-		require.Equal(t, 401, r.do("GET", "/console/events", nil).status)
+		require.Equal(t, map[bool]int{true: 401, false: 403}[first == ""], r.do("GET", "/live?t=x", nil).status, typ)
 		delete(r.cookies, "postern_session")
 	}
 	require.Equal(t, 401, r.signIn("nobody@nowhere.example").status)
@@ -380,7 +347,7 @@ func TestTheConsoleDrawsWhatStands(t *testing.T) {
 	r.signedIn()
 	g := r.do("GET", "/console", nil)
 	for _, want := range []string{"Contents disagree", "Keypad locked", "Acme Logistics", "Front St Lobby", "Union Station East", "s-open", "s-occupied", "s-blocked", "s-unknown", "s-reserved", "s-free", "open_failed",
-		"Online since", "Offline, last seen", "Door left open", "LD-000064021", "in the locker", "locker_delivery.delivered", "delivered", "A07", "running"} {
+		"Online since", "Offline, last seen", "LD-000064021", "in the locker", "locker_delivery.delivered", "delivered", "A07", "running"} {
 		require.Contains(t, g.body, want)
 	}
 	require.NotContains(t, g.body, "Berlin Hauptbahnhof", "another business's cabinet")
@@ -388,97 +355,6 @@ func TestTheConsoleDrawsWhatStands(t *testing.T) {
 	cab = cab[:strings.Index(cab, "</article>")]
 	require.NotContains(t, cab, "closed", "an offline cabinet's door is not claimed to be closed")
 	require.Equal(t, 12, strings.Count(cab, "s-unknown"))
-}
-
-// sse follows the console's stream.
-type sse struct {
-	t    testing.TB
-	in   *bufio.Reader
-	done func()
-}
-
-func (r *rig) follow() sse {
-	r.t.Helper()
-	c, err := r.ln.Dial()
-	require.NoError(r.t, err)
-	_, err = c.Write([]byte("GET /console/events HTTP/1.1\r\nHost: x\r\nCookie: postern_session=" + r.cookies["postern_session"] + "\r\n\r\n"))
-	require.NoError(r.t, err)
-	in := bufio.NewReader(c)
-	var head fasthttp.ResponseHeader
-	require.NoError(r.t, head.Read(in))
-	require.Equal(r.t, 200, head.StatusCode())
-	require.Equal(r.t, "text/event-stream", string(head.ContentType()))
-	s := sse{r.t, bufio.NewReader(httputil.NewChunkedReader(in)), func() { c.Close() }}
-	r.t.Cleanup(s.done)
-	return s
-}
-
-// board reads until the next update.
-func (s sse) board() map[string]string {
-	s.t.Helper()
-	for {
-		line, err := s.in.ReadString('\n')
-		require.NoError(s.t, err)
-		if data, ok := strings.CutPrefix(line, "data: "); ok {
-			var m map[string]string
-			require.NoError(s.t, json.Unmarshal([]byte(data), &m))
-			return m
-		}
-	}
-}
-
-func TestTheConsoleFollowsChanges(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.signedIn()
-	s := r.follow()
-	first := s.board()
-	require.Len(t, first, 7, "all sections, and when they were made")
-	require.Contains(t, first["cabinets"], "s-open")
-	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}}})
-	next := s.board()
-	require.Contains(t, next, "cabinets")
-	require.NotContains(t, next["cabinets"], "s-open")
-	require.NotContains(t, next, "webhooks", "what stayed the same is not sent")
-	require.Empty(t, first["waiting"])
-	r.ask(r.w.Tokens[cloud.Broker], nil)
-	require.Contains(t, s.board()["waiting"], ">1<", "an agent has asked for something")
-	for _, v := range []map[string]string{first, next} {
-		for _, html := range v {
-			require.NotContains(t, html, webtest.PickupCode)
-			require.NotContains(t, html, webtest.Secret)
-		}
-	}
-	s.done()
-	// A stream whose browser left ends when it next has something to say.
-	ring.Await(t, func() bool {
-		r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: []string{"open", "closed"}[time.Now().UnixNano()%2]}}}})
-		return r.f.count() == 0
-	})
-}
-
-// The stream of a business that is suspended ends before it says anything more.
-func TestStreamsEndWithASuspension(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.signedIn()
-	s := r.follow()
-	s.board()
-	r.w.Write(t, cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{{BusinessID: 42, SuspendedAt: time.Now().UTC(), Reason: "Unpaid"}}},
-		LockerChanges: cloud.LockerChanges{Doors: []cloud.DoorPresent{{DeviceID: 88, Door: 7, DoorStatus: "closed"}}}})
-	rest, err := io.ReadAll(s.in)
-	require.NoError(t, err)
-	require.NotContains(t, string(rest), "data:")
-	require.Equal(t, 303, r.do("GET", "/console", nil).status)
-}
-
-func TestStreamsEndAtShutdown(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.signedIn()
-	s := r.follow()
-	s.board()
-	// The rig's own end shuts the server down and fails if a stream keeps it.
 }
 
 func TestTrackingPagesAreLimited(t *testing.T) {

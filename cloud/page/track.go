@@ -129,6 +129,9 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 	default:
 		view.Chat.tried(p.why(f, tried), in)
 	}
+	if tried == nil {
+		p.followParcel(ctx, &view.frame, out)
+	}
 	p.show(ctx, statusFor(tried), "track.html", view)
 }
 

@@ -53,7 +53,20 @@ func (p drawnPages) workItems(ctx *fasthttp.RequestCtx) {
 }
 
 func (p drawnPages) showWork(c context.Context, ctx *fasthttp.RequestCtx, v visitor, problem string) {
-	show := string(ctx.QueryArgs().Peek("show"))
+	out, err := p.workList(c, ctx, v, string(ctx.QueryArgs().Peek("show")))
+	if err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	if problem != "" {
+		out.Problem = problem
+	}
+	followTopics(p.kit, ctx, &out.frame, "work:"+out.Show)
+	p.show(ctx, fasthttp.StatusOK, "workitems.html", out)
+}
+
+// workList reads the work list: all of it, what the visitor sees to, or what is put off.
+func (p drawnPages) workList(c context.Context, ctx *fasthttp.RequestCtx, v visitor, show string) (workPage, error) {
 	in := map[string]any{"limit": 100}
 	switch show {
 	case "mine", "snoozed":
@@ -63,13 +76,9 @@ func (p drawnPages) showWork(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	}
 	answer, err := run[work.ListOutput](c, ctx, p.kit, v, "work_items.list", in)
 	if err != nil {
-		p.refused(ctx, v, err)
-		return
+		return workPage{}, err
 	}
 	out := workPage{workFrame: p.work(ctx, v, v.T("noun.work_item")), Show: show, Count: answer.Count}
-	if problem != "" {
-		out.Problem = problem
-	}
 	out.Shows = []choice{{"all", v.T("todo.all"), show == "all"}, {"mine", v.T("todo.mine"), show == "mine"}, {"snoozed", v.T("todo.snoozed"), show == "snoozed"}}
 	for _, x := range answer.Items {
 		out.Items = append(out.Items, p.todo(c, v, x))
@@ -81,7 +90,7 @@ func (p drawnPages) showWork(c context.Context, ctx *fasthttp.RequestCtx, v visi
 		}
 		out.Cut = v.T("todo.more", fmt.Sprint(n), total)
 	}
-	p.show(ctx, fasthttp.StatusOK, "workitems.html", out)
+	return out, nil
 }
 
 // markWork takes a form of the work list: who sees to an item, its note, until when it is

@@ -152,7 +152,8 @@ func New(cfg Config) *Server {
 		Handler: s.handler(), ErrorHandler: s.unreadable, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		HeaderReceived: s.received, MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		Concurrency: concurrency, DisablePreParseMultipartForm: true, CloseOnShutdown: true,
-		TCPKeepalive: true, Logger: quiet{s.log}, SecureErrorLogMessage: true,
+		KeepHijackedConns: true, // streams of pages close their own
+		TCPKeepalive:      true, Logger: quiet{s.log}, SecureErrorLogMessage: true,
 	}
 	return s
 }

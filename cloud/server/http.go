@@ -80,10 +80,11 @@ func (s *Server) faces() error {
 		return fmt.Errorf("build the guide to webhooks: %w", err)
 	}
 	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Setup: s.Setup, Program: s.cfg.Program, Receivers: s.webhooks, Catalog: s.Catalog, Pipeline: s.line, DigestKey: s.Keys.digests(),
-		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Listen: s.Listen, BaseURL: s.cfg.BaseURL, Changelog: postern.Changelog, Interface: func() []byte { return s.Catalog.OpenAPI(s.cfg.BaseURL, version) }, Mails: s.mails != nil, Passkeys: passkeys != nil, OIDC: s.signIn(), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Limits: s.rates.figures(), Log: s.log})
+		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Peers: s.Store.Peers, BaseURL: s.cfg.BaseURL, Changelog: postern.Changelog, Interface: func() []byte { return s.Catalog.OpenAPI(s.cfg.BaseURL, version) }, Mails: s.mails != nil, Passkeys: passkeys != nil, OIDC: s.signIn(), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Limits: s.rates.figures(), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}
+	s.pages = pages
 	graph, err := graphql.New(graphql.Config{Catalog: s.Catalog, Pipeline: s.line, HideSchema: s.cfg.HideSchema, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build GraphQL: %w", err)

@@ -39,6 +39,7 @@ import (
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
@@ -189,8 +190,8 @@ type Server struct {
 	// authority fetches certificates; nil: they are files, or there are none.
 	authority *authority
 
-	feed *feed
-	rest *rest.Server
+	pages *page.Pages
+	rest  *rest.Server
 	// refusals bounds what is kept of topics that clients were refused.
 	refusals, allRefusals *limit.Budget
 	ctx                   context.Context // of the running server, for what commits wake
@@ -217,7 +218,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := closeFolder(cfg.Dir, cfg.Log); err != nil {
 		return nil, fmt.Errorf("read data folder: %w", err)
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(), feed: newFeed(),
+	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(),
 		refusals: limit.NewBudget(foreignOfClient/60.0, foreignOfClient), allRefusals: limit.NewBudget(foreignOfAll/60.0, foreignOfAll)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.rates = cfg.rates()
@@ -296,7 +297,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
 	s.Store.OnCommit(s.Webhooks.Committed)
 	s.Store.OnCommit(s.Live.Committed)
-	s.Store.OnCommit(s.feed.committed)
+	s.Store.OnCommit(func(ch *cloud.Changes) { s.pages.Committed(ch) })
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.rest.Committed(ch) })
 	if cfg.OTLPEndpoint != "" {
 		if s.traces, err = trace.New(trace.Config{Store: s.Store, Endpoint: cfg.OTLPEndpoint, Metrics: s.Metrics, Log: cfg.Log}); err != nil {

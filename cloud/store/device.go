@@ -63,8 +63,6 @@ WHERE device_id = $1`
 	sqlTypedLocked = `UPDATE device_seen SET typed_locked = $2 WHERE device_id = $1`
 	sqlOpenFaults  = `SELECT device_id, type, detail, count, opened_at, seen_at, closed_at FROM device_exception
 WHERE device_id = $1 AND closed_at IS NULL ORDER BY n`
-	sqlBusinessFaults = `SELECT e.device_id, e.type, e.detail, e.count, e.opened_at, e.seen_at, e.closed_at FROM device_exception e
-JOIN device d ON d.id = e.device_id WHERE d.business_id = $1 AND e.closed_at IS NULL ORDER BY d.id, e.n LIMIT $2`
 	sqlCountFaults = `SELECT type, COUNT(*) FROM device_exception WHERE closed_at IS NULL GROUP BY type ORDER BY type`
 
 	deviceColumns = `d.id, d.business_id, d.code, d.name, d.type, d.address, d.latitude, d.longitude, d.timezone, d.protocol,
@@ -377,12 +375,6 @@ func (db devices) ListLanes(ctx context.Context, id cloud.DeviceID) ([]cloud.Lan
 // first, at most limit.
 func (db devices) ListDeviceExceptions(ctx context.Context, id cloud.DeviceID, limit int) ([]cloud.DeviceException, error) {
 	return readList(ctx, db.database, sqlDeviceFaults, scanFault, int64(id), limit)
-}
-
-// ListOpenDeviceExceptions lists the open device exceptions of a business's
-// devices, by device, oldest first, at most limit.
-func (db devices) ListOpenDeviceExceptions(ctx context.Context, id cloud.BusinessID, limit int) ([]cloud.DeviceException, error) {
-	return readList(ctx, db.database, sqlBusinessFaults, scanFault, int64(id), limit)
 }
 
 // FaultCount is how many devices have an open exception of a type.

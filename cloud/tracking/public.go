@@ -58,6 +58,15 @@ type PublicOutput struct {
 	LastAt   time.Time      `json:"-"` // occurred_at of the latest event
 	Terminal bool           `json:"-"`
 	DayProof string         `json:"-"` // as good as the link for a day; where digits were right
+	About    Subject        `json:"-"` // what changes concern the parcel
+}
+
+// Subject is what a parcel is made of; members are 0 where there is none.
+type Subject struct {
+	Shipment cloud.ShipmentID
+	Order    cloud.OrderID
+	Delivery cloud.DeliveryID
+	Device   cloud.DeviceID
 }
 
 // DeviceNow is how a locker stands towards the platform.
@@ -186,37 +195,63 @@ func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (P
 	if err != nil {
 		return PublicOutput{}, err
 	}
-	out := PublicOutput{Result: true, TrackingNumber: p.shipment.Number, External: cloud.OrNull(p.shipment.External), Family: "device",
+	var out PublicOutput
+	if p.access.Level == LevelReduced {
+		out, err = s.answer(nil, c, p)
+	} else {
+		err = s.store.Look(ctx, func(v cloud.View) (err error) {
+			out, err = s.answer(v, c, p)
+			return err
+		})
+	}
+	if err != nil {
+		return PublicOutput{}, err
+	}
+	out.word(p, c.Language)
+	return out, nil
+}
+
+// answer is what a caller with the parcel's level sees, without the words of a language.
+// At the reduced level v is not looked at.
+func (s *Service) answer(v cloud.View, c cloud.Caller, p parcel) (PublicOutput, error) {
+	out := PublicOutput{Result: true, TrackingNumber: p.shipment.Number, External: cloud.OrNull(p.shipment.External), Family: "device", About: Subject{Shipment: p.shipment.ID, Order: p.shipment.OrderID, Delivery: p.shipment.DeliveryID},
 		OTEPStatus: p.timeline.Current, Terminal: p.timeline.Terminal, Packages: []Package{}, Events: []Event{}, Proof: Proof{Files: []string{}}, Zone: time.UTC, Access: p.access, DayProof: p.proof}
-	if cur := p.timeline.Current; cur != nil {
-		label := locale.Status(c.Language, *cur)
-		out.StatusLabel, out.LastAt = &label, p.timeline.LastEventAt.Time
+	if p.timeline.Current != nil {
+		out.LastAt = p.timeline.LastEventAt.Time
 	}
 	if p.access.Level == LevelReduced {
 		out.External, out.StatusAt = nil, cloud.Stamp(out.LastAt, time.UTC)
 		return out, nil
 	}
-	pack := Package{TrackingNumber: p.shipment.Number, Status: (*string)(p.timeline.Current), WeightUnit: "kg"}
-	err = s.store.Look(ctx, func(v cloud.View) error {
-		if err := business(v, p, &out); err != nil {
-			return err
-		}
-		if p.shipment.OrderID != 0 {
-			return s.order(v, c, p, &out)
-		}
-		return delivery(v, p, &out, &pack)
-	})
-	if err != nil {
+	if err := business(v, p, &out); err != nil {
 		return PublicOutput{}, err
 	}
-	if p.shipment.OrderID == 0 {
+	if p.shipment.OrderID != 0 {
+		if err := s.order(v, c, p, &out); err != nil {
+			return PublicOutput{}, err
+		}
+	} else {
+		pack := Package{TrackingNumber: p.shipment.Number, Status: (*string)(p.timeline.Current), WeightUnit: "kg"}
+		if err := delivery(v, p, &out, &pack); err != nil {
+			return PublicOutput{}, err
+		}
 		out.Packages = append(out.Packages, pack)
 	}
 	if out.StatusAt = cloud.Stamp(out.LastAt, out.Zone); !p.whole() {
 		out.hide()
 	}
-	out.Events = history(p.timeline, c.Language, out.Zone)
 	return out, nil
+}
+
+// word fills in what is said in a language.
+func (out *PublicOutput) word(p parcel, lang string) {
+	if cur := p.timeline.Current; cur != nil {
+		label := locale.Status(lang, *cur)
+		out.StatusLabel = &label
+	}
+	if out.Access.Level != LevelReduced {
+		out.Events = history(p.timeline, lang, out.Zone)
+	}
 }
 
 // hide takes out what is for the recipient.
@@ -315,7 +350,7 @@ func inDevice(v cloud.View, d cloud.Delivery, p *cloud.Package, out *PublicOutpu
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return err
 	}
-	out.Device = deviceNow(dev, session)
+	out.Device, out.About.Device, out.About.Delivery = deviceNow(dev, session), d.DeviceID, d.ID
 	if p == nil || d.DepositedAt.IsZero() || p.GridID == 0 {
 		return nil
 	}

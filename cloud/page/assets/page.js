@@ -1,8 +1,8 @@
-// Keeps pages fresh. Without it they work, and say when they were made.
+// Keeps pages fresh that follow nothing (those that do have live.js). Without it they
+// work, and say when they were made.
 
 const main = document.querySelector("main");
-if (main?.dataset.events) follow(main.dataset.events);
-else if (main?.dataset.refresh) refresh("main", Number(main.dataset.refresh));
+if (main?.dataset.refresh) refresh("main", Number(main.dataset.refresh));
 else if (main?.querySelector("[data-refresh]")) refresh("[data-refresh]", Number(main.querySelector("[data-refresh]").dataset.refresh));
 for (const button of document.querySelectorAll("[data-copies]")) copies(button);
 for (const form of document.querySelectorAll("form[data-passkey]")) passkey(form);
@@ -85,33 +85,4 @@ function refresh(part, seconds) {
   document.addEventListener("visibilitychange", () => { if (!document.hidden && Date.now() - last > every) look(); });
   window.addEventListener("offline", () => { if (stale()) stale().hidden = false; });
   window.addEventListener("online", look);
-}
-
-// follow keeps the console's sections as the server says they are. What is
-// older than a missed heartbeat is shown as lost.
-function follow(address) {
-  const live = document.querySelector(".live");
-  const text = live.querySelector("[data-live-text]");
-  const made = live.querySelector("[data-made]");
-  const say = (on) => {
-    const words = on ? live.dataset.live : live.dataset.lost;
-    if (text.textContent !== words) text.textContent = words;
-    live.classList.toggle("on", on);
-    live.classList.toggle("off", !on);
-  };
-  const source = new EventSource(address);
-  source.addEventListener("board", (event) => {
-    const news = JSON.parse(event.data);
-    for (const [id, html] of Object.entries(news)) {
-      const place = id === "made" ? null : document.getElementById(id);
-      if (place) place.innerHTML = html; // rendered and escaped by our own server
-    }
-    made.textContent = news.made;
-    say(true);
-  });
-  source.addEventListener("open", () => say(true));
-  source.addEventListener("error", () => {
-    say(false);
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
-  });
 }

@@ -86,13 +86,18 @@ for (const colorScheme of full ? ["light", "dark"] : ["light"]) {
 { // a tracking page that cannot be refreshed says so, and recovers
   const { context, page } = await open({});
   await page.goto(base + "/track/SWP100200300");
-  await page.waitForFunction(() => document.querySelector("main [data-refresh]"));
+  await page.waitForSelector(".live.on");
+  const cdp = await context.newCDPSession(page); // an open stream is cut too
+  await cdp.send("Network.enable");
   await context.setOffline(true);
-  await page.waitForSelector(".stale:not([hidden])");
-  found.stale = true;
+  await page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
+  await page.waitForSelector(".live.off");
+  found.stale = (await page.textContent(".live.off")).includes("Not connected since");
+  await check(page, "/track lost");
   await picture(page, "stale");
   await context.setOffline(false);
-  await page.waitForSelector(".stale[hidden]", { state: "attached" });
+  await page.evaluate(() => window.dispatchEvent(new Event("online")));
+  await page.waitForSelector(".live.on");
   found.refreshed = true;
   await context.close();
 }
@@ -190,7 +195,7 @@ for (const colorScheme of full ? ["light", "dark"] : ["light"]) {
 { // what was decided, and how many still wait
   const { context, page } = await open({});
   await signIn(page);
-  found.decided.waiting = await page.evaluate(() => document.querySelector("#waiting strong").firstChild.textContent);
+  found.decided.waiting = await page.evaluate(() => document.querySelector("[data-live=n-approvals]").textContent);
   for (const [name, path] of [["approved", first], ["rejected", long]]) {
     await page.goto(base + path);
     await check(page, name);

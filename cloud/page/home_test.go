@@ -1,0 +1,83 @@
+package page_test
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/webtest"
+)
+
+var countOf = regexp.MustCompile(`data-live="(n-[a-z]+)">([^<]*)<`)
+
+// counts are those of the navigation.
+func (r *rig) counts(path string) map[string]string {
+	r.t.Helper()
+	out := map[string]string{}
+	for _, m := range countOf.FindAllStringSubmatch(r.do("GET", path, nil).body, -1) {
+		out[m[1]] = m[2]
+	}
+	return out
+}
+
+// The navigation counts what waits, as far as its reader may read it.
+func TestTheNavigationCountsByRights(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.ask(r.w.Tokens[cloud.Broker], nil)
+	r.signedIn()
+	all := r.counts("/console/cabinets")
+	require.Equal(t, "1", all["n-approvals"])
+	require.NotEmpty(t, all["n-work"])
+	require.Equal(t, all, r.counts("/console/work"), "on each page")
+
+	s, err := r.w.FindToken(t.Context(), hashOf(r.w.Tokens[cloud.ClientEmployee]))
+	require.NoError(t, err)
+	s.Account.Permissions = []string{"orders:read"}
+	r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{s.Account}}})
+	sam := newRigAt(r)
+	require.Equal(t, 303, sam.signIn(r.w.Emails[cloud.ClientEmployee]).status)
+	few := sam.counts("/console")
+	require.NotContains(t, few, "n-approvals")
+	require.Empty(t, few["n-work"], "none of the items is for who may read orders alone")
+
+	customer := newRigAt(r)
+	require.Equal(t, 303, customer.signIn(r.w.Emails[cloud.Customer]).status)
+	require.Empty(t, customer.counts("/console/search"))
+}
+
+// Home says what happened just now and what went to others, and what needs people once.
+func TestHomeSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	now := time.Now().UTC()
+	r.w.Write(t, cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{
+		{BusinessID: 42, At: now, Actor: "account:1", Action: "orders.hold", Target: "order:7", Detail: `{"surface":"web","outcome":"done"}`},
+		{BusinessID: 42, At: now, Actor: "account:1", Action: "orders.cancel", Target: "order:8", Detail: `{"surface":"web","outcome":"FORBIDDEN"}`},
+		{BusinessID: 43, At: now, Actor: "account:9", Action: "orders.release", Target: "order:9", Detail: `{"surface":"web","outcome":"done"}`}}},
+		LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: 9401, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "h1", Type: "door_left_open", Severity: "high", Status: "open", OpenedAt: now}}}})
+	r.signedIn()
+	g := r.do("GET", "/console", nil)
+	clean(t, r, g)
+	for _, want := range []string{"Just now", "Put on hold", `href="/console/orders/7"`, "Sent to others today", "none asks", "Door A01 at Front St Lobby stands open", "things need you"} {
+		require.Contains(t, g.body, want)
+	}
+	for _, not := range []string{`href="/console/orders/8"`, `href="/console/orders/9"`, "Open exceptions"} {
+		require.NotContains(t, g.body, not)
+	}
+	require.NotContains(t, g.body, webtest.PickupCode)
+}
+
+// The page of a cabinet shows what it reported, and says so when that is nothing.
+func TestHealthOnThePageOfACabinet(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	g := r.do("GET", "/console/cabinets/88?tab=health", nil)
+	clean(t, r, g)
+	require.Contains(t, g.body, "What it reported")
+	require.Contains(t, g.body, "No health report has come yet")
+}
