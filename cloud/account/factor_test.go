@@ -489,6 +489,24 @@ func TestAChallengeEndsWithTheAccount(t *testing.T) {
 	})
 }
 
+// An administrator's own password is changed with the present one and the second
+// factor, not by the operation for the people of the business.
+func TestAnAdministratorsOwnPassword(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, _ *desk) {
+		ctx := t.Context()
+		d.setUp(10, cloud.Token{})
+		before := d.account(10)
+		_, err := d.s.ChangeUser(ctx, d.now(10), ChangeUserInput{ID: 10, UserInput: UserInput{Name: ptr("Ann"), Password: ptr("another long password")}})
+		var shown *cloud.Error
+		require.ErrorAs(t, err, &shown)
+		require.Equal(t, map[string][]string{"password": {"Your own password is changed with the present one, by user.password.change."}}, shown.Fields)
+		require.Equal(t, before, d.account(10))
+		_, err = d.s.ChangeUser(ctx, d.now(10), ChangeUserInput{ID: 10, UserInput: UserInput{Name: ptr("Ann")}})
+		require.NoError(t, err)
+	})
+}
+
 func TestSessionsAndPassword(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d, other *desk) {
