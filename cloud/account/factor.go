@@ -117,7 +117,8 @@ type RecoveryOutput struct {
 }
 
 // ConfirmFactor puts a begun second factor in force and gives recovery codes, which
-// are shown once. The caller's other logins end: they were made without it. Errors:
+// are shown once. The caller's other logins and all agents end: they were let in
+// without it. Errors:
 // SECOND_FACTOR_NOT_BEGUN, SECOND_FACTOR_INVALID, SECOND_FACTOR_LOCKED.
 func (s *Access) ConfirmFactor(ctx context.Context, c cloud.Caller, in CodeInput, own cloud.Token) (RecoveryOutput, error) {
 	codes, kept := auth.NewRecoveryCodes()
@@ -144,6 +145,9 @@ func (s *Access) ConfirmFactor(ctx context.Context, c cloud.Caller, in CodeInput
 		after.Pending, after.PendingUntil, after.Recovery, after.SetUpAt, after.ResetAt = nil, time.Time{}, kept, now, time.Time{}
 		ch.SecondFactors = []cloud.SecondFactor{after}
 		ch.Audits = audit(c, now, "second_factor_set_up", "account", int64(a.ID))
+		if err := endAgents(v, ch, c, a.ID, now); err != nil {
+			return nil, err
+		}
 		return nil, endOthers(v, ch, a, own, now)
 	})
 	if err != nil {

@@ -489,6 +489,55 @@ func TestAChallengeEndsWithTheAccount(t *testing.T) {
 	})
 }
 
+// Agents that were let in by the password alone end when a second factor is set up, as
+// other logins do; those of other people and keys go on.
+func TestASecondFactorEndsAgents(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, _ *desk) {
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		grant := func(id cloud.OAuthGrantID, a cloud.AccountID) cloud.OAuthGrant {
+			return cloud.OAuthGrant{ID: id, AccountID: a, ClientID: "c", ClientName: "Claudia", CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(time.Hour), Code: cloud.OAuthCode{Hash: [32]byte{byte(id)}, ExpiresAt: now}}
+		}
+		token := func(n byte, id cloud.TokenID, g cloud.OAuthGrantID) cloud.Token {
+			return cloud.Token{Hash: [32]byte{n}, AccountID: 10, ID: id, Grant: g, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+		}
+		d.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{token(1, 0, 1), token(2, 7, 0)}},
+			OAuthChanges: cloud.OAuthChanges{OAuthClients: []cloud.OAuthClient{{ID: "c", CreatedAt: now}}, OAuthGrants: []cloud.OAuthGrant{grant(1, 10), grant(2, 11)}}})
+		d.setUp(10, cloud.Token{})
+		d.look(func(v cloud.View) {
+			for n, alive := range map[byte]bool{1: false, 2: true} {
+				tok, err := v.Token([32]byte{n})
+				require.NoError(t, err)
+				require.Equal(t, alive, auth.Valid(tok, time.Now()), "token %d", n)
+			}
+			for id, live := range map[cloud.OAuthGrantID]bool{1: false, 2: true} {
+				g, err := v.OAuthGrant(id)
+				require.NoError(t, err)
+				require.Equal(t, live, g.Live(time.Now()), "grant %d", id)
+			}
+		})
+		require.Contains(t, d.actions(1), "account:10 agent_grant_ended agent")
+	})
+}
+
+// An administrator's own password is changed with the present one and the second
+// factor, not by the operation for the people of the business.
+func TestAnAdministratorsOwnPassword(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, _ *desk) {
+		ctx := t.Context()
+		d.setUp(10, cloud.Token{})
+		before := d.account(10)
+		_, err := d.s.ChangeUser(ctx, d.now(10), ChangeUserInput{ID: 10, UserInput: UserInput{Name: ptr("Ann"), Password: ptr("another long password")}})
+		var shown *cloud.Error
+		require.ErrorAs(t, err, &shown)
+		require.Equal(t, map[string][]string{"password": {"Your own password is changed with the present one, by user.password.change."}}, shown.Fields)
+		require.Equal(t, before, d.account(10))
+		_, err = d.s.ChangeUser(ctx, d.now(10), ChangeUserInput{ID: 10, UserInput: UserInput{Name: ptr("Ann")}})
+		require.NoError(t, err)
+	})
+}
+
 func TestSessionsAndPassword(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d, other *desk) {

@@ -159,6 +159,34 @@ func TestPasswordReset(t *testing.T) {
 	})
 }
 
+// The link of a person does not go to who has the account afterwards: another address
+// ends it, and a challenge of the former person's login too.
+func TestAnotherAddressEndsLinks(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		ctx := t.Context()
+		d.withMail()
+		_, recovery := d.setUp(11, cloud.Token{})
+		_, err := d.a.RequestReset(ctx, cloud.Caller{}, ForgottenInput{Email: "ben@a.example"})
+		require.NoError(t, err)
+		require.NoError(t, d.a.ResolveResets(ctx, d.db))
+		_, links := d.mails(1)
+		challenge := d.challenge("ben@a.example")
+		_, err = d.s.ChangeUser(ctx, d.now(10), ChangeUserInput{ID: 11, UserInput: UserInput{Name: ptr("Ben B."), Email: ptr("BEN@a.example")}})
+		require.NoError(t, err)
+		d.look(func(v cloud.View) {
+			_, err := v.Ticket(auth.Hash(mailedKey(t, links[0])))
+			require.NoError(t, err, "the address is the same")
+		})
+		_, err = d.s.ChangeUser(ctx, d.now(10), ChangeUserInput{ID: 11, UserInput: UserInput{Email: ptr("bea@a.example")}})
+		require.NoError(t, err)
+		_, err = other.a.CompleteReset(ctx, cloud.Caller{}, NewPasswordInput{Token: mailedKey(t, links[0]), Password: "another long password", OTP: recovery[0]})
+		require.Equal(t, "RESET_EXPIRED", code(err))
+		_, err = other.second(challenge, recovery[1])
+		require.Equal(t, "CHALLENGE_EXPIRED", code(err))
+	})
+}
+
 // The limit of accounts that the platform set for a business holds: of several people who
 // accept at once on two nodes the last place goes to one, and another one may come once
 // somebody is switched off.

@@ -53,6 +53,11 @@ func endLogins(v cloud.View, ch *cloud.Changes, c cloud.Caller, a cloud.AccountI
 			ch.Tokens = append(ch.Tokens, t)
 		}
 	}
+	return endAgents(v, ch, c, a, now)
+}
+
+// endAgents ends what an account's agents were allowed.
+func endAgents(v cloud.View, ch *cloud.Changes, c cloud.Caller, a cloud.AccountID, now time.Time) error {
 	grants, err := v.OAuthGrants(a)
 	for _, g := range grants {
 		if g.Live(now) {

@@ -183,7 +183,9 @@ func (s *Service) saveUser(ctx context.Context, c cloud.Caller, in UserInput, ac
 }
 
 // save edits an account in one transaction, which gives show's answer. A new
-// password ends its logins.
+// password ends its logins; the caller's own is not chosen here, since neither the
+// present one nor the second factor is asked for. Another email ends links to new
+// passwords and logins under way.
 func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string, password *string, find func(cloud.View, time.Time) (cloud.Account, error), edit func(*cloud.Account), show func(cloud.Account, *time.Location) any) error {
 	hash := ""
 	if password != nil {
@@ -215,12 +217,20 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 		if ch.Drivers, err = reviewed(v, before, a); err != nil {
 			return nil, err
 		}
+		if a.Email != before.Email && before.Email != "" { // a link that was sent to the former address opens nothing
+			ch.EndTickets = []cloud.AccountID{a.ID}
+		}
 		if hash != "" {
+			if a.ID == c.Account.ID {
+				f := newFields()
+				f.Add("password", "Your own password is changed with the present one, by user.password.change.")
+				return nil, f.Err()
+			}
 			a.PasswordHash = hash
 			if err = endLogins(v, ch, c, a.ID, now); err != nil {
 				return nil, err
 			}
-			if before.PasswordHash != "" && a.ID != c.Account.ID {
+			if before.PasswordHash != "" {
 				if err = s.cfg.addMail(v, ch, cloud.AdminPasswordMail, a, now); err != nil {
 					return nil, err
 				}

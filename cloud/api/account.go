@@ -192,7 +192,7 @@ func (c Config) keeping() []catalog.Operation {
 			Name:        "users.edit",
 			NoPass:      true,
 			Summary:     "Update or disable a user",
-			Description: "Members that are left out stay. A new password, or enabled false, ends the user's logins. The last enabled administrator stays one.",
+			Description: "Members that are left out stay. A new password, or enabled false, ends the user's logins; the own password is changed by user.password.change. The last enabled administrator stays one.",
 			Tag:         "Client",
 			Method:      http.MethodPatch,
 			Path:        "/api/v1/users/{id}",

@@ -306,6 +306,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Reroute, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.batch_async",
+			NoPass:      true, // it goes on when the pass is over
 			Summary:     "Create up to 2,000 orders in the background",
 			Description: "Rows are taken one by one: an invalid row fails alone. Progress is read by asyncId, and postback_url gets the result.",
 			Tag:         "Client",

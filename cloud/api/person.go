@@ -61,7 +61,7 @@ func (c Config) own() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "user.second_factor.confirm",
 			Summary:     "Confirm time-based codes",
-			Description: "Every login asks for a code from then on, and the caller's other logins end. The answer has ten recovery codes, each good once, and they are shown nowhere else.",
+			Description: "Every login asks for a code from then on, and the caller's other logins and all agents end. The answer has ten recovery codes, each good once, and they are shown nowhere else.",
 			Tag:         "User",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/user/second-factor/confirm",

@@ -45,7 +45,7 @@ func (c Config) operators() []catalog.Operation {
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.businesses.create",
 			Summary:     "Create a business and invite its first administrator",
-			Description: "The answer holds the link for the administrator, once. Without limits a business has no bounds but those of the deployment.",
+			Description: "The link for the administrator goes there by mail, or is in the answer once where the deployment has no mail server. Without limits a business has no bounds but those of the deployment.",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/platform/businesses",
 			Risk:        catalog.RiskHigh,

@@ -72,6 +72,8 @@ func TestAPassLetsInUntilItEnds(t *testing.T) {
 	require.NotEmpty(t, lines, "the business sees what the operator did")
 	hooks := x.do("PUT", "/api/v1/webhook-settings", token, `{"webhook_sign_secret":"whk-secret-0123456789-abcdef-wxyz"}`)
 	require.Equal(t, "PASS_NOT_ALLOWED", hooks.code(), "an operator would know the secret of what is signed, and be sent events for good")
+	batch := x.do("POST", "/api/v1/client/batchOrderCreateAsync", token, x.table.Find("orders.batch_async").Example)
+	require.Equal(t, "PASS_NOT_ALLOWED", batch.code(), "it goes on in the background, where the operator is of no business")
 	for _, body := range []string{`{"second_factor_required":false}`, `{"allow_self_approval":true}`} {
 		require.Equal(t, "PASS_NOT_ALLOWED", x.do("PUT", "/api/v1/settings", token, body).code(), body)
 	}

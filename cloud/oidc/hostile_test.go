@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/oidc"
+	"github.com/postern-io/postern/cloud/oidc/oidctest"
 )
 
 // claimant is a provider that says what a test makes it say.
@@ -88,14 +90,14 @@ func TestHostileAnswersOfAProvider(t *testing.T) {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	require.NoError(t, err)
 	client := fetch.NewHTTPClient(fetch.Config{Guard: fetch.NewGuard(fetch.GuardConfig{Ports: []uint16{uint16(port)}, HTTP: true, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})})
-	s := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: c.url, ClientID: "postern", Secret: "secret", RoleClaim: "role", Roles: map[string]cloud.AccountType{"boss": cloud.ClientAdmin, "clerk": cloud.ClientEmployee}}}, Redirect: callback, Key: []byte("logins"), Client: client})
+	s := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: c.url, ClientID: "postern", Secret: "secret", RoleClaim: "role", Roles: map[string]cloud.AccountType{"boss": cloud.ClientAdmin, "clerk": cloud.ClientEmployee}}}, Redirect: callbacks, Key: []byte("logins"), Client: client})
 	finish := func(nonce func(string) string) (auth.External, error) {
 		address, cookie, err := s.Begin(t.Context(), "acme")
 		require.NoError(t, err)
 		to, err := url.Parse(address)
 		require.NoError(t, err)
 		q := to.Query()
-		return s.Finish(t.Context(), cookie, q.Get("state"), nonce(q.Get("nonce"))) // the claimant takes the code for the nonce
+		return s.Finish(t.Context(), "acme", cookie, q.Get("state"), nonce(q.Get("nonce"))) // the claimant takes the code for the nonce
 	}
 	same := func(n string) string { return n }
 	with := func(changes map[string]any) func(map[string]any) string {
@@ -157,4 +159,41 @@ func TestHostileAnswersOfAProvider(t *testing.T) {
 	c.token, c.info = with(map[string]any{"email": nil}), map[string]any{"sub": "ben", "email": "ben@a.example", "email_verified": true}
 	_, err = finish(same)
 	require.Equal(t, "OIDC_REFUSED", code(err), "another person")
+}
+
+// A provider of one business that sends people on to the provider of another one, with
+// what an own login there began with, is given no code of that: it would let the
+// provider's owner in as them.
+func TestAProviderGetsNoCodeOfAnother(t *testing.T) {
+	t.Parallel()
+	r, rogue := newRig(t, nil), newClaimant(t)
+	var ports []uint16
+	for _, address := range []string{r.p.URL, rogue.url} {
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		n, err := strconv.ParseUint(u.Port(), 10, 16)
+		require.NoError(t, err)
+		ports = append(ports, uint16(n))
+	}
+	client := fetch.NewHTTPClient(fetch.Config{Guard: fetch.NewGuard(fetch.GuardConfig{Ports: ports, HTTP: true, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})})
+	s := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: r.p.URL, ClientID: "postern", Secret: oidctest.Secret}, {Business: "Rival", Issuer: rogue.url, ClientID: "postern", Secret: "secret"}},
+		Redirect: callbacks, Key: []byte("logins"), Client: client})
+	query := func(address string) url.Values {
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		return u.Query()
+	}
+	ctx := t.Context()
+	mine, _, err := s.Begin(ctx, "acme") // of the rogue's owner
+	require.NoError(t, err)
+	theirs, cookie, err := s.Begin(ctx, "rival") // of somebody with a session at acme's provider
+	require.NoError(t, err)
+	require.Equal(t, []string{callbacks + "/acme", callbacks + "/rival"}, []string{query(mine).Get("redirect_uri"), query(theirs).Get("redirect_uri")})
+	on := query(mine)
+	on.Set("state", query(theirs).Get("state"))
+	front, _, _ := strings.Cut(mine, "?")
+	back := r.p.SignIn(front+"?"+on.Encode(), "ann")
+	_, err = s.Finish(ctx, "acme", cookie, back.Get("state"), back.Get("code"))
+	require.Equal(t, "OIDC_EXPIRED", code(err))
+	require.Empty(t, rogue.verifier, "the rogue was asked about the code")
 }

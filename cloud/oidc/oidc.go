@@ -4,8 +4,9 @@
 // A login that is under way is a sealed cookie of the person's browser: state, nonce and
 // PKCE verifier are in it, and a callback is taken with it alone, within ten minutes. The
 // provider is found by its issuer when it is needed first, and its keys are read again
-// when a token names one that is not known. Nothing is kept here. Safe for concurrent
-// use.
+// when a token names one that is not known. Each business has a callback of its own
+// (RFC 9700, 4.4.2): a provider of one that sends people on to another one's gets no
+// code of that. Nothing is kept here. Safe for concurrent use.
 package oidc
 
 import (
@@ -20,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -51,7 +53,7 @@ type Provider struct {
 // Config is what New needs.
 type Config struct {
 	Providers []Provider
-	Redirect  string // address of the callback
+	Redirect  string // address of the callbacks, before the code of a business
 	Key       []byte // seals cookies, the same on every node
 	Client    *http.Client
 	Log       *slog.Logger
@@ -115,7 +117,12 @@ func (s *Service) find(ctx context.Context, p Provider) (*goidc.Provider, *oauth
 		s.known[p.Issuer] = known
 		s.mu.Unlock()
 	}
-	return known, &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.Secret, Endpoint: known.Endpoint(), RedirectURL: s.cfg.Redirect, Scopes: []string{goidc.ScopeOpenID, "email", "profile"}}, nil
+	return known, &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.Secret, Endpoint: known.Endpoint(), RedirectURL: s.Callback(p), Scopes: []string{goidc.ScopeOpenID, "email", "profile"}}, nil
+}
+
+// Callback is the address that a provider is to send people back to.
+func (s *Service) Callback(p Provider) string {
+	return s.cfg.Redirect + "/" + url.PathEscape(strings.ToLower(p.Business))
 }
 
 func (s *Service) unavailable(what string, p Provider, err error) error {
@@ -175,12 +182,12 @@ type claims struct {
 	EmailVerified bool   `json:"email_verified"`
 }
 
-// Finish exchanges the code of a callback and gives the person that the provider vouches
-// for. Errors: OIDC_EXPIRED without the cookie that Begin gave, OIDC_UNAVAILABLE,
-// OIDC_REFUSED, OIDC_NO_ROLE.
-func (s *Service) Finish(ctx context.Context, cookie, state, code string) (x auth.External, err error) {
+// Finish exchanges the code of a business's callback and gives the person that the
+// provider vouches for. Errors: OIDC_EXPIRED without the cookie that Begin gave for the
+// business, OIDC_UNAVAILABLE, OIDC_REFUSED, OIDC_NO_ROLE.
+func (s *Service) Finish(ctx context.Context, business, cookie, state, code string) (x auth.External, err error) {
 	l, ok := s.open(cookie)
-	if !ok || !time.Now().Before(l.Until) || subtle.ConstantTimeCompare([]byte(l.State), []byte(state)) != 1 {
+	if !ok || !strings.EqualFold(l.Business, business) || !time.Now().Before(l.Until) || subtle.ConstantTimeCompare([]byte(l.State), []byte(state)) != 1 {
 		return x, cloud.E(cloud.Unauthenticated, "OIDC_EXPIRED")
 	}
 	p, ok := s.provider(l.Business)

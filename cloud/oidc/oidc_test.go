@@ -21,7 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
-const callback = "https://cloud.test/console/login/oidc/callback"
+const callbacks = "https://cloud.test/console/login/oidc/callback"
 
 type rig struct {
 	t    *testing.T
@@ -32,12 +32,12 @@ type rig struct {
 }
 
 func newRig(t *testing.T, change func(*oidc.Provider)) *rig {
-	r := &rig{t: t, p: oidctest.New(t, callback), db: storetest.OpenSQLite(t)}
+	r := &rig{t: t, p: oidctest.New(t, callbacks+"/acme"), db: storetest.OpenSQLite(t)}
 	conf := oidc.Provider{Business: "acme", Name: "Acme SSO", Issuer: r.p.URL, ClientID: "postern", Secret: "a secret of the client"}
 	if change != nil {
 		change(&conf)
 	}
-	r.s = oidc.New(oidc.Config{Providers: []oidc.Provider{conf}, Redirect: callback, Key: []byte("logins"), Client: r.client(true)})
+	r.s = oidc.New(oidc.Config{Providers: []oidc.Provider{conf}, Redirect: callbacks, Key: []byte("logins"), Client: r.client(true)})
 	r.auth = auth.New(r.db)
 	if conf.Required {
 		r.auth.Demanding([]string{"ACME"})
@@ -86,7 +86,7 @@ func (r *rig) enter(who string) (auth.Login, error) {
 		return auth.Login{}, err
 	}
 	q := r.p.SignIn(address, who)
-	x, err := r.s.Finish(r.t.Context(), cookie, q.Get("state"), q.Get("code"))
+	x, err := r.s.Finish(r.t.Context(), "acme", cookie, q.Get("state"), q.Get("code"))
 	if err != nil {
 		return auth.Login{}, err
 	}
@@ -141,15 +141,15 @@ func TestSignInByAProvider(t *testing.T) {
 	_, other, err := r.s.Begin(ctx, "acme")
 	require.NoError(t, err)
 	for why, c := range map[string][2]string{"another browser": {other, q.Get("state")}, "no cookie": {"", q.Get("state")}, "another state": {cookie, "x"}, "a cookie that was changed": {"A" + cookie[1:], q.Get("state")}, "half a cookie": {cookie[:20], q.Get("state")}} {
-		_, err = r.s.Finish(ctx, c[0], c[1], q.Get("code"))
+		_, err = r.s.Finish(ctx, "acme", c[0], c[1], q.Get("code"))
 		require.Equal(t, "OIDC_EXPIRED", code(err), why)
 	}
-	_, err = r.s.Finish(ctx, cookie, q.Get("state"), "")
+	_, err = r.s.Finish(ctx, "acme", cookie, q.Get("state"), "")
 	require.Equal(t, "OIDC_REFUSED", code(err), "the person said no")
-	x, err := r.s.Finish(ctx, cookie, q.Get("state"), q.Get("code"))
+	x, err := r.s.Finish(ctx, "acme", cookie, q.Get("state"), q.Get("code"))
 	require.NoError(t, err)
 	require.Equal(t, []any{"cus", "cus@a.example", true, r.p.URL}, []any{x.Subject, x.Email, x.EmailVerified, x.Issuer})
-	_, err = r.s.Finish(ctx, cookie, q.Get("state"), q.Get("code"))
+	_, err = r.s.Finish(ctx, "acme", cookie, q.Get("state"), q.Get("code"))
 	require.Equal(t, "OIDC_REFUSED", code(err), "the code was used")
 	// A code that was given to another login has another verifier.
 	a1, c1, err := r.s.Begin(ctx, "acme")
@@ -160,7 +160,7 @@ func TestSignInByAProvider(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, c1, c2)
 	stolen, mine := r.p.SignIn(a1, "ann"), r.p.SignIn(a2, "cus")
-	_, err = r.s.Finish(ctx, c3, mine.Get("state"), stolen.Get("code"))
+	_, err = r.s.Finish(ctx, "acme", c3, mine.Get("state"), stolen.Get("code"))
 	require.Equal(t, "OIDC_REFUSED", code(err), "PKCE")
 	_, _, err = r.s.Begin(ctx, "rival")
 	require.Equal(t, "OIDC_NO_PROVIDER", code(err))
@@ -184,10 +184,10 @@ func TestProviderDownAndWithOtherKeys(t *testing.T) {
 	require.NoError(t, err)
 	q := r.p.SignIn(address, "ann")
 	r.p.Stop(502)
-	_, err = r.s.Finish(t.Context(), cookie, q.Get("state"), q.Get("code"))
+	_, err = r.s.Finish(t.Context(), "acme", cookie, q.Get("state"), q.Get("code"))
 	require.Equal(t, "OIDC_UNAVAILABLE", code(err), "down in the middle")
 	r.p.Start()
-	_, err = r.s.Finish(t.Context(), cookie, q.Get("state"), q.Get("code"))
+	_, err = r.s.Finish(t.Context(), "acme", cookie, q.Get("state"), q.Get("code"))
 	require.Equal(t, "OIDC_REFUSED", code(err), "it forgot the login")
 
 	// A token by keys that the provider does not publish.
@@ -206,13 +206,13 @@ func TestProviderDownAndWithOtherKeys(t *testing.T) {
 	require.Equal(t, "OIDC_REFUSED", code(err))
 	r.p.Start()
 
-	wrong := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: r.p.URL, ClientID: "postern", Secret: "another"}}, Redirect: callback, Client: r.client(true)})
+	wrong := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: r.p.URL, ClientID: "postern", Secret: "another"}}, Redirect: callbacks, Client: r.client(true)})
 	address, cookie, err = wrong.Begin(t.Context(), "acme")
 	require.NoError(t, err)
 	q = r.p.SignIn(address, "ann")
-	_, err = wrong.Finish(t.Context(), cookie, q.Get("state"), q.Get("code"))
+	_, err = wrong.Finish(t.Context(), "acme", cookie, q.Get("state"), q.Get("code"))
 	require.Equal(t, "OIDC_REFUSED", code(err))
-	closed := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: r.p.URL, ClientID: "postern"}}, Redirect: callback, Client: r.client(false)})
+	closed := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: r.p.URL, ClientID: "postern"}}, Redirect: callbacks, Client: r.client(false)})
 	_, _, err = closed.Begin(t.Context(), "acme")
 	require.Equal(t, "OIDC_UNAVAILABLE", code(err), "an address that the guard refuses")
 }

@@ -177,13 +177,11 @@ func (s jobRunner) attempt(v cloud.View, c cloud.Caller, j cloud.OrderJob, row i
 	if err != nil {
 		return jobRow{}, nil, err
 	}
-	err = cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
 	var out CreateOutput
 	var ch *cloud.Changes
-	switch {
-	case state.Suspended():
+	if state.Suspended() {
 		err = cloud.E(cloud.Forbidden, "BUSINESS_SUSPENDED")
-	case c.Account.Enabled:
+	} else if err = mayMake(c.Account); err == nil {
 		var end cloud.AccountEvent
 		if end, err = s.ending(v, j); err == nil {
 			out, ch, err = s.open(v, c, in, now, batchCreated, &end)
@@ -198,6 +196,22 @@ func (s jobRunner) attempt(v cloud.View, c cloud.Caller, j cloud.OrderJob, row i
 		r.Packages = append(r.Packages, rowPackage{p.Ref, p.Number})
 	}
 	return r, ch, err
+}
+
+// mayMake says why an account may make no more orders of a job: it was disabled, is of
+// another type, or an employee lost the permission. Errors: ACCOUNT_DISABLED,
+// ACCOUNT_TYPE_NOT_ALLOWED, FORBIDDEN.
+func mayMake(a cloud.Account) error {
+	const scope = "orders:write"
+	switch {
+	case !a.Enabled:
+		return cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
+	case a.Type == cloud.ClientEmployee && !cloud.HasScope(a.Permissions, scope):
+		return &cloud.Error{Kind: cloud.Forbidden, Code: "FORBIDDEN", Details: map[string]any{"scope": scope}}
+	case a.Type != cloud.ClientAdmin && a.Type != cloud.ClientEmployee && a.Type != cloud.Customer:
+		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
+	}
+	return nil
 }
 
 // caller is who asked for a job, as they stand now.

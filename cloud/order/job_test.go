@@ -116,6 +116,27 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.Equal(t, "ACCOUNT_DISABLED", *out.Results[0].Code)
 		require.Equal(t, 2, out.Failed)
 
+		// An employee who lost the permission, or the account's type, makes no more.
+		lost, err := w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: numbered(2)})
+		require.NoError(t, err)
+		become := func(kind cloud.AccountType, permissions ...string) {
+			a := w.staff.Account
+			a.Type, a.Permissions = kind, permissions
+			require.NoError(t, w.db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+				return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}}, nil
+			}))
+		}
+		become(cloud.ClientEmployee, "orders:read")
+		out = w.run(lost.AsyncID, 1)
+		require.Equal(t, []any{2, "FORBIDDEN"}, []any{out.Failed, *out.Results[0].Code})
+		become(cloud.ClientEmployee, "orders:write")
+		lost, err = w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: numbered(2)})
+		require.NoError(t, err)
+		become(cloud.DriverAccount)
+		out = w.run(lost.AsyncID, 1)
+		require.Equal(t, []any{2, "ACCOUNT_TYPE_NOT_ALLOWED"}, []any{out.Failed, *out.Results[0].Code})
+		become(cloud.ClientEmployee, "orders:write")
+
 		// A business that was suspended since makes none either.
 		d, err := w.orders.BatchAsync(ctx, w.staff, order.BatchInput{Orders: numbered(2)})
 		require.NoError(t, err)

@@ -45,6 +45,9 @@ func newWorld(t testing.TB, db *store.DB) *world {
 	ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {
 		a := cloud.Account{ID: id, BusinessID: b, Type: kind, Email: fmt.Sprintf("%d@x.example", id), Name: fmt.Sprint(kind, " ", id), Enabled: true}
+		if kind == cloud.ClientEmployee {
+			a.Permissions = []string{"orders:write"}
+		}
 		ch.Accounts = append(ch.Accounts, a)
 		return cloud.Caller{Account: a, Language: "en", BaseURL: "https://acme.example"}
 	}

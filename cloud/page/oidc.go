@@ -14,7 +14,7 @@ import (
 // Where people go to their business's sign-in provider, and where it sends them back.
 const (
 	oidcPath       = ConsolePath + "/login/oidc"
-	OIDCCallback   = oidcPath + "/callback"
+	OIDCCallback   = oidcPath + "/callback" // and the code of the business
 	oidcCookie     = "postern_oidc"
 	maxOIDC        = 2048 // bytes of what a provider sends back
 	oidcCookieSite = fasthttp.CookieSameSiteLaxMode
@@ -50,6 +50,7 @@ func (p consolePages) finishOIDC(ctx *fasthttp.RequestCtx) {
 	}
 	c, cancel := context.WithTimeout(context.Background(), 2*readTime)
 	defer cancel()
+	business, _ := ctx.UserValue("business").(string)
 	cookie := string(ctx.Request.Header.Cookie(oidcCookie))
 	p.setCookie(ctx, oidcCookie, "", oidcPath, 0, oidcCookieSite) // good once
 	state, code := string(ctx.QueryArgs().Peek("state")), string(ctx.QueryArgs().Peek("code"))
@@ -57,7 +58,7 @@ func (p consolePages) finishOIDC(ctx *fasthttp.RequestCtx) {
 		p.refuseOIDC(ctx, cloud.E(cloud.Unauthenticated, "OIDC_EXPIRED"))
 		return
 	}
-	x, err := p.cfg.OIDC.Finish(c, cookie, state, code)
+	x, err := p.cfg.OIDC.Finish(c, business, cookie, state, code)
 	if err != nil {
 		p.refuseOIDC(ctx, err)
 		return

@@ -239,7 +239,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	}
 	if p.cfg.OIDC != nil {
 		r.GET(oidcPath, p.beginOIDC)
-		r.GET(OIDCCallback, p.finishOIDC)
+		r.GET(OIDCCallback+"/{business}", p.finishOIDC)
 	}
 	r.POST("/console/logout", p.logout)
 	get(cabinetView, p.showStanding)

@@ -123,7 +123,8 @@ type CreateInput struct {
 type CreateOutput struct {
 	Result    bool     `json:"result"`
 	Business  Business `json:"business"`
-	Link      string   `json:"invitation_link" doc:"For the administrator, good for 7 days. It is in this answer and nowhere else"`
+	Mailed    bool     `json:"mailed" doc:"The link goes to the administrator by mail. false where the deployment has no mail server"`
+	Link      string   `json:"invitation_link" doc:"For the administrator, good for 7 days. It is in this answer and nowhere else; empty when it goes by mail"`
 	ExpiresAt *string  `json:"invitation_expires_at"`
 }
 
@@ -150,8 +151,9 @@ func timezone(f check.Fields, name string) {
 	}
 }
 
-// Create makes a business and the invitation of its first administrator. Error:
-// VALIDATION_FAILED.
+// Create makes a business and the invitation of its first administrator. Where there is
+// a mail server the link goes to that person and not into the answer: who has it could
+// be an administrator without a pass. Error: VALIDATION_FAILED.
 func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (out CreateOutput, err error) {
 	if err := in.check(); err != nil {
 		return out, err
@@ -173,10 +175,17 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (o
 		state := cloud.BusinessState{BusinessID: b.ID, Limits: in.Limits.stored()}
 		i := cloud.Invitation{ID: cloud.InvitationID(invitation), BusinessID: b.ID, Hash: auth.Hash(token), Email: in.Email, Name: in.Person, Type: cloud.ClientAdmin, InvitedBy: c.Account.ID,
 			CreatedAt: now, ExpiresAt: now.Add(invitationLife)}
-		out = CreateOutput{Result: true, Business: show(b, state), ExpiresAt: cloud.Stamp(i.ExpiresAt, time.UTC),
-			Link: c.ForOthers().BaseURL + s.cfg.InvitationPath + "?" + url.Values{"key": {token}}.Encode()}
-		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, RowChanges: cloud.RowChanges{Rows: []cloud.Row{i}},
-			PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{state}}, AuditChanges: cloud.AuditChanges{Audits: lines(c, b.ID, now, "business_created", target("business", id))}}, nil
+		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, RowChanges: cloud.RowChanges{Rows: []cloud.Row{i}},
+			PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{state}}, AuditChanges: cloud.AuditChanges{Audits: lines(c, b.ID, now, "business_created", target("business", id))}}
+		out = CreateOutput{Result: true, Business: show(b, state), ExpiresAt: cloud.Stamp(i.ExpiresAt, time.UTC), Mailed: s.cfg.MailBase != ""}
+		link := s.cfg.InvitationPath + "?" + url.Values{"key": {token}}.Encode()
+		if !out.Mailed {
+			out.Link = c.ForOthers().BaseURL + link
+			return ch, nil
+		}
+		ch.Mails = []cloud.Mail{{ID: auth.NewToken()[:24], BusinessID: b.ID, Kind: cloud.InvitationMail, At: now, Until: i.ExpiresAt,
+			MailText: cloud.MailText{To: i.Email, Language: b.Settings.Locale(), Name: i.Name, Business: b.Name, Link: s.cfg.MailBase + link}}}
+		return ch, nil
 	})
 	if errors.Is(err, cloud.ErrExists) {
 		err = codeTaken(nil)

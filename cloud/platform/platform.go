@@ -31,7 +31,10 @@ type Store interface {
 type Config struct {
 	Store          Store
 	InvitationPath string // of the page behind an invitation's link
-	Jobs           Jobs   // exports and removals
+	// MailBase is what links in mails begin with, without a slash at the end; empty:
+	// there is no mail server.
+	MailBase string
+	Jobs     Jobs // exports and removals
 	// Over reports whether an export has gone through all that a business has.
 	Over func(cloud.BusinessJob) bool
 	Dir  string // of archives, kept a week; made when needed

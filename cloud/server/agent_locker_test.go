@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -330,4 +331,31 @@ func TestAPassAsksTheBusiness(t *testing.T) {
 	require.Equal(t, "APPROVAL_EXPIRED", decide(second, admin...).body["code"])
 	waiting := w.on("/mcp", "list_pending_approvals", `{}`, admin...)
 	require.NotContains(t, string(waiting.raw), second)
+}
+
+// A login that has a second factor to set up first opens no tool server: neither tools
+// that are about tools nor the queue of what people decide.
+func TestToolServersDemandTheSecondFactor(t *testing.T) {
+	t.Parallel()
+	w := newAgentWorld(t, Config{})
+	order := w.order("SF-1")
+	fresh := auth.NewToken()
+	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		id, err := v.NewID(cloud.AccountIDs)
+		a := cloud.Account{ID: cloud.AccountID(id), BusinessID: w.business(), Type: cloud.ClientEmployee, Email: "few@acme.example", Name: "Few", Permissions: []string{"approvals:read"}, Enabled: true}
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}, Tokens: []cloud.Token{{Hash: auth.Hash(fresh), AccountID: a.ID, Kind: cloud.SetupToken, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}}}}, err
+	}))
+	for _, x := range []struct{ path, tool, arguments string }{
+		{"/mcp", "propose_write", fmt.Sprintf(`{"tool":"hold_order","arguments":{"order_id":%d,"reason":"x"}}`, order)},
+		{"/mcp", "get_capabilities", `{}`}, {lockersPath, "get_capabilities", `{}`}, {lockersPath, "list_cabinets", `{}`}, {"/mcp/developer", "run_graphql_query", `{"query":"{ orders { total } }"}`},
+	} {
+		r := w.on(x.path, x.tool, x.arguments, "Authorization", fresh)
+		require.Equal(t, 403, r.status, "%s: %s", x.tool, r.raw)
+		require.Contains(t, string(r.raw), "SECOND_FACTOR_SETUP_REQUIRED", x.tool)
+	}
+	require.NoError(t, w.s.Store.Look(t.Context(), func(v cloud.View) error {
+		waiting, _, err := v.Approvals(cloud.ApprovalFilter{BusinessID: w.business(), Now: time.Now(), Page: cloud.Page{Sort: "requested_at", Limit: 10}})
+		require.Empty(t, waiting)
+		return err
+	}))
 }

@@ -28,7 +28,7 @@ func TestPeopleSignInByTheirProvider(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	base := "http://" + ln.Addr().String()
-	p := oidctest.New(t, base+"/console/login/oidc/callback")
+	p := oidctest.New(t, base+"/console/login/oidc/callback/acme")
 	u, err := url.Parse(p.URL)
 	require.NoError(t, err)
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
@@ -75,11 +75,11 @@ func TestPeopleSignInByTheirProvider(t *testing.T) {
 	q := p.SignIn(to, "ann")
 	kept := cookies["postern_oidc"]
 	delete(cookies, "postern_oidc")
-	status, _, page = get("/console/login/oidc/callback?" + q.Encode())
+	status, _, page = get("/console/login/oidc/callback/acme?" + q.Encode())
 	require.Equal(t, 401, status, "another browser")
 	require.Contains(t, page, "began in another browser")
 	cookies["postern_oidc"] = kept
-	status, to, page = get("/console/login/oidc/callback?" + q.Encode())
+	status, to, page = get("/console/login/oidc/callback/acme?" + q.Encode())
 	require.Equal(t, []any{303, "/console"}, []any{status, to}, page)
 	require.NotContains(t, cookies, "postern_oidc", "good once")
 	status, _, _ = get("/console")
@@ -96,7 +96,7 @@ func TestPeopleSignInByTheirProvider(t *testing.T) {
 	require.Equal(t, 303, status)
 	q = p.SignIn(to, "ann")
 	p.Stop(503)
-	status, _, page = get("/console/login/oidc/callback?" + q.Encode())
+	status, _, page = get("/console/login/oidc/callback/acme?" + q.Encode())
 	require.Equal(t, 503, status)
 	require.Contains(t, page, "does not answer")
 }

@@ -92,6 +92,9 @@ func (s *Service) admit(ctx context.Context, server string, r *mcp.Request) (mcp
 		return mcp.Caller{}, u.turnedAway(err, state)
 	}
 	u.token, _ = catalog.TokenOf(u.entered)
+	if u.token.Kind == cloud.SetupToken { // tools about tools are behind no operation that would say it
+		return mcp.Caller{}, u.turnedAway(cloud.E(cloud.Forbidden, "SECOND_FACTOR_SETUP_REQUIRED"), state)
+	}
 	u.dry = u.dry || u.token.Policy.DryRunOnly
 	u.ceiling = u.caller.Scopes
 	if err := u.narrow(r); err != nil {
