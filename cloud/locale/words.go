@@ -26,6 +26,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, members)
 	maps.Copy(all, choices)
 	maps.Copy(all, workItems)
+	maps.Copy(all, bulkWords)
 	return all
 }()
 

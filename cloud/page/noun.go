@@ -47,6 +47,7 @@ type workFrame struct {
 	frame
 	Done    string // what was just done, in words; "" for nothing
 	Problem string // why what was just tried did not work
+	After   *afterwards
 }
 
 // desk is what pages have whose visitor is signed in: the navigation, cut by rights,
@@ -78,6 +79,7 @@ func (p *kit) work(ctx *fasthttp.RequestCtx, v visitor, title string) workFrame 
 	if done := string(ctx.QueryArgs().Peek("done")); p.cfg.Catalog.Find(done) != nil {
 		f.Done = f.T("work.done", f.T("verb."+done))
 	}
+	p.showAfter(ctx, v, &f)
 	return f
 }
 

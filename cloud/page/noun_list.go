@@ -224,7 +224,7 @@ func (p nounPages) saveView(ctx *fasthttp.RequestCtx) {
 func changed(ctx *fasthttp.RequestCtx, change map[string]string) string {
 	q := url.Values{}
 	for k, x := range ctx.QueryArgs().All() {
-		if _, replaced := change[string(k)]; !replaced && len(x) > 0 && string(k) != "done" {
+		if _, replaced := change[string(k)]; !replaced && len(x) > 0 && string(k) != "done" && string(k) != "after" {
 			q.Add(string(k), string(x))
 		}
 	}

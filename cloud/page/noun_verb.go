@@ -89,6 +89,10 @@ func (p nounPages) runVerb(ctx *fasthttp.RequestCtx) {
 		p.form(c, ctx, v, n, o, id, cloud.E(cloud.Forbidden, "FORBIDDEN"))
 		return
 	}
+	if ctx.PostArgs().Has("undo") {
+		p.undo(c, ctx, v, n, o, id)
+		return
+	}
 	p.form(c, ctx, v, n, o, id, nil)
 }
 
@@ -236,7 +240,8 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		}
 		do = cloud.WithExpected(c, marks.Expect())
 	}
-	a, err := p.answerTo(do, who, operation, in, key)
+	receipt := &cloud.Receipt{}
+	a, err := p.answerTo(cloud.WithReceipt(do, receipt), who, operation, in, key)
 	if err != nil {
 		again(err)
 		return
@@ -266,7 +271,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if strings.Contains(to, "?") {
 		sep = "&"
 	}
-	seeOther(ctx, to+sep+"done="+url.QueryEscape(operation))
+	seeOther(ctx, to+sep+p.sealAfter(ctx, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target(), Undo: p.undoOf(c, v, who, n, o, id, record)}))
 }
 
 // formMembers are the members of an operation's input that a form asks for: not what

@@ -233,8 +233,9 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 	call := cloud.CallOf(ctx)
 	var kept *cloud.KeptAnswer
 	var audited bool
+	var stored *cloud.Changes
 	err := db.engine.write(ctx, dev, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		kept, audited = nil, false
+		kept, audited, stored = nil, false, nil
 		ids.again()
 		if err := isFirst(ctx, s, call); err != nil {
 			return nil, err
@@ -259,7 +260,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err = w.changes(changes); err != nil {
 			return nil, err
 		}
-		audited = w.audits(call, changes, time.Now())
+		audited, stored = w.audits(call, changes, time.Now()), changes
 		return changes, s.last(ctx, w.ops)
 	})
 	if err == nil && kept != nil {
@@ -267,6 +268,9 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 	}
 	if err == nil && call != nil && call.Budget != nil {
 		call.Count()
+	}
+	if r := cloud.ReceiptOf(ctx); r != nil && err == nil && stored != nil && call != nil {
+		r.Take(stored, call.Target)
 	}
 	if errors.Is(err, errOverBudget) {
 		return call.Budget.Over()

@@ -57,3 +57,7 @@ document.addEventListener("click", (e) => {
 
 // The first field with a problem is where a person goes on.
 document.querySelector("[aria-invalid=true]")?.focus();
+
+// What was done can be taken back for ten seconds.
+const undo = document.querySelector("form.undo");
+if (undo) setTimeout(() => undo.remove(), 10000);
