@@ -229,6 +229,7 @@ func (c Config) staff() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskMedium,
+			Shows:       true,
 			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"},
 			Example:     `{"id":88,"type":"reset_tries","reason":"A child played with the keypad"}`,
 		}, c.Lockers.SendDeviceCommand, nil),

@@ -64,11 +64,17 @@ func (p *kit) showAfter(ctx *fasthttp.RequestCtx, v visitor, f *workFrame) {
 	if sealed == "" || raw == sealed || !ok || json.Unmarshal([]byte(raw), &a) != nil || p.cfg.Catalog.Find(a.Operation) == nil {
 		return
 	}
+	f.say(p, ctx, v, a)
+	f.After.Sealed = sealed
+}
+
+// say tells what was done.
+func (f *workFrame) say(p *kit, ctx *fasthttp.RequestCtx, v visitor, a after) {
 	f.Done = f.T("work.done", f.T("verb."+a.Operation))
 	if a.Taken {
 		f.Done = f.T("work.undone", f.T("verb."+a.Operation))
 	}
-	out := &afterwards{Notices: f.T("work.told.none"), Sealed: sealed}
+	out := &afterwards{Notices: f.T("work.told.none")}
 	var list []string
 	for _, n := range a.Notices {
 		list = append(list, f.T("notice."+n.Kind, n.Count))

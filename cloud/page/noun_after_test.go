@@ -42,7 +42,9 @@ func TestUndo(t *testing.T) {
 		require.NotNil(t, m, page.body)
 		return r.do("POST", m[1], url.Values{"form": {formToken()}, "undo": {html.UnescapeString(m[2])}})
 	}
-	factsOf := func() string { return regexp.MustCompile(`(?s)<dl class="facts">.*?</dl>`).FindString(r.do("GET", item, nil).body) }
+	factsOf := func() string {
+		return regexp.MustCompile(`(?s)<dl class="facts">.*?</dl>`).FindString(r.do("GET", item, nil).body)
+	}
 	before := factsOf()
 	require.NotEmpty(t, before)
 	page := do("take")
@@ -73,4 +75,26 @@ func TestUndo(t *testing.T) {
 	require.Equal(t, 404, g.status)
 	require.Equal(t, 303, r.do("POST", m[1], url.Values{"form": {formToken()}, "undo": {html.UnescapeString(m[2])}}).status)
 	require.Equal(t, 409, r.do("POST", m[1], url.Values{"form": {formToken()}, "undo": {html.UnescapeString(m[2])}}).status, "once")
+}
+
+// A verb whose answer says something shows it, with who was notified.
+func TestAVerbShowsItsAnswer(t *testing.T) {
+	r := newRig(t, nil)
+	r.signedIn()
+	const path = "/console/cabinets/88/command"
+	hidden := func(g got, name string) string {
+		return html.UnescapeString(regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(g.body)[1])
+	}
+	g := r.do("GET", path, nil)
+	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {hidden(g, "key")}, "was": {hidden(g, "was")}, "in:type": {"sync"}, "step": {"next"}}
+	g = r.do("POST", path, form)
+	require.Equal(t, 200, g.status, g.body)
+	form.Set("digest", hidden(g, "digest"))
+	form.Set("step", "do")
+	g = r.do("POST", path, form)
+	require.Equal(t, 200, g.status, g.body)
+	require.Regexp(t, `(?s)<h2>Result</h2>.*State.*<bdi>`, g.body)
+	require.Contains(t, afterNote.FindString(g.body), "Notified: cabinets: 1")
+	require.Contains(t, g.body, "/console/audit?target=")
+	require.NotContains(t, g.body, "shown once")
 }
