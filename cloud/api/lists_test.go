@@ -84,11 +84,11 @@ func (x *world) lists() map[string]listCase {
 			}
 			id, _ := at(x.made("POST", "/api/v1/client/batchOrderCreateAsync", x.token(admin), `{"orders":[`+strings.Join(orders, ",")+`]}`), "asyncId").(string)
 			l.path = "/api/v1/client/async/" + id
-			var done []cloud.OrderJobRow
+			var done []cloud.JobRow
 			for i := range orders {
-				done = append(done, cloud.OrderJobRow{JobID: id, Row: i + 1, Input: []byte(`{}`), Result: fmt.Appendf(nil, `{"row":%d}`, i+1)})
+				done = append(done, cloud.JobRow{JobID: id, Row: i + 1, Input: []byte(`{}`), Result: fmt.Appendf(nil, `{"row":%d}`, i+1)})
 			}
-			x.w.Write(x.t, cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobRows: done}})
+			x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{JobRows: done}})
 		}},
 		"broker_order_assignments.list": {other: map[string]any{"status": "revoked"}, rows: "assignments", id: "id", add: keep(x.held)},
 		"third_party.assignments.list":  {other: map[string]any{"provider_id": 17}, rows: "assignments", id: "assignment_number", add: func() { x.entrusted(false) }},

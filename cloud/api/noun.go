@@ -184,6 +184,14 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			Related: []catalog.Relation{{Noun: "order", By: "customer_id"}},
 		},
 		{
+			Name: "job", Path: "jobs", Area: "business", Icon: "list",
+			ID: "job_id", Refs: []string{"job_id"}, Title: []string{"file_name", "operation", "job_id"}, State: "status", States: "job",
+			List: "jobs.list", Find: "jobs.find",
+			Columns: []string{"created_at", "operation", "status", "noun", "file_name", "total", "succeeded", "failed", "created_by"},
+			Verbs:   []string{"jobs.cancel", "jobs.retry"},
+			Page:    "/console/jobs/{id}",
+		},
+		{
 			Name: "audit_line", Path: "audit", Area: "business", Icon: "eye", Key: "a",
 			Title: []string{"action"}, State: "outcome", States: "outcome",
 			List:    "audit.list",

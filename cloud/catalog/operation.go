@@ -78,6 +78,10 @@ type Operation struct {
 	GraphQL *GraphQL // its field there; nil: one by its name, unless it cannot be one
 	// Undo is what takes back a call of low risk; nil when nothing does.
 	Undo *Inverse
+	// Many is the most records that a job runs it for, or the most lines of a file; 0:
+	// it is for one alone. Such an operation writes by decisions and does nothing
+	// outside of them.
+	Many int
 	// Shows says that people look at the answer: pages show it.
 	Shows bool
 	// Example is a good call: members of the input as a JSON object, those of path and

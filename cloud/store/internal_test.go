@@ -197,6 +197,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlNewestByPackageExternal":    "sorts the orders of one carrier's number, which are few",
 		"sqlTimelineByNumber":           "walks the newest 2,050 events that its inner statement found by index",
 		"sqlOpenJobs":                   "walks the partial index of unfinished jobs",
+		"sqlWaitingJobs":                "walks the partial index of unfinished jobs over records and files",
 		"sqlReleaseHot":                 "walks the partial index of unfinished deliveries, once at start",
 		"sqlReleaseForgotten":           "walks the partial index of sends by hand without an outcome",
 		"sqlReleaseInterrupted":         "walks the partial index of sends by hand without an outcome, once at start",

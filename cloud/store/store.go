@@ -234,10 +234,14 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 	var kept *cloud.KeptAnswer
 	var audited bool
 	var stored *cloud.Changes
+	row, done := cloud.JobStepOf(ctx), false
 	err := db.engine.write(ctx, dev, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		kept, audited, stored = nil, false, nil
+		kept, audited, stored, done = nil, false, nil, false
 		ids.again()
 		if err := isFirst(ctx, s, call); err != nil {
+			return nil, err
+		}
+		if err := stepIsOpen(ctx, s, row); err != nil {
 			return nil, err
 		}
 		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids})
@@ -254,6 +258,9 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if kept, err = w.once(call, changes); err != nil { // first, so that of two repeats one waits here
 			return nil, err
 		}
+		if done, err = w.step(row, changes); err != nil {
+			return nil, err
+		}
 		if err = w.budget(v, call, changes); err != nil {
 			return nil, err
 		}
@@ -268,6 +275,9 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 	}
 	if err == nil && call != nil && call.Budget != nil {
 		call.Count()
+	}
+	if err == nil && done {
+		row.Take()
 	}
 	if r := cloud.ReceiptOf(ctx); r != nil && err == nil && stored != nil && call != nil {
 		r.Take(stored, call.Target)

@@ -274,7 +274,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"OrderShipments":           orderShipments,
 		"OrderSearch":              orderSearch,
 		"DroppedOrders":            droppedOrders,
-		"OrderJobs":                orderJobs,
+		"Jobs":                     jobs,
 		"Interceptions":            interceptions,
 		"Routes":                   routes,
 		"Drivers":                  drivers,
