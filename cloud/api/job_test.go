@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"mime/multipart"
+	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,10 +16,11 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/job"
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// work runs jobs until the test ends, or until stop is called.
+// runJobs runs jobs until the test ends, or until stop is called.
 func (x *world) runJobs() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -27,10 +30,15 @@ func (x *world) runJobs() (stop func()) {
 	return stop
 }
 
-// job waits until a job is in one of some states.
+// jobPause is that between two looks at a job.
+const jobPause = 20 * time.Millisecond
+
+// jobIn waits until a job is in one of some states.
 func (x *world) jobIn(token, id string, states ...string) map[string]any {
 	x.t.Helper()
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	pause := jobPause
+	for end := time.Now().Add(150 * time.Second); ; time.Sleep(pause) {
+		pause = min(2*pause, 20*jobPause)
 		out := x.made("GET", "/api/v1/jobs/"+id, token, "")["job"].(map[string]any)
 		for _, s := range states {
 			if out["status"] == s {
@@ -307,12 +315,115 @@ func TestTwentyThousandLines(t *testing.T) {
 	require.EqualValues(t, n-bad, j["good"])
 	x.made("POST", "/api/v1/jobs/"+id+"/start", me, fmt.Sprintf(`{"digest":%q,"count":%d}`, j["digest"], n-bad))
 	for x.made("GET", "/api/v1/jobs/"+id, me, "")["job"].(map[string]any)["succeeded"].(float64) < n/2 {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(10 * jobPause)
 	}
+	t.Log("half after", time.Since(began))
 	stop()
+	t.Log("stopped after", time.Since(began))
 	x.runJobs()
 	j = x.jobIn(me, id, "completed")
 	t.Log("imported after", time.Since(began))
 	require.EqualValues(t, n-bad, j["succeeded"])
 	require.EqualValues(t, 0, j["failed"])
+}
+
+// People do all of it by forms, without a script: choose rows of a list, look at what
+// would be done, type the number, follow, take the result.
+func TestJobsByForms(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	x.runJobs()
+	d := newDesk(t, x)
+	p := x.signIn("admin", x.token(admin))
+	one, _ := x.order(cloud.OrderNew)
+	two, _ := x.order(cloud.OrderNew)
+	list := d.ask(p.session, "/console/orders", nil)
+	require.Contains(t, list.body, `form="bulk" name="id" value="`+one+`"`)
+	require.Contains(t, list.body, `href="/console/orders/import"`)
+	path := "/console/orders/many?verb=cancel&id=" + one + "&id=" + two
+	s := d.ask(p.session, path, nil)
+	require.Equal(t, 200, s.status, mainPart.FindString(s.body))
+	require.Contains(t, s.body, "Records: 2")
+	s = d.ask(p.session, path, filled(formIn(t, s), "step", "next", "in:reason", "together"))
+	require.Equal(t, 303, s.status, mainPart.FindString(s.body))
+	page := s.to
+	s = d.ask(p.session, page, nil)
+	require.Equal(t, 200, s.status)
+	require.Contains(t, s.body, "2 rows can be done, 0 are refused.")
+	require.NotContains(t, s.body, `name="count"`, "two are few")
+	require.NotRegexp(t, nothingIn, s.body)
+	job := strings.TrimSuffix(page, "?wait=1") // address
+	digest := regexp.MustCompile(`name="digest" value="([0-9a-f]+)"`).FindStringSubmatch(s.body)[1]
+	require.Equal(t, 403, d.ask(p.session, job, url.Values{"do": {"start"}, "digest": {digest}, "form": {strings.Repeat("x", 32)}}).status, "of another site")
+	require.Equal(t, 409, d.ask(p.session, job, url.Values{"do": {"start"}, "digest": {"older"}}).status)
+	require.Equal(t, 303, d.ask(p.session, job, url.Values{"do": {"start"}, "digest": {digest}}).status)
+	x.jobIn(p.session, strings.TrimPrefix(job, "/console/jobs/"), "completed")
+	s = d.ask(p.session, job, nil)
+	require.Contains(t, s.body, "2 of 2 rows are done, 0 failed.")
+	require.Contains(t, d.ask(p.session, "/console/jobs", nil).body, `href="`+job+`"`)
+	s = d.ask(p.session, job+"/rows.csv", nil)
+	require.Equal(t, 3, strings.Count(s.body, "\n"), s.body)
+	other := x.signIn("other", x.w.OtherAdmin)
+	for _, path := range []string{job, job + "/rows.csv"} {
+		require.Equal(t, 404, d.ask(other.session, path, nil).status)
+	}
+	require.Equal(t, 404, d.ask(p.session, "/console/orders/many?verb=delete&id="+one, nil).status, "it is for one alone")
+	reader := x.signIn("reader", x.token(cloud.ClientEmployee), "orders:read")
+	require.Equal(t, 403, d.ask(reader.session, path, nil).status)
+	require.NotContains(t, d.ask(reader.session, "/console/orders", nil).body, `id="bulk"`)
+
+	// A file: the template's own headers are matched, in any language.
+	p = x.signIn("admin", x.token(admin))
+	for _, lang := range []string{"en", "de", "zh-Hant"} {
+		s = d.ask(p.session, "/console/orders/template.csv?lang="+lang, nil)
+		require.Equal(t, 200, s.status)
+		id := at(x.upload(p.session, "order", []byte(s.body+strings.Repeat("x,", 3)+"\n")).json, "job", "job_id").(string)
+		j := x.jobIn(p.session, id, "checked")
+		require.Greater(t, len(j["columns"].([]any)), 50)
+		require.NotContains(t, j["columns"], "", "%s: %v", lang, j["headers"])
+	}
+	id := at(x.upload(p.session, "order", []byte("type,order_ref,recipient.name\nD,=1+1,@name\n")).json, "job", "job_id").(string)
+	x.jobIn(p.session, id, "checked")
+	s = d.ask(p.session, "/console/jobs/"+id, nil)
+	require.Contains(t, s.body, "0 rows can be done, 1 are refused.")
+	require.Contains(t, s.body, `name="cell" value="=1&#43;1"`)
+	require.Contains(t, s.body, `<select id="c-0" name="column">`)
+	s = d.ask(p.session, "/console/jobs/"+id+"/rows.csv?state=bad", nil)
+	require.Contains(t, s.body, "D,'=1+1,'@name,")
+	require.Equal(t, 303, d.ask(p.session, "/console/jobs/"+id, url.Values{"do": {"mend"}, "row": {"1"}, "cell": {"D", "R", "N"}}).status)
+	require.Equal(t, 303, d.ask(p.session, "/console/jobs/"+id, url.Values{"do": {"columns"}, "column": {"type", "", "note"}}).status)
+	require.Equal(t, []any{"type", "", "note"}, x.jobIn(p.session, id, "checked")["columns"])
+	require.Equal(t, 303, d.ask(p.session, "/console/jobs/"+id, url.Values{"do": {"cancel"}}).status)
+	x.jobIn(p.session, id, "cancelled")
+}
+
+// Files come in many encodings and separators, and hold what spreadsheets take for
+// formulas.
+func TestFilesAreRead(t *testing.T) {
+	t.Parallel()
+	utf16 := func(s string, big bool, mark bool) (out []byte) {
+		for _, u := range append(map[bool][]rune{true: {0xfeff}}[mark], []rune(s)...) {
+			b := []byte{byte(u), byte(u >> 8)}
+			if big {
+				b[0], b[1] = b[1], b[0]
+			}
+			out = append(out, b...)
+		}
+		return out
+	}
+	const text = "name;city\r\nZoë;\"a;b\"\r\n\r\n'=1;x\r\n"
+	for name, raw := range map[string][]byte{"UTF-8": []byte(text), "with a mark": []byte("\xef\xbb\xbf" + text), "UTF-16": utf16(text, false, true), "big end": utf16(text, true, true),
+		"no mark": utf16(text, false, false), "Windows-1252": []byte(strings.ReplaceAll(text, "ë", "\xeb"))} {
+		headers, lines, err := job.Parse(raw)
+		require.NoError(t, err, name)
+		require.Equal(t, []string{"name", "city"}, headers, name)
+		require.Equal(t, [][]string{{"Zoë", "a;b"}, {"=1", "x"}}, lines, name)
+	}
+	_, lines, err := job.Parse([]byte("a\tb\n1\t2,3\n"))
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"1", "2,3"}}, lines)
+	for _, raw := range []string{"", "a,b\n", strings.Repeat("a\n", job.MaxLines+2)} {
+		_, _, err := job.Parse([]byte(raw))
+		require.Error(t, err)
+	}
 }

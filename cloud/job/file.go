@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -40,8 +41,17 @@ const maxInside = 3
 // FlatColumns are the columns of a file with inputs of an operation: its plain members,
 // those of objects in it, and those of the first element of its lists of objects.
 func FlatColumns(o *catalog.Operation) []Column {
-	return flat("", slices.DeleteFunc(o.Members(), func(m catalog.Member) bool { return m.Place != "" }), true, 0)
+	if known, ok := flatColumns.Load(o); ok {
+		return known.([]Column)
+	}
+	columns := flat("", slices.DeleteFunc(o.Members(), func(m catalog.Member) bool { return m.Place != "" }), true, 0)
+	flatColumns.Store(o, columns)
+	return columns
 }
+
+// flatColumns are the columns of operations that were asked for, which follow from
+// types and never change.
+var flatColumns sync.Map
 
 func flat(prefix string, members []catalog.Member, required bool, depth int) (out []Column) {
 	for _, m := range members {

@@ -19,8 +19,9 @@ const (
 	maxRunning = 4               // jobs of a node
 	leased     = 10 * time.Second
 	checkers   = 4
-	workers    = 16 // their transactions are committed together
+	workers    = 64 // their transactions are committed together
 	chunk      = 256
+	doing      = 1024
 	rowTime    = 30 * time.Second
 	maxTries   = 3 // of a row that fails for a reason of ours
 	keptFor    = 30 * 24 * time.Hour
@@ -361,7 +362,7 @@ func (s *Service) do(ctx context.Context, j cloud.Job) error {
 	}
 	r := &runner{s, j, n, o, sync.Mutex{}, map[int]int{}}
 	for after := 0; ; {
-		rows, err := s.cfg.Store.ListRowsToDo(ctx, j.ID, after, chunk)
+		rows, err := s.cfg.Store.ListRowsToDo(ctx, j.ID, after, doing)
 		switch {
 		case err != nil:
 			return err

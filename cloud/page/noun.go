@@ -34,6 +34,16 @@ func (p drawnPages) drawnRoutes(get, post func(path string, h fasthttp.RequestHa
 
 // nounRoutes are the generated pages of the console.
 func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
+	if p.cfg.Catalog.Find("jobs.find") != nil {
+		get(manyPath, p.many)
+		post(manyPath, p.many)
+		get(ImportPath, p.importFile)
+		post(ImportPath, p.importFile)
+		get(templatePath, p.template)
+		get(jobPath, p.showJob)
+		post(jobPath, p.changeJob)
+		get(jobRows, p.jobCSV)
+	}
 	get(ConsolePath+"/{noun}", p.showNoun)
 	post(ConsolePath+"/{noun}", p.saveView)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)
