@@ -24,7 +24,7 @@ func (c Config) jobs() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "jobs.find",
 			Summary:     "Get a job over many records",
-			Description: "How far the job has come: rows that were checked, refused, done and failed.",
+			Description: "Its state with the numbers of rows that were checked, refused, done and failed.",
 			Tag:         "Client",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/jobs/{id}",
@@ -67,6 +67,7 @@ func (c Config) jobs() []catalog.Operation {
 			Path:        "/api/v1/jobs/import",
 			Types:       viewers,
 			NoPass:      true,
+			Idempotent:  true,
 			Group:       catalog.Batch,
 			Status:      http.StatusCreated,
 			Errors:      []string{"JOB_NEEDS_PERSON", "FILE_UNREADABLE", "FILE_EMPTY", "FILE_TOO_LONG"},

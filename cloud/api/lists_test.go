@@ -90,6 +90,16 @@ func (x *world) lists() map[string]listCase {
 			}
 			x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{JobRows: done}})
 		}},
+		"jobs.list": {other: map[string]any{"status": "checked"}, rows: "jobs", id: "job_id", add: func() { x.bulk(cloud.JobChecked) }},
+		"jobs.rows": {rows: "rows", id: "row", atFirst: func(l *listCase) {
+			id := x.bulk(cloud.JobChecked)
+			l.path = "/api/v1/jobs/" + id + "/rows"
+			var more []cloud.JobRow
+			for i := range 5 {
+				more = append(more, cloud.JobRow{JobID: id, Row: i + 2, Input: []byte(`{"cells":["D"]}`), Checked: []byte(`{}`)})
+			}
+			x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{JobRows: more}})
+		}},
 		"broker_order_assignments.list": {other: map[string]any{"status": "revoked"}, rows: "assignments", id: "id", add: keep(x.held)},
 		"third_party.assignments.list":  {other: map[string]any{"provider_id": 17}, rows: "assignments", id: "assignment_number", add: func() { x.entrusted(false) }},
 		"third_party.webhook_deliveries.list": {as: provider, other: map[string]any{"status": "pending"}, rows: "deliveries", id: "id", add: func() {

@@ -601,6 +601,14 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": x.interception(false)}
 	case "interceptions.reject", "interceptions.approve":
 		s.in = m{"id": x.interception(true)}
+	case "jobs.find", "jobs.rows":
+		s.in = m{"id": x.bulk(cloud.JobChecked)}
+	case "jobs.start", "jobs.cancel", "jobs.columns", "jobs.mend":
+		s.in = m{"id": x.bulk(cloud.JobChecked), "digest": "d", "row": 1, "columns": []string{"type"}, "cells": []string{"D"}}
+	case "jobs.retry":
+		s.in = m{"id": x.bulk(cloud.JobFailed)}
+	case "jobs.import":
+		s.body = fileOf("customer", "name,email\nNoor,"+x.next("n")+"@goods.example\n")
 	default:
 		s.in = x.row(name)
 	}
@@ -860,6 +868,29 @@ func (x *world) providerToken() string {
 func (x *world) job() string {
 	id, _ := at(x.made("POST", "/api/v1/client/batchOrderCreateAsync", x.token(admin), `{"orders":[`+orderOf(x.next("JOB-"))+`]}`), "asyncId").(string)
 	return id
+}
+
+// fileOf is a form with a file of new records.
+func fileOf(noun, csv string) string {
+	const end = "--a-file-of-records"
+	return end + "\r\nContent-Disposition: form-data; name=\"noun\"\r\n\r\n" + noun + "\r\n" + end +
+		"\r\nContent-Disposition: form-data; name=\"file\"; filename=\"records.csv\"\r\nContent-Type: text/csv\r\n\r\n" + csv + "\r\n" + end + "--\r\n"
+}
+
+// bulk is a job of the administrator over a file of one line, which was checked and
+// failed when the job has ended.
+func (x *world) bulk(status string) string {
+	s, err := x.w.FindToken(x.t.Context(), auth.Hash(x.token(admin)))
+	require.NoError(x.t, err)
+	now := time.Now().UTC()
+	j := cloud.Job{ID: "bat_" + x.next("bulk"), BusinessID: s.Account.BusinessID, AccountID: s.Account.ID, Surface: "web", Language: "en", Operation: "orders.create", Noun: "order", Total: 1, Status: status, CreatedAt: now,
+		Digest: "d", File: "orders.csv", FileHash: x.next("hash"), Headers: []string{"type"}, Columns: []string{"type"}}
+	row := cloud.JobRow{JobID: j.ID, Row: 1, Input: []byte(`{"cells":["D"]}`), Checked: []byte(`{}`)}
+	if status == cloud.JobFailed {
+		j.StartedAt, j.FinishedAt, row.Failed, row.Result = now, now, true, []byte(`{"message":"It failed."}`)
+	}
+	x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{j}, JobRows: []cloud.JobRow{row}}})
+	return j.ID
 }
 
 // packed is a package of a delivery that has two.

@@ -104,8 +104,8 @@ func Label(word func(lang, key string, args ...any) string, lang, path string) s
 	return strings.Join(parts, ": ")
 }
 
-// plain is a header as it is compared: small letters and digits of any script.
-func plain(s string) string {
+// plainHeader is a header as it is compared: small letters and digits of any script.
+func plainHeader(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) {
 			return unicode.ToLower(r)
@@ -127,16 +127,16 @@ func (s *Service) matched(o *catalog.Operation, headers []string, before map[str
 	}
 	for _, c := range columns {
 		for _, lang := range s.cfg.Languages {
-			add("leaf "+plain(Label(s.cfg.Word, lang, c.Path[strings.LastIndexByte(c.Path, '.')+1:])), c.Path)
+			add("leaf "+plainHeader(Label(s.cfg.Word, lang, c.Path[strings.LastIndexByte(c.Path, '.')+1:])), c.Path)
 		}
-		add("leaf "+plain(c.Path[strings.LastIndexByte(c.Path, '.')+1:]), c.Path)
+		add("leaf "+plainHeader(c.Path[strings.LastIndexByte(c.Path, '.')+1:]), c.Path)
 	}
 	whole := map[string]string{}
 	for _, c := range columns {
-		whole[plain(c.Path)] = c.Path
-		whole[plain(strings.ReplaceAll(c.Path, "[0]", ""))] = c.Path
+		whole[plainHeader(c.Path)] = c.Path
+		whole[plainHeader(strings.ReplaceAll(c.Path, "[0]", ""))] = c.Path
 		for _, lang := range s.cfg.Languages {
-			whole[plain(Label(s.cfg.Word, lang, c.Path))] = c.Path
+			whole[plainHeader(Label(s.cfg.Word, lang, c.Path))] = c.Path
 		}
 	}
 	known := func(path string) bool {
@@ -149,7 +149,7 @@ func (s *Service) matched(o *catalog.Operation, headers []string, before map[str
 		func(h string) string { return by["leaf "+h] },
 	} {
 		for i, h := range headers {
-			if path := find(plain(h)); out[i] == "" && path != "" && known(path) && !slices.Contains(out, path) {
+			if path := find(plainHeader(h)); out[i] == "" && path != "" && known(path) && !slices.Contains(out, path) {
 				out[i] = path
 			}
 		}
@@ -180,14 +180,17 @@ func (s *Service) line(j cloud.Job, o *catalog.Operation, cells []string) (map[s
 			f.Say(path, check.MessageType)
 			continue
 		}
-		put(in, path, s.value(columns[k], cell))
+		put(in, path, cellReader{s.cfg}.cellValue(columns[k], cell))
 	}
 	return in, f.Err()
 }
 
-// value is a cell as JSON has its member; a text of another form stays one, which the
+// cellReader reads cells.
+type cellReader struct{ cfg Config }
+
+// cellValue is a cell as JSON has its member; a text of another form stays one, which the
 // operation then names.
-func (s *Service) value(c Column, cell string) any {
+func (r cellReader) cellValue(c Column, cell string) any {
 	t := c.Member.Type
 	list := false
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
@@ -196,23 +199,23 @@ func (s *Service) value(c Column, cell string) any {
 	}
 	if list {
 		var out []any
-		for part := range strings.FieldsFuncSeq(cell, func(r rune) bool { return r == ';' || r == '\n' || r == '|' }) {
+		for part := range strings.FieldsFuncSeq(cell, func(c rune) bool { return c == ';' || c == '\n' || c == '|' }) {
 			if part = strings.TrimSpace(part); part != "" {
-				out = append(out, s.scalar(c, t, part))
+				out = append(out, r.scalarValue(c, t, part))
 			}
 		}
 		return out
 	}
-	return s.scalar(c, t, cell)
+	return r.scalarValue(c, t, cell)
 }
 
-func (s *Service) scalar(c Column, t reflect.Type, cell string) any {
+func (r cellReader) scalarValue(c Column, t reflect.Type, cell string) any {
 	for _, v := range c.choices() { // as it is, or in words
 		if strings.EqualFold(v, cell) {
 			return v
 		}
-		for _, lang := range s.cfg.Languages {
-			if strings.EqualFold(s.cfg.Word(lang, "value."+v), cell) {
+		for _, lang := range r.cfg.Languages {
+			if strings.EqualFold(r.cfg.Word(lang, "value."+v), cell) {
 				return v
 			}
 		}
@@ -226,9 +229,9 @@ func (s *Service) scalar(c Column, t reflect.Type, cell string) any {
 		}
 		return cell
 	case t.Kind() == reflect.Bool:
-		for _, lang := range s.cfg.Languages {
+		for _, lang := range r.cfg.Languages {
 			for key, v := range map[string]bool{"work.yes": true, "work.no": false} {
-				if strings.EqualFold(s.cfg.Word(lang, key), cell) {
+				if strings.EqualFold(r.cfg.Word(lang, key), cell) {
 					return v
 				}
 			}
@@ -517,7 +520,7 @@ func (s *Service) Mend(ctx context.Context, c cloud.Caller, in MendInput) (Outpu
 func (s *Service) remember(v cloud.View, j cloud.Job, ch *cloud.Changes) error {
 	seen := map[string]bool{}
 	for i, h := range j.Headers {
-		header := plain(h)
+		header := plainHeader(h)
 		if header == "" || len(header) > 200 || seen[header] {
 			continue
 		}

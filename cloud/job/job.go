@@ -354,6 +354,7 @@ func show(v cloud.View, j cloud.Job, n cloud.JobCount) (View, error) {
 	out := View{ID: j.ID, Noun: j.Noun, Operation: j.Operation, File: j.File, Status: j.Status, Total: j.Total, Checked: n.Checked, Good: n.Checked - n.Bad, Refused: n.Bad,
 		Succeeded: n.Processed - n.Failed, Failed: n.Failed, Reason: j.Reason, Headers: j.Headers, Columns: j.Columns, CreatedBy: cmp.Or(a.Name, a.Email),
 		CreatedAt: cloud.Stamp(j.CreatedAt, b.Location()), StartedAt: cloud.Stamp(j.StartedAt, b.Location()), FinishedAt: cloud.Stamp(j.FinishedAt, b.Location())}
+	out.Headers, out.Columns = append([]string{}, j.Headers...), append([]string{}, j.Columns...)
 	if j.Operation == "" { // the orders of a batch
 		out.Noun, out.Operation, out.Checked, out.Good = "order", "orders.create", j.Total, j.Total
 	}

@@ -24,7 +24,7 @@ type outcome struct {
 
 // refusal is the outcome of a row that is refused.
 func (s *Service) refusal(j cloud.Job, x item, e *cloud.Error) outcome {
-	out := outcome{ID: x.ID, Title: x.Title, Code: e.Code, Message: s.message(j.Language, e), Errors: map[string][]string{}}
+	out := outcome{ID: x.ID, Title: x.Title, Code: e.Code, Message: messageOf(s.cfg, j.Language, e), Errors: map[string][]string{}}
 	for path, list := range e.Fields {
 		for _, m := range list {
 			out.Errors[path] = append(out.Errors[path], s.cfg.Field(j.Language, m))
@@ -33,9 +33,9 @@ func (s *Service) refusal(j cloud.Job, x item, e *cloud.Error) outcome {
 	return out
 }
 
-// message is an error in words.
-func (s *Service) message(lang string, e *cloud.Error) string {
-	out := s.cfg.Message(lang, e.Code, e.Args...)
+// messageOf is an error in words.
+func messageOf(cfg Config, lang string, e *cloud.Error) string {
+	out := cfg.Message(lang, e.Code, e.Args...)
 	if scope, ok := e.Details["scope"].(string); ok {
 		out += " (" + scope + ")"
 	}
@@ -106,7 +106,7 @@ func (s *Service) showRow(lang string, j cloud.Job, r cloud.JobRow) RowView {
 	var x item
 	var o outcome
 	_ = json.Unmarshal(r.Input, &x) // empty when it is done
-	out := RowView{Row: r.Row, State: "open", Errors: []CellError{}, Cells: x.Cells}
+	out := RowView{Row: r.Row, State: "open", Errors: []CellError{}, Cells: append([]string{}, x.Cells...)}
 	switch {
 	case r.Result != nil:
 		out.State = map[bool]string{true: "failed", false: "done"}[r.Failed]
@@ -165,8 +165,8 @@ func (s *Service) showRow(lang string, j cloud.Job, r cloud.JobRow) RowView {
 	return out
 }
 
-// shown is an error that callers see; nil for others.
-func shown(err error) *cloud.Error {
+// shownError is an error that callers see; nil for others.
+func shownError(err error) *cloud.Error {
 	var e *cloud.Error
 	if errors.As(err, &e) && e.Kind != cloud.Internal {
 		return e

@@ -67,7 +67,7 @@ func (s *Service) begin(ctx context.Context, wg *sync.WaitGroup) error {
 		return err
 	}
 	for _, j := range jobs {
-		if !s.take(j.ID) {
+		if !s.takeJob(j.ID) {
 			continue
 		}
 		wg.Go(func() {
@@ -83,7 +83,7 @@ func (s *Service) begin(ctx context.Context, wg *sync.WaitGroup) error {
 	return nil
 }
 
-func (s *Service) take(id string) bool {
+func (s *Service) takeJob(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running[id] || len(s.running) >= maxRunning {
@@ -126,7 +126,7 @@ func (s *Service) work(ctx context.Context, j cloud.Job) bool {
 	case cloud.JobChecking:
 		err = s.check(run, j)
 	default:
-		err = s.do(run, j)
+		err = s.runRows(run, j)
 	}
 	stop()
 	wg.Wait()
@@ -221,7 +221,7 @@ func (s *Service) try(ctx context.Context, j cloud.Job, n *catalog.Noun, o *cata
 	if err == nil {
 		err = s.call(cloud.WithPreview(ctx, pv), j, o, c, in)
 	}
-	if e := shown(err); e != nil {
+	if e := shownError(err); e != nil {
 		return s.refusal(j, x, e), nil
 	}
 	out = outcome{ID: x.ID, Title: x.Title}
@@ -250,8 +250,8 @@ func (s *Service) check(ctx context.Context, j cloud.Job) error {
 			return s.checked(ctx, j)
 		}
 		c, err := s.caller(ctx, j, o)
-		if e := shown(err); e != nil {
-			return s.end(ctx, j, cloud.JobFailed, s.message(j.Language, e))
+		if e := shownError(err); e != nil {
+			return s.end(ctx, j, cloud.JobFailed, messageOf(s.cfg, j.Language, e))
 		}
 		if err != nil {
 			return err
@@ -341,8 +341,8 @@ type lost struct{ why *cloud.Error }
 
 func (l lost) Error() string { return "the right has ended: " + l.why.Code }
 
-// do runs the good rows of a job that have no result.
-func (s *Service) do(ctx context.Context, j cloud.Job) error {
+// runRows runs the good rows of a job that have no result.
+func (s *Service) runRows(ctx context.Context, j cloud.Job) error {
 	n, o := s.table.Noun(j.Noun), s.table.Find(j.Operation)
 	if n == nil || o == nil {
 		return s.end(ctx, j, cloud.JobFailed, s.cfg.Message(j.Language, "NOT_FOUND"))
@@ -381,7 +381,7 @@ func (s *Service) do(ctx context.Context, j cloud.Job) error {
 		var gone lost
 		switch err := each(rows, workers, func(i int) error { return r.row(ctx, rows[i]) }); {
 		case errors.As(err, &gone):
-			return s.end(ctx, j, cloud.JobFailed, s.message(j.Language, gone.why))
+			return s.end(ctx, j, cloud.JobFailed, messageOf(s.cfg, j.Language, gone.why))
 		case errors.Is(err, errEnded):
 			return nil
 		case err != nil:
@@ -433,7 +433,7 @@ func (r *runner) row(ctx context.Context, x cloud.JobRow) error {
 		return fmt.Errorf("check of row %d of %s: %w", x.Row, r.j.ID, err)
 	}
 	c, err := r.caller(call, r.j, r.o)
-	if e := shown(err); e != nil {
+	if e := shownError(err); e != nil {
 		return lost{e}
 	}
 	if err != nil {
@@ -450,7 +450,7 @@ func (r *runner) row(ctx context.Context, x cloud.JobRow) error {
 		}
 		err = r.call(run, r.j, r.o, c, in)
 	}
-	switch e := shown(err); {
+	switch e := shownError(err); {
 	case err == nil && step.Taken():
 		return nil
 	case err == nil: // there was nothing to change
@@ -461,8 +461,8 @@ func (r *runner) row(ctx context.Context, x cloud.JobRow) error {
 		return r.later(ctx, x, it, err)
 	default:
 		if e.Kind == cloud.Forbidden || e.Kind == cloud.Unauthenticated { // of the record, or of the caller
-			if _, err := r.caller(ctx, r.j, r.o); shown(err) != nil {
-				return lost{shown(err)}
+			if _, err := r.caller(ctx, r.j, r.o); shownError(err) != nil {
+				return lost{shownError(err)}
 			}
 		}
 		if step.Taken() {
@@ -547,7 +547,7 @@ func (r *runner) later(ctx context.Context, x cloud.JobRow, it item, err error) 
 	if n < maxTries {
 		return nil
 	}
-	e := shown(err)
+	e := shownError(err)
 	if e == nil {
 		e = cloud.E(cloud.Internal, "INTERNAL_ERROR")
 	}

@@ -55,9 +55,9 @@ func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHand
 // workFrame is what generated pages have besides the shell.
 type workFrame struct {
 	frame
-	Done    string // what was just done, in words; "" for nothing
-	Problem string // why what was just tried did not work
-	After   *afterwards
+	Done    string      // what was just done, in words; "" for nothing
+	Problem string      // why what was just tried did not work
+	Told    *afterwards // about what was just done; nil for nothing
 }
 
 // desk is what pages have whose visitor is signed in: the navigation, cut by rights,

@@ -64,12 +64,12 @@ func (p *kit) showAfter(ctx *fasthttp.RequestCtx, v visitor, f *workFrame) {
 	if sealed == "" || raw == sealed || !ok || json.Unmarshal([]byte(raw), &a) != nil || p.cfg.Catalog.Find(a.Operation) == nil {
 		return
 	}
-	f.say(p, ctx, v, a)
-	f.After.Sealed = sealed
+	f.showDone(p, ctx, v, a)
+	f.Told.Sealed = sealed
 }
 
-// say tells what was done.
-func (f *workFrame) say(p *kit, ctx *fasthttp.RequestCtx, v visitor, a after) {
+// showDone tells what was done.
+func (f *workFrame) showDone(p *kit, ctx *fasthttp.RequestCtx, v visitor, a after) {
 	f.Done = f.T("work.done", f.T("verb."+a.Operation))
 	if a.Taken {
 		f.Done = f.T("work.undone", f.T("verb."+a.Operation))
@@ -88,7 +88,7 @@ func (f *workFrame) say(p *kit, ctx *fasthttp.RequestCtx, v visitor, a after) {
 	if u := a.Undo; u != nil && time.Since(u.At) < undoShown && p.mayAny(context.Background(), v, u.Operation) {
 		out.Undo = u.Path
 	}
-	f.After = out
+	f.Told = out
 }
 
 // sealAfter is the part of the next page's address that says what was done.

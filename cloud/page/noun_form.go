@@ -316,7 +316,7 @@ func (m *maker) merge(members []catalog.Member, record map[string]any, was strin
 			maps.Copy(all, own)
 			for _, path := range slices.Sorted(maps.Keys(all)) {
 				if current[path] != own[path] {
-					clashes = append(clashes, clash{memberWords(m.f.Lang, path), m.said(before[path]), m.said(current[path]), m.said(own[path])})
+					clashes = append(clashes, clash{memberWords(m.f.Lang, path), m.fieldWords(before[path]), m.fieldWords(current[path]), m.fieldWords(own[path])})
 				}
 			}
 		}
@@ -324,8 +324,8 @@ func (m *maker) merge(members []catalog.Member, record map[string]any, was strin
 	return marshalJSON(fresh.values), clashes
 }
 
-// said is a value of a form in words.
-func (m *maker) said(text string) string {
+// fieldWords are a value of a form in words.
+func (m *maker) fieldWords(text string) string {
 	if enumLike(text) {
 		return m.f.V("value", text)
 	}

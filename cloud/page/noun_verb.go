@@ -268,7 +268,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		delete(found, "result")
 		raw, _ := json.Marshal(found) // it was read from JSON
 		out.Step, out.Once, out.Result = "result", o.Secret, wordLeaves(v.Lang, leaves(raw))
-		out.say(p.kit, ctx, v, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target()})
+		out.showDone(p.kit, ctx, v, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target()})
 		p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
 		return
 	}

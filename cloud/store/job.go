@@ -119,9 +119,9 @@ func stepIsOpen(ctx context.Context, s session, step *cloud.JobStep) error {
 	return err
 }
 
-// step stores the result of a call's row in the transaction that does it. It says
+// addStep stores the result of a call's row in the transaction that does it. It says
 // whether it does.
-func (w *writer) step(step *cloud.JobStep, c *cloud.Changes) (bool, error) {
+func addStep(w *writer, step *cloud.JobStep, c *cloud.Changes) (bool, error) {
 	if step == nil || step.Taken() {
 		return false, nil
 	}

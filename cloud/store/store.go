@@ -258,7 +258,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if kept, err = w.once(call, changes); err != nil { // first, so that of two repeats one waits here
 			return nil, err
 		}
-		if done, err = w.step(row, changes); err != nil {
+		if done, err = addStep(&w, row, changes); err != nil {
 			return nil, err
 		}
 		if err = w.budget(v, call, changes); err != nil {
