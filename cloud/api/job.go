@@ -86,7 +86,7 @@ func (c Config) jobs() []catalog.Operation {
 		}, s.Match, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "jobs.mend",
-			Summary:     "Change a line of an imported file",
+			Summary:     "Update a line of an imported file",
 			Description: "Takes the cells in place of the line's own and checks it at once, before the job is started.",
 			Tag:         "Client",
 			Method:      http.MethodPut,

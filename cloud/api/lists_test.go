@@ -90,9 +90,9 @@ func (x *world) lists() map[string]listCase {
 			}
 			x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{JobRows: done}})
 		}},
-		"jobs.list": {other: map[string]any{"status": "checked"}, rows: "jobs", id: "job_id", add: func() { x.bulk(cloud.JobChecked) }},
+		"jobs.list": {other: map[string]any{"status": "checked"}, rows: "jobs", id: "job_id", add: func() { x.bulk(x.token(admin), "orders", cloud.JobChecked) }},
 		"jobs.rows": {rows: "rows", id: "row", atFirst: func(l *listCase) {
-			id := x.bulk(cloud.JobChecked)
+			id := x.bulk(x.token(admin), "orders", cloud.JobChecked)
 			l.path = "/api/v1/jobs/" + id + "/rows"
 			var more []cloud.JobRow
 			for i := range 5 {

@@ -188,8 +188,7 @@ func nouns(table *catalog.Catalog) []catalog.Noun {
 			ID: "job_id", Refs: []string{"job_id"}, Title: []string{"file_name", "operation", "job_id"}, State: "status", States: "job",
 			List: "jobs.list", Find: "jobs.find",
 			Columns: []string{"created_at", "operation", "status", "noun", "file_name", "total", "succeeded", "failed", "created_by"},
-			Verbs:   []string{"jobs.cancel", "jobs.retry"},
-			Page:    "/console/jobs/{id}",
+			Page:    "/console/jobs/{id}", // with the verbs that its state allows
 		},
 		{
 			Name: "audit_line", Path: "audit", Area: "business", Icon: "eye", Key: "a",

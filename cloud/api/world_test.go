@@ -602,11 +602,11 @@ func (x *world) stand(name string) (s standIn) {
 	case "interceptions.reject", "interceptions.approve":
 		s.in = m{"id": x.interception(true)}
 	case "jobs.find", "jobs.rows":
-		s.in = m{"id": x.bulk(cloud.JobChecked)}
+		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobChecked)}
 	case "jobs.start", "jobs.cancel", "jobs.columns", "jobs.mend":
-		s.in = m{"id": x.bulk(cloud.JobChecked), "digest": "d", "row": 1, "columns": []string{"type"}, "cells": []string{"D"}}
+		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobChecked), "digest": "d", "row": 1, "columns": []string{"type"}, "cells": []string{"D"}}
 	case "jobs.retry":
-		s.in = m{"id": x.bulk(cloud.JobFailed)}
+		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobFailed)}
 	case "jobs.import":
 		s.body = fileOf("customer", "name,email\nNoor,"+x.next("n")+"@goods.example\n")
 	default:
@@ -877,14 +877,14 @@ func fileOf(noun, csv string) string {
 		"\r\nContent-Disposition: form-data; name=\"file\"; filename=\"records.csv\"\r\nContent-Type: text/csv\r\n\r\n" + csv + "\r\n" + end + "--\r\n"
 }
 
-// bulk is a job of the administrator over a file of one line, which was checked and
-// failed when the job has ended.
-func (x *world) bulk(status string) string {
-	s, err := x.w.FindToken(x.t.Context(), auth.Hash(x.token(admin)))
+// bulk is a job of a person over a file of one line, which was checked and failed when
+// the job has ended.
+func (x *world) bulk(token, name, status string) string {
+	s, err := x.w.FindToken(x.t.Context(), auth.Hash(token))
 	require.NoError(x.t, err)
 	now := time.Now().UTC()
 	j := cloud.Job{ID: "bat_" + x.next("bulk"), BusinessID: s.Account.BusinessID, AccountID: s.Account.ID, Surface: "web", Language: "en", Operation: "orders.create", Noun: "order", Total: 1, Status: status, CreatedAt: now,
-		Digest: "d", File: "orders.csv", FileHash: x.next("hash"), Headers: []string{"type"}, Columns: []string{"type"}}
+		Digest: "d", File: name + ".csv", FileHash: x.next("hash"), Headers: []string{"type"}, Columns: []string{"type"}}
 	row := cloud.JobRow{JobID: j.ID, Row: 1, Input: []byte(`{"cells":["D"]}`), Checked: []byte(`{}`)}
 	if status == cloud.JobFailed {
 		j.StartedAt, j.FinishedAt, row.Failed, row.Result = now, now, true, []byte(`{"message":"It failed."}`)

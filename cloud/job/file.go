@@ -456,7 +456,7 @@ func (s *Service) Match(ctx context.Context, c cloud.Caller, in ColumnsInput) (O
 // MendInput changes a line of a file.
 type MendInput struct {
 	ID    string   `path:"id" json:"-" doc:"job_id"`
-	Row   int      `path:"row" json:"-" min:"1" doc:"Number of the row"`
+	Row   int      `path:"row" json:"-" doc:"Number of the row, from 1"`
 	Cells []string `json:"cells" required:"true" max:"200" rows:"true" doc:"All cells of the line, in the order of headers"`
 }
 

@@ -226,7 +226,7 @@ func disputed(t *testing.T, w *webtest.World, id cloud.GridID) cloud.GridID {
 }
 
 // importForm is a file of one customer.
-const importForm = "--cut\r\nContent-Disposition: form-data; name=\"noun\"\r\n\r\ncustomer\r\n--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n" +
+const importForm = "--cut\r\nContent-Disposition: form-data; name=\"noun\"\r\n\r\ncustomer\r\n--cut\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nsignature.csv\r\n--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n" +
 	"name,email\nNoor,noor@goods.example\r\n--cut--\r\n"
 
 // proofForm is an upload: the header of a picture is enough.
