@@ -349,7 +349,8 @@ func TestJobsByForms(t *testing.T) {
 	page := s.to
 	s = d.ask(p.session, page, nil)
 	require.Equal(t, 200, s.status)
-	require.Contains(t, s.body, "2 rows can be done, 0 are refused.")
+	require.Contains(t, s.body, "Can be done: 2. Refused: 0")
+	require.Regexp(t, `Status: <bdi>New order</bdi> → <bdi>Cancelled</bdi>`, s.body)
 	require.NotContains(t, s.body, `name="count"`, "two are few")
 	require.NotRegexp(t, nothingIn, s.body)
 	job := strings.TrimSuffix(page, "?wait=1") // address
@@ -359,7 +360,7 @@ func TestJobsByForms(t *testing.T) {
 	require.Equal(t, 303, d.ask(p.session, job, url.Values{"do": {"start"}, "digest": {digest}}).status)
 	x.jobIn(p.session, strings.TrimPrefix(job, "/console/jobs/"), "completed")
 	s = d.ask(p.session, job, nil)
-	require.Contains(t, s.body, "2 of 2 rows are done, 0 failed.")
+	require.Contains(t, s.body, "Done: 2 of 2. Failed: 0")
 	require.Contains(t, d.ask(p.session, "/console/jobs", nil).body, `href="`+job+`"`)
 	s = d.ask(p.session, job+"/rows.csv", nil)
 	require.Equal(t, 3, strings.Count(s.body, "\n"), s.body)
@@ -385,7 +386,7 @@ func TestJobsByForms(t *testing.T) {
 	id := at(x.upload(p.session, "order", []byte("type,order_ref,recipient.name\nD,=1+1,@name\n")).json, "job", "job_id").(string)
 	x.jobIn(p.session, id, "checked")
 	s = d.ask(p.session, "/console/jobs/"+id, nil)
-	require.Contains(t, s.body, "0 rows can be done, 1 are refused.")
+	require.Contains(t, s.body, "Can be done: 0. Refused: 1")
 	require.Contains(t, s.body, `name="cell" value="=1&#43;1"`)
 	require.Contains(t, s.body, `<select id="c-0" name="column">`)
 	s = d.ask(p.session, "/console/jobs/"+id+"/rows.csv?state=bad", nil)

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -20,18 +23,52 @@ type outcome struct {
 	Errors  map[string][]string `json:"errors,omitempty"` // by path of the member
 	// Mark stands for what the row would change of its record.
 	Mark string `json:"mark,omitempty"`
+	// Changes are those of the record, as far as its person is shown them.
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// Change is a member of a record that a row would change.
+type Change struct {
+	Member string `json:"member"`
+	Before any    `json:"before"`
+	After  any    `json:"after"`
+}
+
+// GraphQLName is the name of the type in GraphQL.
+func (Change) GraphQLName() string { return "BulkJobChange" }
+
+// maxChanges bounds the changes of a row that are kept.
+const maxChanges = 4
+
+// changesOf are the changes of a record, in the order of their members.
+func changesOf(effects []cloud.Effect, id string) (out []Change) {
+	for _, e := range effects {
+		if e.ID == nil || fmt.Sprint(e.ID) != id {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(e.After)) {
+			if len(out) < maxChanges && name != "changed" && name != "order_status" { // its number says it
+				out = append(out, Change{name, e.Before[name], e.After[name]})
+			}
+		}
+	}
+	return out
 }
 
 // refusal is the outcome of a row that is refused.
 func (s *Service) refusal(j cloud.Job, x item, e *cloud.Error) outcome {
 	out := outcome{ID: x.ID, Title: x.Title, Code: e.Code, Message: messageOf(s.cfg, j.Language, e), Errors: map[string][]string{}}
 	for path, list := range e.Fields {
+		path = position.ReplaceAllString(path, "[$1]")
 		for _, m := range list {
 			out.Errors[path] = append(out.Errors[path], s.cfg.Field(j.Language, m))
 		}
 	}
 	return out
 }
+
+// position is that of an element in a path: packages.0.weight.
+var position = regexp.MustCompile(`\.(\d+)\b`)
 
 // messageOf is an error in words.
 func messageOf(cfg Config, lang string, e *cloud.Error) string {
@@ -56,6 +93,7 @@ type RowView struct {
 	RecordID string      `json:"record_id"`
 	Title    string      `json:"title"`
 	Message  string      `json:"message" doc:"Why it is refused or failed"`
+	Changes  []Change    `json:"changes" doc:"What would change of the record, of a row that is open"`
 	Errors   []CellError `json:"errors" doc:"By column of the file, or member of the input"`
 	Cells    []string    `json:"cells" doc:"Of a file's line, as long as it is not done"`
 }
@@ -106,7 +144,7 @@ func (s *Service) showRow(lang string, j cloud.Job, r cloud.JobRow) RowView {
 	var x item
 	var o outcome
 	_ = json.Unmarshal(r.Input, &x) // empty when it is done
-	out := RowView{Row: r.Row, State: "open", Errors: []CellError{}, Cells: append([]string{}, x.Cells...)}
+	out := RowView{Row: r.Row, State: "open", Changes: []Change{}, Errors: []CellError{}, Cells: append([]string{}, x.Cells...)}
 	switch {
 	case r.Result != nil:
 		out.State = map[bool]string{true: "failed", false: "done"}[r.Failed]
@@ -126,6 +164,7 @@ func (s *Service) showRow(lang string, j cloud.Job, r cloud.JobRow) RowView {
 		}
 	case r.Checked != nil:
 		_ = json.Unmarshal(r.Checked, &o)
+		out.Changes = append(out.Changes, o.Changes...)
 		if r.Bad {
 			out.State = "refused"
 		}
@@ -146,7 +185,7 @@ func (s *Service) showRow(lang string, j cloud.Job, r cloud.JobRow) RowView {
 			if i > 0 {
 				e.Message += " "
 			}
-			e.Message += m
+			e.Message += strings.ReplaceAll(m, path, e.Column)
 		}
 		if o := s.table.Find(j.Operation); o != nil {
 			for _, f := range FlatColumns(o) {

@@ -228,6 +228,7 @@ func (s *Service) try(ctx context.Context, j cloud.Job, n *catalog.Noun, o *cata
 	if x.ID != "" {
 		name := ""
 		out.Mark, name = pv.MarkOf(x.ID)
+		out.Changes = changesOf(cloud.EffectsFor(c, pv.Effects()), x.ID)
 		if out.Title == "" {
 			out.Title = name
 		}

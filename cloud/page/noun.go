@@ -89,7 +89,7 @@ func (p *kit) work(ctx *fasthttp.RequestCtx, v visitor, title string) workFrame 
 	if done := string(ctx.QueryArgs().Peek("done")); p.cfg.Catalog.Find(done) != nil {
 		f.Done = f.T("work.done", f.T("verb."+done))
 	}
-	p.showAfter(ctx, v, &f)
+	showAfter(p, ctx, v, &f)
 	return f
 }
 

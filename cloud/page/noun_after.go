@@ -52,14 +52,14 @@ type afterwards struct {
 }
 
 // afterSealer seals what was done for a session.
-func (p *kit) afterSealer(ctx *fasthttp.RequestCtx) sealer {
+func afterSealer(p *kit, ctx *fasthttp.RequestCtx) sealer {
 	return sealer{p.cfg.DigestKey, string(ctx.Request.Header.Cookie(forStaff.session)) + "\nafter"}
 }
 
 // showAfter adds what was just done to a page.
-func (p *kit) showAfter(ctx *fasthttp.RequestCtx, v visitor, f *workFrame) {
+func showAfter(p *kit, ctx *fasthttp.RequestCtx, v visitor, f *workFrame) {
 	sealed := string(ctx.QueryArgs().Peek("after"))
-	raw, ok := p.afterSealer(ctx).open("after", sealed)
+	raw, ok := afterSealer(p, ctx).open("after", sealed)
 	var a after
 	if sealed == "" || raw == sealed || !ok || json.Unmarshal([]byte(raw), &a) != nil || p.cfg.Catalog.Find(a.Operation) == nil {
 		return
@@ -92,9 +92,9 @@ func (f *workFrame) showDone(p *kit, ctx *fasthttp.RequestCtx, v visitor, a afte
 }
 
 // sealAfter is the part of the next page's address that says what was done.
-func (p *kit) sealAfter(ctx *fasthttp.RequestCtx, a after) string {
+func sealAfter(p *kit, ctx *fasthttp.RequestCtx, a after) string {
 	raw, _ := json.Marshal(a) // of plain values
-	return "done=" + url.QueryEscape(a.Operation) + "&after=" + url.QueryEscape(p.afterSealer(ctx).seal("after", string(raw)))
+	return "done=" + url.QueryEscape(a.Operation) + "&after=" + url.QueryEscape(afterSealer(p, ctx).seal("after", string(raw)))
 }
 
 // undoOf is the call that takes back what an operation did to a record, as it was
@@ -116,7 +116,7 @@ func (p nounPages) undoOf(c context.Context, v visitor, who catalog.Who, n *cata
 			u.In[m.Name] = scalar(bare(m.Type), filledIn(text, before))
 		}
 	}
-	digest, _, err := p.foresee(c, who, inverse.Name, u.In)
+	digest, _, err := foreseeCall(p.kit, c, who, inverse.Name, u.In)
 	if err != nil {
 		return nil
 	}
@@ -124,8 +124,8 @@ func (p nounPages) undoOf(c context.Context, v visitor, who catalog.Who, n *cata
 	return u
 }
 
-// foresee is the digest of what a call would change, with what holds the call to it.
-func (p *kit) foresee(c context.Context, who catalog.Who, operation string, in map[string]any) (string, *cloud.Expected, error) {
+// foreseeCall is the digest of what a call would change, with what holds the call to it.
+func foreseeCall(p *kit, c context.Context, who catalog.Who, operation string, in map[string]any) (string, *cloud.Expected, error) {
 	pv := &cloud.Preview{}
 	if _, err := p.answerTo(cloud.WithPreview(c, pv), who, operation, in, catalog.Key{}); err != nil {
 		return "", nil, err
@@ -136,7 +136,7 @@ func (p *kit) foresee(c context.Context, who catalog.Who, operation string, in m
 
 // undo takes back what was done, unless the record has moved on since.
 func (p nounPages) undo(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, operation, id string) {
-	raw, ok := p.afterSealer(ctx).open("after", string(ctx.PostArgs().Peek("undo")))
+	raw, ok := afterSealer(p.kit, ctx).open("after", string(ctx.PostArgs().Peek("undo")))
 	var a after
 	if !ok || json.Unmarshal([]byte(raw), &a) != nil || a.Undo == nil || a.Undo.Operation != operation || a.Undo.Path != string(ctx.Path()) {
 		p.missing(ctx)
@@ -159,7 +159,7 @@ func (p nounPages) undo(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		return
 	}
 	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
-	digest, expected, err := p.foresee(c, who, operation, u.In)
+	digest, expected, err := foreseeCall(p.kit, c, who, operation, u.In)
 	receipt := &cloud.Receipt{}
 	switch {
 	case err == nil && digest != u.Digest:
@@ -179,5 +179,5 @@ func (p nounPages) undo(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		return
 	}
 	back := recordAddress(n, map[string]any{n.ID: id})
-	seeOther(ctx, back+"?"+p.sealAfter(ctx, after{Operation: a.Operation, Taken: true, Notices: receipt.Notices(), Target: receipt.Target()}))
+	seeOther(ctx, back+"?"+sealAfter(p.kit, ctx, after{Operation: a.Operation, Taken: true, Notices: receipt.Notices(), Target: receipt.Target()}))
 }

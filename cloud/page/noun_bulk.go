@@ -151,7 +151,7 @@ type jobPage struct {
 	State             shown
 	Live              bool   // it goes on: the page is asked again
 	Says              string // how far it is
-	Done, Total       int    // of the bar
+	Reached, Total    int    // of the bar
 	Reason            string
 	Facts             []fact
 	Good, Failed      int
@@ -179,6 +179,7 @@ type jobLine struct {
 	Title   string
 	To      string
 	Message string
+	Changes []change
 	Errors  []cellProblem
 	Cells   []cellField // of a line that can be mended
 }
@@ -259,9 +260,9 @@ func (p nounPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 	refused := number(j["refused"])
 	switch state {
 	case cloud.JobChecking:
-		out.Live, out.Done, out.Says = true, number(j["checked"]), v.T("bulk.checking", number(j["checked"]), out.Total)
+		out.Live, out.Reached, out.Says = true, number(j["checked"]), v.T("bulk.checking", number(j["checked"]), out.Total)
 	case cloud.JobChecked:
-		out.Done, out.Says = out.Total, v.T("bulk.found", out.Good, refused)
+		out.Reached, out.Says = out.Total, v.T("bulk.found", out.Good, refused)
 		if out.Good > 0 && p.may(c, v, "jobs.start") {
 			out.Start = v.T("bulk.start", out.Good)
 			if out.Good > job.TypedOver {
@@ -270,12 +271,12 @@ func (p nounPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 		}
 	default:
 		out.Live = state == cloud.JobQueued || state == cloud.JobProcessing
-		out.Done = number(j["succeeded"]) + out.Failed
+		out.Reached = number(j["succeeded"]) + out.Failed
 		out.Says = v.T("bulk.progress", number(j["succeeded"]), out.Total, out.Failed)
 		out.Result = jobsPath + "/" + url.PathEscape(id) + "/rows.csv"
 	}
 	out.Cancels = plainText(j["finished_at"]) == "" && p.may(c, v, "jobs.cancel")
-	out.Retries = plainText(j["finished_at"]) != "" && plainText(j["started_at"]) != "" && (out.Failed > 0 || out.Done+refused < out.Total) && p.may(c, v, "jobs.retry")
+	out.Retries = plainText(j["finished_at"]) != "" && plainText(j["started_at"]) != "" && (out.Failed > 0 || out.Reached+refused < out.Total) && p.may(c, v, "jobs.retry")
 	if refused+out.Failed > 0 && file != "" && !out.Live {
 		out.Bad = jobsPath + "/" + url.PathEscape(id) + "/rows.csv?state=bad"
 	}
@@ -302,7 +303,7 @@ func (p nounPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 		t.Title, t.More = v.T(t.Title), number(answer["total"])-len(rows)
 		for k, x := range rows {
 			r, _ := x.(map[string]any)
-			t.Rows = append(t.Rows, p.jobLine(n, r, headers, state == cloud.JobChecked && t.Bad && file != "" && k < jobMends))
+			t.Rows = append(t.Rows, p.jobLine(v.frame, n, r, headers, state == cloud.JobChecked && t.Bad && file != "" && k < jobMends))
 		}
 		if len(t.Rows) > 0 {
 			out.Tables = append(out.Tables, t)
@@ -322,7 +323,7 @@ func (p nounPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 }
 
 // jobLine is a row of a job, with fields where it can be mended.
-func (p nounPages) jobLine(n *catalog.Noun, r map[string]any, headers []string, mends bool) jobLine {
+func (p nounPages) jobLine(f frame, n *catalog.Noun, r map[string]any, headers []string, mends bool) jobLine {
 	l := jobLine{Row: number(r["row"]), Title: outside(plainText(r["title"]), maxValue), Message: outside(plainText(r["message"]), 2*maxValue)}
 	if id := plainText(r["record_id"]); n != nil && id != "" {
 		l.To = recordAddress(n, map[string]any{n.ID: id})
@@ -342,6 +343,21 @@ func (p nounPages) jobLine(n *catalog.Noun, r map[string]any, headers []string, 
 		l.Errors = append(l.Errors, c)
 	}
 	cells, _ := r["cells"].([]any)
+	if len(l.Errors) > 0 { // they say it
+		l.Message = ""
+	}
+	changes, _ := r["changes"].([]any)
+	for _, x := range changes {
+		e, _ := x.(map[string]any)
+		name := plainText(e["member"])
+		side := func(v any) *string {
+			if s := p.value(f, name, v, "").Text; s != "" {
+				return &s
+			}
+			return nil
+		}
+		l.Changes = append(l.Changes, change{memberWords(f.Lang, name), side(e["before"]), side(e["after"])})
+	}
 	if l.Title == "" {
 		var first []string
 		for _, x := range cells[:min(len(cells), 3)] {
@@ -353,11 +369,11 @@ func (p nounPages) jobLine(n *catalog.Noun, r map[string]any, headers []string, 
 		if !mends {
 			break
 		}
-		f := cellField{Name: outside(h, maxValue), ID: "m-" + strconv.Itoa(l.Row) + "-" + strconv.Itoa(i), Problem: problems[h]}
+		c := cellField{Name: outside(h, maxValue), ID: "m-" + strconv.Itoa(l.Row) + "-" + strconv.Itoa(i), Problem: problems[h]}
 		if i < len(cells) {
-			f.Value = plainText(cells[i])
+			c.Value = plainText(cells[i])
 		}
-		l.Cells = append(l.Cells, f)
+		l.Cells = append(l.Cells, c)
 	}
 	return l
 }
@@ -494,10 +510,14 @@ func (p nounPages) jobCSV(ctx *fasthttp.RequestCtx) {
 func csvLine(v visitor, r map[string]any, bad bool, width int) []string {
 	reason := plainText(r["message"])
 	errors, _ := r["errors"].([]any)
+	if len(errors) > 0 { // they say it
+		reason = ""
+	}
 	for _, x := range errors {
 		e, _ := x.(map[string]any)
 		reason += " " + plainText(e["column"]) + ": " + plainText(e["message"])
 	}
+	reason = strings.TrimSpace(reason)
 	if !bad {
 		return []string{plainText(r["row"]), plainText(r["title"]), v.V("value", plainText(r["row_state"])), reason}
 	}

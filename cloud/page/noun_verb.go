@@ -283,7 +283,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if strings.Contains(to, "?") {
 		sep = "&"
 	}
-	seeOther(ctx, to+sep+p.sealAfter(ctx, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target(), Undo: p.undoOf(c, v, who, n, o, id, record)}))
+	seeOther(ctx, to+sep+sealAfter(p.kit, ctx, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target(), Undo: p.undoOf(c, v, who, n, o, id, record)}))
 }
 
 // formMembers are the members of an operation's input that a form asks for: not what
