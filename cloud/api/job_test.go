@@ -3,12 +3,14 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"mime/multipart"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,6 +271,87 @@ func interrupted(t *testing.T, x *world) {
 	require.EqualValues(t, n-bad, j["succeeded"])
 	require.EqualValues(t, 0, j["failed"])
 	require.Equal(t, n-bad, x.ordersLike("K-"))
+}
+
+// dying is a store whose process ends at one of its calls, before that is done or after:
+// from then on none is answered.
+type dying struct {
+	job.Store
+	left  *atomic.Int64
+	after bool
+	gone  context.CancelFunc
+}
+
+var errGone = errors.New("the process is gone")
+
+func (d dying) call(fn func() error) error {
+	switch left := d.left.Add(-1); {
+	case left < 0:
+		return errGone
+	case left > 0:
+		return fn()
+	case d.after:
+		_ = fn()
+	}
+	d.gone()
+	return errGone
+}
+
+func (d dying) Decide(ctx context.Context, id cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	return d.call(func() error { return d.Store.Decide(context.WithoutCancel(ctx), id, fn) })
+}
+
+func (d dying) Look(ctx context.Context, fn func(cloud.View) error) error {
+	return d.call(func() error { return d.Store.Look(context.WithoutCancel(ctx), fn) })
+}
+
+func (d dying) ListRowsToDo(ctx context.Context, job string, after, limit int) (out []cloud.JobRow, err error) {
+	return out, d.call(func() (err error) { out, err = d.Store.ListRowsToDo(ctx, job, after, limit); return err })
+}
+
+func (d dying) ListRowsToCheck(ctx context.Context, job string, after, limit int) (out []cloud.JobRow, err error) {
+	return out, d.call(func() (err error) { out, err = d.Store.ListRowsToCheck(ctx, job, after, limit); return err })
+}
+
+// A process that ends at any call that a job makes of its store leaves each row undone
+// or done, and another one goes on.
+func TestAProcessThatEndsAnywhere(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	me := x.login(x.token(admin))
+	const rows = 2
+	for at := int64(1); at <= 13; at++ {
+		for _, after := range []bool{false, true} {
+			ref := fmt.Sprint("D", at, after, "-")
+			var file strings.Builder
+			file.WriteString("type,order_ref,recipient.name,recipient.phone,recipient.address_line1,recipient.city,recipient.province,recipient.postal_code,recipient.country,packages.weight\n")
+			for i := range rows {
+				file.WriteString(line(fmt.Sprint(ref, i), "Ada", "+14165550123", "1"))
+			}
+			id := x.upload(me, "order", []byte(file.String())).json["job"].(map[string]any)["job_id"].(string)
+			for _, state := range []string{"checked", "completed"} {
+				ctx, cancel := context.WithCancel(context.Background())
+				d := dying{Store: x.w.DB, left: new(atomic.Int64), after: after, gone: cancel}
+				d.left.Store(at)
+				s := newJobsOn(d, x.pages.Pipeline)
+				s.Serve(x.table)
+				over := time.AfterFunc(300*time.Millisecond, cancel) // there may be fewer calls
+				_ = s.Run(ctx)
+				over.Stop()
+				cancel()
+				stop := x.runJobs()
+				j := x.jobIn(me, id, state)
+				stop()
+				if state == "checked" {
+					require.EqualValues(t, rows, j["good"])
+					x.made("POST", "/api/v1/jobs/"+id+"/start", me, `{"digest":"`+j["digest"].(string)+`"}`)
+				} else {
+					require.EqualValues(t, rows, j["succeeded"], "%d %v: %v", at, after, x.rowsOf(me, id, ""))
+				}
+			}
+			require.Equal(t, rows, x.ordersLike(ref))
+		}
+	}
 }
 
 // ordersLike counts the orders whose reference begins with a text.

@@ -156,7 +156,9 @@ func newWorldOn(t *testing.T, db *store.DB) *world {
 }
 
 // newJobs builds a service of jobs as a node has one.
-func newJobs(db *store.DB, line *catalog.Pipeline) *job.Service {
+func newJobs(db *store.DB, line *catalog.Pipeline) *job.Service { return newJobsOn(db, line) }
+
+func newJobsOn(db job.Store, line *catalog.Pipeline) *job.Service {
 	return job.New(job.Config{Store: db, Pipeline: line, DigestKey: []byte("k"), Message: locale.Error, Field: locale.Field, Word: locale.Word, Languages: []string{"en", "zh-Hans", "zh-Hant", "fr", "de", "es"}})
 }
 

@@ -35,14 +35,15 @@ func (p drawnPages) drawnRoutes(get, post func(path string, h fasthttp.RequestHa
 // nounRoutes are the generated pages of the console.
 func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
 	if p.cfg.Catalog.Find("jobs.find") != nil {
-		get(manyPath, p.many)
-		post(manyPath, p.many)
-		get(ImportPath, p.importFile)
-		post(ImportPath, p.importFile)
-		get(templatePath, p.template)
-		get(jobPath, p.showJob)
-		post(jobPath, p.changeJob)
-		get(jobRows, p.jobCSV)
+		j := jobPages{p}
+		get(manyPath, j.many)
+		post(manyPath, j.many)
+		get(ImportPath, j.importFile)
+		post(ImportPath, j.importFile)
+		get(templatePath, j.template)
+		get(jobPath, j.showJob)
+		post(jobPath, j.changeJob)
+		get(jobRows, j.jobCSV)
 	}
 	get(ConsolePath+"/{noun}", p.showNoun)
 	post(ConsolePath+"/{noun}", p.saveView)

@@ -58,7 +58,7 @@ func (p nounPages) bulkVerbs(c context.Context, v visitor, n *catalog.Noun) (out
 }
 
 // many shows the form of a verb over many records, or prepares the job.
-func (p nounPages) many(ctx *fasthttp.RequestCtx) {
+func (p jobPages) many(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, n, ok := p.nounAt(c, ctx)
@@ -87,7 +87,7 @@ func (p nounPages) many(ctx *fasthttp.RequestCtx) {
 	if all {
 		out.Records = v.T("bulk.allmatch")
 	}
-	m := &maker{p: p, f: v.frame, c: c, ctx: ctx, v: v, values: map[string]string{}, rows: map[string]int{}, refs: p.references(c, ctx, v)}
+	m := &maker{p: p.nounPages, f: v.frame, c: c, ctx: ctx, v: v, values: map[string]string{}, rows: map[string]int{}, refs: p.references(c, ctx, v)}
 	target, _ := n.About(o)
 	members := formMembers(o, target)
 	again := func(problem string, status int) {
@@ -120,7 +120,7 @@ func (p nounPages) many(ctx *fasthttp.RequestCtx) {
 }
 
 // prepared makes a job and leads to its page.
-func (p nounPages) prepared(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation string, in map[string]any, again func(problem string)) {
+func (p jobPages) prepared(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation string, in map[string]any, again func(problem string)) {
 	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
 	a, err := p.answerTo(c, who, operation, in, catalog.Key{})
 	if err != nil {
@@ -202,7 +202,7 @@ const (
 
 // jobAt is a job of a request with its visitor; otherwise what to show instead has been
 // shown.
-func (p nounPages) jobAt(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, id string, j map[string]any, ok bool) {
+func (p jobPages) jobAt(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, id string, j map[string]any, ok bool) {
 	if v, ok = p.worker(c, ctx); !ok {
 		return v, "", nil, false
 	}
@@ -223,7 +223,7 @@ func (p nounPages) jobAt(c context.Context, ctx *fasthttp.RequestCtx) (v visitor
 }
 
 // showJob shows a job.
-func (p nounPages) showJob(ctx *fasthttp.RequestCtx) {
+func (p jobPages) showJob(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	if v, id, j, ok := p.jobAt(c, ctx); ok {
@@ -236,7 +236,7 @@ func number(v any) int {
 	return n
 }
 
-func (p nounPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id string, j map[string]any, problem string, status int) {
+func (p jobPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id string, j map[string]any, problem string, status int) {
 	operation, state := plainText(j["operation"]), plainText(j["status"])
 	n, o := p.cfg.Catalog.Noun(plainText(j["noun"])), p.cfg.Catalog.Find(operation)
 	file := plainText(j["file_name"])
@@ -323,7 +323,7 @@ func (p nounPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, i
 }
 
 // jobLine is a row of a job, with fields where it can be mended.
-func (p nounPages) jobLine(f frame, n *catalog.Noun, r map[string]any, headers []string, mends bool) jobLine {
+func (p jobPages) jobLine(f frame, n *catalog.Noun, r map[string]any, headers []string, mends bool) jobLine {
 	l := jobLine{Row: number(r["row"]), Title: outside(plainText(r["title"]), maxValue), Message: outside(plainText(r["message"]), 2*maxValue)}
 	if id := plainText(r["record_id"]); n != nil && id != "" {
 		l.To = recordAddress(n, map[string]any{n.ID: id})
@@ -379,7 +379,7 @@ func (p nounPages) jobLine(f frame, n *catalog.Noun, r map[string]any, headers [
 }
 
 // changeJob starts, cancels, retries or mends a job.
-func (p nounPages) changeJob(ctx *fasthttp.RequestCtx) {
+func (p jobPages) changeJob(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, id, j, ok := p.jobAt(c, ctx)
@@ -433,7 +433,7 @@ func (p nounPages) changeJob(ctx *fasthttp.RequestCtx) {
 
 // jobCSV streams what became of a job's rows, or its bad lines as they can be imported
 // again.
-func (p nounPages) jobCSV(ctx *fasthttp.RequestCtx) {
+func (p jobPages) jobCSV(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, id, j, ok := p.jobAt(c, ctx)

@@ -36,7 +36,7 @@ func (p nounPages) imports(c context.Context, v visitor, n *catalog.Noun) bool {
 
 // importAt is a noun that the visitor may import; otherwise what to show instead has
 // been shown.
-func (p nounPages) importAt(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, n *catalog.Noun, ok bool) {
+func (p jobPages) importAt(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, n *catalog.Noun, ok bool) {
 	if v, n, ok = p.nounAt(c, ctx); !ok {
 		return v, n, false
 	}
@@ -52,7 +52,7 @@ func (p nounPages) importAt(c context.Context, ctx *fasthttp.RequestCtx) (v visi
 }
 
 // importFile shows the form for a file, or prepares its import.
-func (p nounPages) importFile(ctx *fasthttp.RequestCtx) {
+func (p jobPages) importFile(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), 3*readTime)
 	defer cancel()
 	v, n, ok := p.importAt(c, ctx)
@@ -99,7 +99,7 @@ func (p nounPages) importFile(ctx *fasthttp.RequestCtx) {
 }
 
 // template is an empty file with all columns of a noun.
-func (p nounPages) template(ctx *fasthttp.RequestCtx) {
+func (p jobPages) template(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	v, n, ok := p.importAt(c, ctx)
