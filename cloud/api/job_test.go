@@ -354,6 +354,48 @@ func TestAProcessThatEndsAnywhere(t *testing.T) {
 	}
 }
 
+// How people matched the columns of a file is remembered for their business, once they
+// start it; and a job that is cancelled runs no further row.
+func TestColumnsAreRemembered(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	stop := x.runJobs()
+	me := x.login(x.token(admin))
+	file := func(n string) []byte {
+		return []byte("Client,Courriel,Client\nNoor " + n + ",noor" + n + "@goods.example,again\n")
+	}
+	matched := func(token, n string) (id string, j map[string]any) {
+		a := x.upload(token, "customer", file(n))
+		require.Equal(t, 201, a.status, "%s", a.body)
+		id = at(a.json, "job", "job_id").(string)
+		return id, x.jobIn(token, id, "checked")
+	}
+	id, j := matched(me, "1")
+	require.Equal(t, []any{"", "", ""}, j["columns"])
+	for columns, code := range map[string]string{`["name","name"]`: "VALIDATION_FAILED", `["colour"]`: "VALIDATION_FAILED", `["","","","name"]`: "VALIDATION_FAILED"} {
+		require.Equal(t, code, x.do("PUT", "/api/v1/jobs/"+id+"/columns", me, `{"columns":`+columns+`}`).code(), columns)
+	}
+	x.made("PUT", "/api/v1/jobs/"+id+"/columns", me, `{"columns":["name","email"]}`)
+	j = x.jobIn(me, id, "checked")
+	require.EqualValues(t, 1, j["good"], "%v", x.rowsOf(me, id, ""))
+	_, before := matched(me, "2")
+	require.Equal(t, []any{"", "", ""}, before["columns"], "it was not started")
+	x.made("POST", "/api/v1/jobs/"+id+"/start", me, `{"digest":"`+j["digest"].(string)+`"}`)
+	x.jobIn(me, id, "completed")
+	id, j = matched(me, "3")
+	require.Equal(t, []any{"name", "email", ""}, j["columns"])
+	_, other := matched(x.w.OtherAdmin, "3")
+	require.Equal(t, []any{"", "", ""}, other["columns"], "another business has its own")
+
+	stop()
+	x.made("POST", "/api/v1/jobs/"+id+"/start", me, `{"digest":"`+j["digest"].(string)+`"}`)
+	x.made("POST", "/api/v1/jobs/"+id+"/cancel", me, "{}")
+	x.runJobs()
+	require.Equal(t, "JOB_STATE_CONFLICT", x.do("POST", "/api/v1/jobs/"+id+"/cancel", me, "{}").code())
+	require.Equal(t, "open", x.rowsOf(me, id, "open")[0].(map[string]any)["row_state"])
+	require.Equal(t, "VALIDATION_FAILED", x.do("POST", "/api/v1/jobs", me, `{"noun":"customer","operation":"customers.edit","ids":["5"],"input":{"password":"long enough to keep"}}`).code(), "a job keeps no secret")
+}
+
 // ordersLike counts the orders whose reference begins with a text.
 func (x *world) ordersLike(prefix string) (n int) {
 	var a cloud.Account

@@ -435,12 +435,12 @@ func (s *Service) Match(ctx context.Context, c cloud.Caller, in ColumnsInput) (O
 		for i, path := range in.Columns {
 			switch {
 			case i >= len(j.Headers):
-				f.Say("columns", "The file has %d columns.", len(j.Headers))
+				f.Say("columns", "The file has fewer columns.")
 			case path == "":
 			case !slices.ContainsFunc(known, func(c Column) bool { return c.Path == path }):
-				f.Say("columns", "This operation takes no %s.", path)
+				f.Say("columns", "One of these is no member that a file can fill.")
 			case slices.Contains(in.Columns[:i], path):
-				f.Say("columns", "Two columns fill %s.", path)
+				f.Say("columns", "Two columns fill the same member.")
 			}
 		}
 		if err := f.Err(); err != nil {
@@ -474,7 +474,7 @@ func (s *Service) Mend(ctx context.Context, c cloud.Caller, in MendInput) (Outpu
 	}
 	f := check.Fields{}
 	if len(in.Cells) > len(j.Headers) {
-		f.Say("cells", "The file has %d columns.", len(j.Headers))
+		f.Say("cells", "The file has fewer columns.")
 	}
 	if err := f.Err(); err != nil {
 		return Output{}, err

@@ -22,6 +22,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -194,6 +195,11 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in Input) (Output,
 	shared := map[string]any{}
 	if len(in.Input) > 0 && json.Unmarshal(in.Input, &shared) != nil {
 		f.Say("input", check.MessageType)
+	}
+	for name := range shared {
+		if strings.Contains(name, "password") || strings.Contains(name, "secret") { // a job would keep it
+			f.Say("input", "A secret is given for one record alone.")
+		}
 	}
 	if o.Name == n.Create {
 		f.Say("operation", "This operation cannot be done to many records of this kind.")
@@ -502,7 +508,7 @@ func (s *Service) Start(ctx context.Context, c cloud.Caller, in StartInput) (Out
 		case good == 0:
 			return cloud.E(cloud.Conflict, "JOB_EMPTY")
 		case good > TypedOver && (in.Count == nil || *in.Count != good):
-			f.Say("count", "The number of rows must be given: %d.", good)
+			f.Say("count", "Give the number of rows that can be done.")
 			return f.Err()
 		}
 		j.Status = cloud.JobQueued

@@ -89,7 +89,7 @@ func (p jobPages) many(ctx *fasthttp.RequestCtx) {
 	}
 	m := &maker{p: p.nounPages, f: v.frame, c: c, ctx: ctx, v: v, values: map[string]string{}, rows: map[string]int{}, refs: p.references(c, ctx, v)}
 	target, _ := n.About(o)
-	members := formMembers(o, target)
+	members := slices.DeleteFunc(formMembers(o, target), func(m catalog.Member) bool { return isSecret(m.Name) })
 	again := func(problem string, status int) {
 		out.Problem, out.Fields = problem, m.fields("", members)
 		p.show(ctx, status, "many.html", out)
