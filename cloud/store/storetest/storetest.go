@@ -300,6 +300,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"BusinessLog":              businessLog,
 		"StatesAsShown":            statesAsShown,
 		"JobRowsInView":            jobRowsInView,
+		"JobSteps":                 jobSteps,
 		"LookIsReadOnlySnapshot":   lookIsSnapshot,
 		"PanicIsAnError":           panicIsAnError,
 		"Traces":                   traces,
