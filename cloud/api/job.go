@@ -111,7 +111,7 @@ func (c Config) jobs() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "jobs.cancel",
 			Summary:     "Cancel a job",
-			Description: "No further row is run. What was done stays.",
+			Description: "No further row is run. Rows that are done stay.",
 			Tag:         "Client",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/jobs/{id}/cancel",
