@@ -40,6 +40,7 @@ type Store interface {
 	WaitingJobs(ctx context.Context, now time.Time, limit int) ([]cloud.Job, error)
 	LeaseJob(ctx context.Context, id string, now, until time.Time) error
 	ReleaseJob(ctx context.Context, id string) error
+	ReleaseJobs(ctx context.Context) error
 	ListRowsToCheck(ctx context.Context, job string, after, limit int) ([]cloud.JobRow, error)
 	ListRowsToDo(ctx context.Context, job string, after, limit int) ([]cloud.JobRow, error)
 	FailJobRow(ctx context.Context, job string, row int, result []byte) error

@@ -43,6 +43,9 @@ func (s *Service) hint() {
 
 // Run works on jobs until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
+	if err := s.cfg.Store.ReleaseJobs(ctx); err != nil && ctx.Err() == nil {
+		s.cfg.Log.Error("leases of jobs are not given back", "error", err)
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	tick := time.NewTicker(poll)

@@ -203,6 +203,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlReleaseInterrupted":         "walks the partial index of sends by hand without an outcome, once at start",
 		"sqlReleaseAll":                 "PostgreSQL only, where leases have an index",
 		"sqlOldPushTokens":              "sorts the addresses of one driver, which are few",
+		"sqlReleaseJobs":                "walks the partial index of unfinished jobs, once at start",
 		"sqlReleasePush":                "walks the partial index of waiting pushes, once at start",
 		"sqlReleaseOwnPush":             "walks the partial index of waiting pushes, once at start",
 		"sqlReleaseMail":                "walks the partial index of waiting mails, once at start",

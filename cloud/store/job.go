@@ -18,8 +18,9 @@ const (
   AND (lease_owner = '' OR lease_owner = $1 OR lease_until < $2) ORDER BY created_at, id LIMIT $3`
 	sqlLeaseJob = `UPDATE order_job SET lease_owner = $2, lease_until = $3
 WHERE id = $1 AND finished_at IS NULL AND (lease_owner = '' OR lease_owner = $2 OR lease_until < $4)`
-	sqlReleaseJob = `UPDATE order_job SET lease_owner = '', lease_until = NULL WHERE id = $1 AND lease_owner = $2`
-	sqlSaveJob    = `INSERT INTO order_job (id, business_id, status, created_at, finished_at, body, account_id, operation) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	sqlReleaseJob  = `UPDATE order_job SET lease_owner = '', lease_until = NULL WHERE id = $1 AND lease_owner = $2`
+	sqlReleaseJobs = `UPDATE order_job SET lease_owner = '', lease_until = NULL WHERE operation <> '' AND finished_at IS NULL AND lease_owner <> ''`
+	sqlSaveJob     = `INSERT INTO order_job (id, business_id, status, created_at, finished_at, body, account_id, operation) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (id) DO UPDATE SET status = excluded.status, finished_at = excluded.finished_at, body = excluded.body
 WHERE order_job.business_id = excluded.business_id`
 	jobRowColumns = `job_id, row_number, input, result, failed, checked, bad`
@@ -186,6 +187,15 @@ func (db orders) LeaseJob(ctx context.Context, id string, now, until time.Time) 
 // ReleaseJob gives a job of this node back.
 func (db orders) ReleaseJob(ctx context.Context, id string) error {
 	return db.exec(ctx, sqlReleaseJob, id, db.node)
+}
+
+// ReleaseJobs gives back the leases of a process that has ended, before this one works
+// on jobs: on SQLite, whose file one process owns. Elsewhere they run out.
+func (db orders) ReleaseJobs(ctx context.Context) error {
+	if _, ok := db.database.engine.(*lite); !ok {
+		return nil
+	}
+	return db.exec(ctx, sqlReleaseJobs)
 }
 
 // ListRowsToCheck lists the next rows of a job that are not checked, behind one.
