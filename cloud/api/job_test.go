@@ -184,8 +184,6 @@ func line(ref, name, phone, weight string) string {
 	return fmt.Sprintf("D,%s,%q,%s,100 Queen St W,Toronto,ON,M5H 2N2,CA,%s\n", ref, name, phone, weight)
 }
 
-const header = "Type,Your reference,Recipient: Name,Recipient: Phone,Recipient: Street and number,Recipient: City,Recipient: Province,Recipient: Postal code,Recipient: Country,Packages: Weight\n"
-
 // A file is read, matched, checked and mended; the good lines are imported once, in
 // whatever alphabet and however long names are.
 func TestAFileOfOrders(t *testing.T) { onBoth(t, fileOfOrders) }
@@ -320,7 +318,7 @@ func TestAProcessThatEndsAnywhere(t *testing.T) {
 	x := newWorld(t)
 	me := x.login(x.token(admin))
 	const rows = 2
-	for at := int64(1); at <= 13; at++ {
+	for at := int64(1); at <= 13; at += int64(ring.Count(3, 1)) {
 		for _, after := range []bool{false, true} {
 			ref := fmt.Sprint("D", at, after, "-")
 			var file strings.Builder
@@ -521,35 +519,4 @@ func TestJobsByForms(t *testing.T) {
 	require.Equal(t, []any{"type", "", "note"}, x.jobIn(p.session, id, "checked")["columns"])
 	require.Equal(t, 303, d.ask(p.session, "/console/jobs/"+id, url.Values{"do": {"cancel"}}).status)
 	x.jobIn(p.session, id, "cancelled")
-}
-
-// Files come in many encodings and separators, and hold what spreadsheets take for
-// formulas.
-func TestFilesAreRead(t *testing.T) {
-	t.Parallel()
-	utf16 := func(s string, big bool, mark bool) (out []byte) {
-		for _, u := range append(map[bool][]rune{true: {0xfeff}}[mark], []rune(s)...) {
-			b := []byte{byte(u), byte(u >> 8)}
-			if big {
-				b[0], b[1] = b[1], b[0]
-			}
-			out = append(out, b...)
-		}
-		return out
-	}
-	const text = "name;city\r\nZoë;\"a;b\"\r\n\r\n'=1;x\r\n"
-	for name, raw := range map[string][]byte{"UTF-8": []byte(text), "with a mark": []byte("\xef\xbb\xbf" + text), "UTF-16": utf16(text, false, true), "big end": utf16(text, true, true),
-		"no mark": utf16(text, false, false), "Windows-1252": []byte(strings.ReplaceAll(text, "ë", "\xeb"))} {
-		headers, lines, err := job.Parse(raw)
-		require.NoError(t, err, name)
-		require.Equal(t, []string{"name", "city"}, headers, name)
-		require.Equal(t, [][]string{{"Zoë", "a;b"}, {"=1", "x"}}, lines, name)
-	}
-	_, lines, err := job.Parse([]byte("a\tb\n1\t2,3\n"))
-	require.NoError(t, err)
-	require.Equal(t, [][]string{{"1", "2,3"}}, lines)
-	for _, raw := range []string{"", "a,b\n", strings.Repeat("a\n", job.MaxLines+2)} {
-		_, _, err := job.Parse([]byte(raw))
-		require.Error(t, err)
-	}
 }
