@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -173,8 +174,14 @@ func (s *Service) caller(ctx context.Context, j cloud.Job, o *catalog.Operation)
 }
 
 // call runs a row's operation for a caller; in a preview nothing is written.
-func (s *Service) call(ctx context.Context, j cloud.Job, o *catalog.Operation, c cloud.Caller, in map[string]any) error {
-	ctx, c, _, err := s.cfg.Pipeline.Admit(catalog.Admitted(ctx, c), o, catalog.Who{IP: j.IP, Language: j.Language, BaseURL: j.BaseURL, Surface: j.Surface, RequestID: j.ID})
+func (s *Service) call(ctx context.Context, j cloud.Job, o *catalog.Operation, c cloud.Caller, in map[string]any) (err error) {
+	defer func() { // a row must not end the process, which would take it up again
+		if p := recover(); p != nil {
+			s.cfg.Log.Error("operation of a job panicked", "job", j.ID, "operation", o.Name, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s panicked: %v", o.Name, p)
+		}
+	}()
+	ctx, c, _, err = s.cfg.Pipeline.Admit(catalog.Admitted(ctx, c), o, catalog.Who{IP: j.IP, Language: j.Language, BaseURL: j.BaseURL, Surface: j.Surface, RequestID: j.ID})
 	if err != nil {
 		return err
 	}
@@ -262,6 +269,12 @@ func (s *Service) check(ctx context.Context, j cloud.Job) error {
 		}
 		if err := each(rows, checkers, func(i int) error {
 			found, err := s.try(ctx, j, n, o, c, rows[i])
+			if err != nil && ctx.Err() == nil { // for a reason of ours: once more, and then it is refused
+				if found, err = s.try(ctx, j, n, o, c, rows[i]); err != nil && ctx.Err() == nil {
+					s.cfg.Log.Error("row of a job cannot be checked", "job", j.ID, "row", rows[i].Row, "error", err)
+					found, err = s.refusal(j, item{}, cloud.E(cloud.Internal, "INTERNAL_ERROR")), nil
+				}
+			}
 			if err != nil {
 				return err
 			}
