@@ -28,7 +28,7 @@ type View interface {
 	ThirdPartyView
 	RouteView
 	PlaceView
-	OrderJobView
+	JobView
 	ApprovalView
 	ChatView
 	PlatformView
@@ -58,7 +58,7 @@ type Changes struct {
 	ThirdPartyChanges
 	RouteChanges
 	PlaceChanges
-	OrderJobChanges
+	JobChanges
 	ApprovalChanges
 	ChatChanges
 	PlatformChanges

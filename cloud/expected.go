@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -75,6 +76,31 @@ type Expected struct {
 	mu    sync.Mutex
 	left  map[string]int  // marks that no decision has used up
 	known map[string]bool // things that decisions have changed, by kind and id
+	only  string          // id of the things that are looked at; "" for all
+}
+
+// MarkOf is one mark for the effects on the things with an id, "" for none, and what
+// people call the first of them.
+func (p *Preview) MarkOf(id string) (mark, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var own []string
+	for _, e := range p.effects {
+		if e.ID != nil && fmt.Sprint(e.ID) == id {
+			own = append(own, e.mark())
+			name = cmp.Or(name, e.Name)
+		}
+	}
+	slices.Sort(own)
+	return strings.Join(own, " "), name
+}
+
+// ExpectOf is an Expected of what MarkOf gave: effects on other things are not looked
+// at.
+func ExpectOf(id, mark string) *Expected {
+	e := Marks(strings.Fields(mark)).Expect()
+	e.only = id
+	return e
 }
 
 // Expect is an Expected of what was shown.
@@ -112,7 +138,7 @@ func (e *Expected) Check(v View, c *Changes) (written func(), err error) {
 	var changed []string
 	for _, x := range effects {
 		thing := fmt.Sprint(x.Type, "/", x.ID)
-		if x.ID != nil && e.known[thing] {
+		if x.ID != nil && e.known[thing] || e.only != "" && fmt.Sprint(x.ID) != e.only {
 			continue
 		}
 		mark := x.mark()

@@ -77,8 +77,8 @@ func (b *Budget) Use(v View, c *Changes, first bool) (writes int, money Money, e
 		}
 		money += max(0, o.total()-old.total())
 	}
-	for _, j := range c.OrderJobs {
-		if _, err := v.OrderJob(j.BusinessID, j.ID); errors.Is(err, ErrNotFound) {
+	for _, j := range c.Jobs {
+		if _, err := v.Job(j.BusinessID, j.ID); errors.Is(err, ErrNotFound) {
 			if writes += j.Total; b.Policy.MoneyPerDay != 0 {
 				return 0, 0, b.over("money_per_day", b.Policy.MoneyPerDay)
 			}

@@ -101,7 +101,19 @@ func effectsOf(v View, c *Changes) ([]Effect, error) {
 		}
 		add("order", k.ID, old.Number, old, old.members(), nil)
 	}
-	for _, j := range c.OrderJobs {
+	for _, j := range c.Jobs {
+		if j.Operation != "" {
+			old, err := v.Job(j.BusinessID, j.ID)
+			switch {
+			case errors.Is(err, ErrNotFound):
+				add("job", nil, "", nil, nil, j.members())
+			case err != nil:
+				return nil, err
+			default:
+				add("job", j.ID, j.ID, old, old.members(), j.members())
+			}
+			continue
+		}
 		b, err := v.Business(j.BusinessID)
 		if err != nil {
 			return nil, err
@@ -230,6 +242,10 @@ func (s WebhookSettings) members() map[string]any {
 		out[name] = urls
 	}
 	return out
+}
+
+func (j Job) members() map[string]any {
+	return map[string]any{"operation": j.Operation, "records": j.Total, "status": j.Status, "file": OrNull(j.File)}
 }
 
 func (a Approval) members() map[string]any {

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/collection"
+	"github.com/postern-io/postern/cloud/job"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/object"
@@ -45,6 +46,7 @@ type Config struct {
 	Live      *live.Service
 	Pushes    *push.Reader
 	Platform  *platform.Service
+	Jobs      *job.Service
 	// Setup makes cabinets; nil: there are no such operations.
 	Setup *setup.Service
 	// Enrol gives a device its secrets for a one-time token and registers its
@@ -65,11 +67,14 @@ func New(c Config) *catalog.Catalog {
 	if c.Platform == nil {
 		c.Platform = new(platform.Service)
 	}
+	if c.Jobs == nil {
+		c.Jobs = job.New(job.Config{})
+	}
 	if c.Chat == nil {
 		c.Chat = new(chat.Service)
 	}
 	var table *catalog.Catalog
-	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.savedViews(), c.live(), c.work(&table), c.reports(), searches(c, func() *catalog.Catalog { return table })}
+	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), c.apps(), c.files(), c.approvals(), c.chats(), c.savedViews(), c.jobs(), c.live(), c.work(&table), c.reports(), searches(c, func() *catalog.Catalog { return table })}
 	if c.Setup != nil {
 		rows = append(rows, c.cabinets())
 	}
@@ -81,6 +86,7 @@ func New(c Config) *catalog.Catalog {
 	table.AddTools(lockerTools(table)...)
 	table.AddTools(table.WholeTools(catalog.LockersServer)...)
 	table.MakeNouns(navigation...)
+	c.Jobs.Serve(table)
 	return table
 }
 

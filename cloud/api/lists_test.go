@@ -84,11 +84,21 @@ func (x *world) lists() map[string]listCase {
 			}
 			id, _ := at(x.made("POST", "/api/v1/client/batchOrderCreateAsync", x.token(admin), `{"orders":[`+strings.Join(orders, ",")+`]}`), "asyncId").(string)
 			l.path = "/api/v1/client/async/" + id
-			var done []cloud.OrderJobRow
+			var done []cloud.JobRow
 			for i := range orders {
-				done = append(done, cloud.OrderJobRow{JobID: id, Row: i + 1, Input: []byte(`{}`), Result: fmt.Appendf(nil, `{"row":%d}`, i+1)})
+				done = append(done, cloud.JobRow{JobID: id, Row: i + 1, Input: []byte(`{}`), Result: fmt.Appendf(nil, `{"row":%d}`, i+1)})
 			}
-			x.w.Write(x.t, cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobRows: done}})
+			x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{JobRows: done}})
+		}},
+		"jobs.list": {other: map[string]any{"status": "checked"}, rows: "jobs", id: "job_id", add: func() { x.bulk(x.token(admin), "orders", cloud.JobChecked) }},
+		"jobs.rows": {rows: "rows", id: "row", atFirst: func(l *listCase) {
+			id := x.bulk(x.token(admin), "orders", cloud.JobChecked)
+			l.path = "/api/v1/jobs/" + id + "/rows"
+			var more []cloud.JobRow
+			for i := range 5 {
+				more = append(more, cloud.JobRow{JobID: id, Row: i + 2, Input: []byte(`{"cells":["D"]}`), Checked: []byte(`{}`)})
+			}
+			x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{JobRows: more}})
 		}},
 		"broker_order_assignments.list": {other: map[string]any{"status": "revoked"}, rows: "assignments", id: "id", add: keep(x.held)},
 		"third_party.assignments.list":  {other: map[string]any{"provider_id": 17}, rows: "assignments", id: "assignment_number", add: func() { x.entrusted(false) }},

@@ -117,7 +117,7 @@ func editTogether(t *testing.T, x *world) {
 
 	s := d.confirm(one.session, path, first, "in:delivery_instruction", "Ring twice")
 	require.Equal(t, 303, s.status, mainPart.FindString(s.body))
-	require.Equal(t, "/console/orders/"+order+"?done=orders.update", s.to)
+	require.Regexp(t, "^/console/orders/"+order+`\?done=orders.update&after=sealed`, s.to)
 	s = d.confirm(two.session, path, second, "in:note", "Fragile")
 	require.Equal(t, 303, s.status, mainPart.FindString(s.body))
 	require.Equal(t, "Ring twice", x.read(api, "order", "delivery_instruction"), "what only the first one changed stays")
@@ -128,11 +128,14 @@ func editTogether(t *testing.T, x *world) {
 	s = d.confirm(one.session, path, d.form(one.session, path), "in:delivery_instruction", "Call first")
 	require.Equal(t, 303, s.status)
 	s = d.ask(two.session, path, filled(shown, "step", "do"))
-	require.Equal(t, 200, s.status)
-	require.Contains(t, s.body, "Call first", "the page shows what it is by now")
+	require.Equal(t, 409, s.status)
+	row := regexp.MustCompile(`(?s)<table class="diff clashes">.*?</table>`).FindString(s.body)
+	for _, text := range []string{"Ring twice", "Call first", "Leave at the desk"} {
+		require.Contains(t, row, text, "as it was, as it is by now, as the second wants it")
+	}
 	require.Contains(t, s.body, `role="alert"`)
 	require.Equal(t, "Call first", x.read(api, "order", "delivery_instruction"), "nothing was written")
-	s = d.ask(two.session, path, filled(formIn(t, s), "step", "do"))
+	s = d.confirm(two.session, path, formIn(t, s))
 	require.Equal(t, 303, s.status, mainPart.FindString(s.body))
 	require.Equal(t, "Leave at the desk", x.read(api, "order", "delivery_instruction"))
 

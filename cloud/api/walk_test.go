@@ -153,6 +153,7 @@ func (x *world) furnish() {
 		post("/api/v1/client/orderCreate", strings.Replace(orderOf(side.mark+"-4"), "Ada Moreau", side.mark+" Told", 1))
 		post("/api/v1/user/api-keys", `{"name":"`+side.mark+` key"}`)
 		post("/api/v1/invitations", fmt.Sprintf(`{"account_type":"driver","name":"%s Guest","email":"%s@guest.example"}`, side.mark, side.mark))
+		x.bulk(side.admin, side.mark, cloud.JobChecked)
 		post(fmt.Sprintf("/api/v1/providers/%d/tokens", side.prov), `{"name":"`+side.mark+` token"}`)
 	}
 	x.agent()

@@ -12,7 +12,7 @@ import (
 // verbs are those that summaries begin with: one for each kind of act.
 var verbs = []string{"Accept", "Add", "Announce", "Approve", "Assign", "Cancel", "Check", "Clear", "Close", "Confirm", "Correct", "Count", "Create", "Decline", "Delete", "Dispatch", "Edit", "Enable", "Enrol",
 	"Execute", "Extend", "Get", "Grant", "Hand", "Hold", "Override", "Reschedule", "Take", "Ingest", "Intercept", "List", "Log", "Mark", "Open", "Pause", "Query", "Rate", "Reassign", "Record", "Register", "Reject", "Release", "Remove", "Reopen",
-	"Replace", "Replay", "Report", "Reroute", "Resume", "Retire", "Revoke", "Rotate", "Save", "Search", "Send", "Snooze", "Start", "Suspend", "Test", "Block", "Unblock", "Unregister", "Update", "Upload", "Validate", "Withdraw"}
+	"Prepare", "Match", "Retry", "Replace", "Replay", "Report", "Reroute", "Resume", "Retire", "Revoke", "Rotate", "Save", "Search", "Send", "Snooze", "Start", "Suspend", "Test", "Block", "Unblock", "Unregister", "Update", "Upload", "Validate", "Withdraw"}
 
 // refused are words that no name, summary or description has: a subject is a
 // noun, and an endpoint gets events.

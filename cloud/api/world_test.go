@@ -37,6 +37,7 @@ import (
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/job"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
@@ -62,6 +63,7 @@ type world struct {
 	w        *webtest.World
 	table    *catalog.Catalog
 	asked    *approval.Service
+	jobs     *job.Service
 	platform *platform.Service
 	graph    *graphql.Server
 	files    *object.Folder
@@ -132,7 +134,9 @@ func newWorldOn(t *testing.T, db *store.DB) *world {
 	operators := platform.New(platform.Config{Store: w.DB, InvitationPath: account.InvitationPath, Jobs: w.DB, Over: store.ExportOver, Dir: t.TempDir(), DigestKey: []byte("k")})
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Hold: waits, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
-	table := api.New(api.Config{Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: gate, Lockers: w.Lockers,
+	jobs := newJobs(w.DB, line)
+	w.DB.OnCommit(jobs.Committed)
+	table := api.New(api.Config{Jobs: jobs, Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: gate, Lockers: w.Lockers,
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
 			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }, SeesChats: func(s auth.Session) bool { return catalog.SessionHolds(s, "chat:read") }, SeesPushes: func(s auth.Session) bool { return catalog.SessionHolds(s, "routes:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),
@@ -148,7 +152,14 @@ func newWorldOn(t *testing.T, db *store.DB) *world {
 	}})
 	ln := webtest.Serve(t, s)
 	pages := page.Config{Store: w.DB, Tracking: parcels, Gate: gate, Auth: w.Auth, FindToken: w.FindToken, Deliveries: w.Deliveries, Approvals: asked, Receivers: receivers, Catalog: table, Pipeline: line, DigestKey: []byte("k"), Chats: true, PerMinute: -1}
-	return &world{t: t, w: w, pages: pages, table: table, asked: asked, platform: operators, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+	return &world{t: t, w: w, jobs: jobs, pages: pages, table: table, asked: asked, platform: operators, graph: graph, files: files, dial: ln.Dial, c: &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }}}
+}
+
+// newJobs builds a service of jobs as a node has one.
+func newJobs(db *store.DB, line *catalog.Pipeline) *job.Service { return newJobsOn(db, line) }
+
+func newJobsOn(db job.Store, line *catalog.Pipeline) *job.Service {
+	return job.New(job.Config{Store: db, Pipeline: line, DigestKey: []byte("k"), Message: locale.Error, Field: locale.Field, Word: locale.Word, Languages: []string{"en", "zh-Hans", "zh-Hant", "fr", "de", "es"}})
 }
 
 // listening gives credentials that open nothing.
@@ -592,6 +603,14 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": x.interception(false)}
 	case "interceptions.reject", "interceptions.approve":
 		s.in = m{"id": x.interception(true)}
+	case "jobs.find", "jobs.rows":
+		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobChecked)}
+	case "jobs.start", "jobs.cancel", "jobs.columns", "jobs.mend":
+		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobChecked), "digest": "d", "row": 1, "columns": []string{"type"}, "cells": []string{"D"}}
+	case "jobs.retry":
+		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobFailed)}
+	case "jobs.import":
+		s.body = fileOf("customer", "name,email\nNoor,"+x.next("n")+"@goods.example\n")
 	default:
 		s.in = x.row(name)
 	}
@@ -851,6 +870,29 @@ func (x *world) providerToken() string {
 func (x *world) job() string {
 	id, _ := at(x.made("POST", "/api/v1/client/batchOrderCreateAsync", x.token(admin), `{"orders":[`+orderOf(x.next("JOB-"))+`]}`), "asyncId").(string)
 	return id
+}
+
+// fileOf is a form with a file of new records.
+func fileOf(noun, csv string) string {
+	const end = "--a-file-of-records"
+	return end + "\r\nContent-Disposition: form-data; name=\"noun\"\r\n\r\n" + noun + "\r\n" + end +
+		"\r\nContent-Disposition: form-data; name=\"file\"; filename=\"records.csv\"\r\nContent-Type: text/csv\r\n\r\n" + csv + "\r\n" + end + "--\r\n"
+}
+
+// bulk is a job of a person over a file of one line, which was checked and failed when
+// the job has ended.
+func (x *world) bulk(token, name, status string) string {
+	s, err := x.w.FindToken(x.t.Context(), auth.Hash(token))
+	require.NoError(x.t, err)
+	now := time.Now().UTC()
+	j := cloud.Job{ID: "bat_" + x.next("bulk"), BusinessID: s.Account.BusinessID, AccountID: s.Account.ID, Surface: "web", Language: "en", Operation: "orders.create", Noun: "order", Total: 1, Status: status, CreatedAt: now,
+		Digest: "d", File: name + ".csv", FileHash: x.next("hash"), Headers: []string{"type"}, Columns: []string{"type"}}
+	row := cloud.JobRow{JobID: j.ID, Row: 1, Input: []byte(`{"cells":["D"]}`), Checked: []byte(`{}`)}
+	if status == cloud.JobFailed {
+		j.StartedAt, j.FinishedAt, row.Failed, row.Result = now, now, true, []byte(`{"message":"It failed."}`)
+	}
+	x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{j}, JobRows: []cloud.JobRow{row}}})
+	return j.ID
 }
 
 // packed is a package of a delivery that has two.

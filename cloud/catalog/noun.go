@@ -225,6 +225,9 @@ func (c *Catalog) checkNoun(n *Noun) error {
 		if member, _ := n.About(c.byName[verb]); n.ID != "" && member == "" {
 			return fmt.Errorf("%s is about no record", verb)
 		}
+		if u := c.byName[verb].Undo; u != nil && (c.byName[verb].Risk != RiskLow || !slices.Contains(n.Verbs, u.Operation)) {
+			return fmt.Errorf("%s cannot be taken back by %s: the risk is not low, or it is no verb of the noun", verb, u.Operation)
+		}
 	}
 	for _, x := range n.Story {
 		o := c.byName[x.Operation]

@@ -79,6 +79,14 @@ type Operation struct {
 	// Noun is the kind of record that the operation lists, or finds where there is no
 	// list: the console's pages follow from it.
 	Noun *Noun
+	// Undo is what takes back a call of low risk; nil when nothing does.
+	Undo *Inverse
+	// Many is the most records that a job runs it for, or the most lines of a file; 0:
+	// it is for one alone. Such an operation writes by decisions and does nothing
+	// outside of them.
+	Many int
+	// Shows says that people look at the answer: pages show it.
+	Shows bool
 	// Example is a good call: members of the input as a JSON object, those of path and
 	// query among them; of an input that takes the body as it came, the body. "" when no
 	// member is needed.
@@ -93,6 +101,17 @@ type Operation struct {
 	run     func(ctx context.Context, c cloud.Caller, in any) (out any, err error)
 	shape   func(out any) Answer
 	asIs    bool // the answer is what the operation gives
+}
+
+// Inverse is the call that takes back another one about the same record.
+type Inverse struct {
+	Operation string
+	// Fills are members of its input, with members of the record as it was before in
+	// braces: note:{note}.
+	Fills map[string]string
+	// Empty are members of the record that were empty before: where one was not, the
+	// inverse would not bring back what was there.
+	Empty []string
 }
 
 // GraphQL is an operation's field there. Arguments are the input's members in

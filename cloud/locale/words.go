@@ -29,6 +29,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, workItems)
 	maps.Copy(all, reportWords)
 	maps.Copy(all, kitWords)
+	maps.Copy(all, bulkWords)
 	return all
 }()
 

@@ -109,15 +109,15 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 	if err != nil {
 		return AsyncOutput{}, fmt.Errorf("make job id: %w", err)
 	}
-	j := cloud.OrderJob{ID: fmt.Sprintf("bat_%x", id[:]), BusinessID: c.Account.BusinessID, AccountID: c.Account.ID, Surface: c.Surface, Language: c.Language,
+	j := cloud.Job{ID: fmt.Sprintf("bat_%x", id[:]), BusinessID: c.Account.BusinessID, AccountID: c.Account.ID, Surface: c.Surface, Language: c.Language,
 		BaseURL: c.ForOthers().BaseURL, Total: len(in.Orders), StopOnError: in.StopOnError, Status: cloud.JobQueued, CreatedAt: s.time()}
-	ch := &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}}}
+	ch := &cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{j}}}
 	for i, x := range in.Orders {
 		row, err := x.stored(c, j.ID, i+1)
 		if err != nil {
 			return AsyncOutput{}, fmt.Errorf("encode row %d: %w", i+1, err)
 		}
-		ch.OrderJobRows = append(ch.OrderJobRows, row)
+		ch.JobRows = append(ch.JobRows, row)
 	}
 	out := AsyncOutput{Result: true, AsyncID: j.ID, Total: j.Total, Status: j.Status}
 	ch.Answer = out
@@ -127,15 +127,15 @@ func (s *Service) BatchAsync(ctx context.Context, c cloud.Caller, in BatchInput)
 		}
 		e, err := s.webhooks.Postback(v, j.BusinessID, asCustomer(c.Account), in.PostbackURL)
 		j.Postback = e.ID
-		ch.OrderJobs, ch.Endpoints = []cloud.OrderJob{j}, []cloud.Endpoint{e}
+		ch.Jobs, ch.Endpoints = []cloud.Job{j}, []cloud.Endpoint{e}
 		return ch, err
 	})
 	return out, err
 }
 
 // stored is a row as it is kept: one that cannot be read has its result already.
-func (r BatchRow) stored(c cloud.Caller, job string, n int) (row cloud.OrderJobRow, err error) {
-	row = cloud.OrderJobRow{JobID: job, Row: n}
+func (r BatchRow) stored(c cloud.Caller, job string, n int) (row cloud.JobRow, err error) {
+	row = cloud.JobRow{JobID: job, Row: n}
 	var e *cloud.Error
 	if errors.As(r.unreadable, &e) {
 		row.Failed, row.Input = true, []byte{}

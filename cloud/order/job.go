@@ -13,7 +13,7 @@ import (
 
 // Committed tells Run of new jobs. It does not block.
 func (s *Service) Committed(ch *cloud.Changes) {
-	if len(ch.OrderJobs) == 0 {
+	if len(ch.Jobs) == 0 {
 		return
 	}
 	select {
@@ -76,12 +76,12 @@ func (s jobRunner) dropJobs(ctx context.Context) error {
 	}
 	s.dropped = now
 	return s.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{DropJobsBefore: now.Add(-jobsKept)}}, nil
+		return &cloud.Changes{JobChanges: cloud.JobChanges{DropJobsBefore: now.Add(-jobsKept)}}, nil
 	})
 }
 
 // job makes the rows of one job that have no result.
-func (s jobRunner) job(ctx context.Context, j cloud.OrderJob) error {
+func (s jobRunner) job(ctx context.Context, j cloud.Job) error {
 	if j.Status == cloud.JobQueued {
 		j.Status, j.StartedAt = cloud.JobProcessing, s.time()
 		if err := s.saveJob(ctx, j); err != nil {
@@ -106,20 +106,20 @@ func (s jobRunner) job(ctx context.Context, j cloud.OrderJob) error {
 	}
 }
 
-func (s jobRunner) endJob(ctx context.Context, j cloud.OrderJob, status string) error {
+func (s jobRunner) endJob(ctx context.Context, j cloud.Job, status string) error {
 	j.Status, j.FinishedAt = status, s.time()
 	return s.saveJob(ctx, j)
 }
 
 // saveJob writes how far a job has come, unless it is finished already, and
 // tells of its end.
-func (s jobRunner) saveJob(ctx context.Context, j cloud.OrderJob) error {
+func (s jobRunner) saveJob(ctx context.Context, j cloud.Job) error {
 	return s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		old, err := v.OrderJob(j.BusinessID, j.ID)
+		old, err := v.Job(j.BusinessID, j.ID)
 		if err != nil || !old.FinishedAt.IsZero() {
 			return nil, err
 		}
-		ch := &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}}}
+		ch := &cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{j}}}
 		if !j.FinishedAt.IsZero() {
 			parts, err := s.endings(v, j)
 			if err != nil {
@@ -139,10 +139,10 @@ func (s jobRunner) saveJob(ctx context.Context, j cloud.OrderJob) error {
 
 // row makes the order of one row, unless it has a result, and says whether it
 // was refused.
-func (s jobRunner) row(ctx context.Context, j cloud.OrderJob, row int) (failed bool, err error) {
+func (s jobRunner) row(ctx context.Context, j cloud.Job, row int) (failed bool, err error) {
 	now := s.time()
 	return failed, s.twice(ctx, func(v cloud.View) (*cloud.Changes, error) {
-		r, err := v.OrderJobRow(j.ID, row)
+		r, err := v.JobRow(j.ID, row)
 		if err != nil {
 			return nil, err
 		}
@@ -166,13 +166,13 @@ func (s jobRunner) row(ctx context.Context, j cloud.OrderJob, row int) (failed b
 		if r.Result, err = json.Marshal(result); err != nil {
 			return nil, fmt.Errorf("row %d: %w", row, err)
 		}
-		ch.OrderJobRows = append(ch.OrderJobRows, r)
+		ch.JobRows = append(ch.JobRows, r)
 		return ch, nil
 	})
 }
 
 // attempt makes an order, or the result that says why it is refused.
-func (s jobRunner) attempt(v cloud.View, c cloud.Caller, j cloud.OrderJob, row int, in CreateInput, now time.Time) (jobRow, *cloud.Changes, error) {
+func (s jobRunner) attempt(v cloud.View, c cloud.Caller, j cloud.Job, row int, in CreateInput, now time.Time) (jobRow, *cloud.Changes, error) {
 	state, err := v.Suspension(j.BusinessID)
 	if err != nil {
 		return jobRow{}, nil, err
@@ -215,7 +215,7 @@ func mayMake(a cloud.Account) error {
 }
 
 // caller is who asked for a job, as they stand now.
-func caller(v cloud.View, j cloud.OrderJob) (cloud.Caller, error) {
+func caller(v cloud.View, j cloud.Job) (cloud.Caller, error) {
 	a, err := v.Account(j.AccountID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return cloud.Caller{}, err

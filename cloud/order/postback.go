@@ -50,12 +50,12 @@ func asCustomer(a cloud.Account) cloud.AccountID {
 }
 
 // endings are the events of a job's end, one for each part of its results.
-func (s jobRunner) endings(v cloud.View, j cloud.OrderJob) ([]cloud.AccountEvent, error) {
+func (s jobRunner) endings(v cloud.View, j cloud.Job) ([]cloud.AccountEvent, error) {
 	first, err := s.ending(v, j)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := v.OrderJobRows(j.ID)
+	rows, err := v.JobRows(j.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (s jobRunner) endings(v cloud.View, j cloud.OrderJob) ([]cloud.AccountEvent
 
 // partsOf divides the results of a job, in the order of its rows, so that each part
 // fits a body. There is one part at least.
-func partsOf(j cloud.OrderJob, rows []cloud.OrderJobRow) (out [][]jobRow, err error) {
+func partsOf(j cloud.Job, rows []cloud.JobRow) (out [][]jobRow, err error) {
 	part, size := []jobRow{}, 0
 	for _, row := range rows {
 		if row.Result == nil {
@@ -102,7 +102,7 @@ const maxMessage = 4 << 10
 
 // ending is the event of a job's end: at the address that it was given, else
 // where the settings of its level say.
-func (s jobRunner) ending(v cloud.View, j cloud.OrderJob) (cloud.AccountEvent, error) {
+func (s jobRunner) ending(v cloud.View, j cloud.Job) (cloud.AccountEvent, error) {
 	a, err := v.Account(j.AccountID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return cloud.AccountEvent{}, err
@@ -112,7 +112,7 @@ func (s jobRunner) ending(v cloud.View, j cloud.OrderJob) (cloud.AccountEvent, e
 }
 
 // batchEnded is what a job came to, with a part of its results.
-func batchEnded(v cloud.View, j cloud.OrderJob, rows []cloud.OrderJobRow, part, parts int, results []jobRow) (hookBatch, error) {
+func batchEnded(v cloud.View, j cloud.Job, rows []cloud.JobRow, part, parts int, results []jobRow) (hookBatch, error) {
 	b, err := v.Business(j.BusinessID)
 	if err != nil {
 		return hookBatch{}, err

@@ -37,6 +37,17 @@ func (p drawnPages) drawnRoutes(get, post func(path string, h fasthttp.RequestHa
 
 // nounRoutes are the generated pages of the console.
 func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHandler)) {
+	if p.cfg.Catalog.Find("jobs.find") != nil {
+		j := jobPages{p}
+		get(manyPath, j.many)
+		post(manyPath, j.many)
+		get(ImportPath, j.importFile)
+		post(ImportPath, j.importFile)
+		get(templatePath, j.template)
+		get(jobPath, j.showJob)
+		post(jobPath, j.changeJob)
+		get(jobRows, j.jobCSV)
+	}
 	get(ConsolePath+"/{noun}", p.showNoun)
 	post(ConsolePath+"/{noun}", p.saveView)
 	get(ConsolePath+"/{noun}/{id}", p.showRecord)
@@ -48,8 +59,9 @@ func (p nounPages) nounRoutes(get, post func(path string, h fasthttp.RequestHand
 // workFrame is what generated pages have besides the shell.
 type workFrame struct {
 	frame
-	Done    string // what was just done, in words; "" for nothing
-	Problem string // why what was just tried did not work
+	Done    string      // what was just done, in words; "" for nothing
+	Problem string      // why what was just tried did not work
+	Told    *afterwards // about what was just done; nil for nothing
 }
 
 // desk is what pages have whose visitor is signed in: the navigation, cut by rights,
@@ -82,6 +94,7 @@ func (p *kit) work(ctx *fasthttp.RequestCtx, v visitor, title string) workFrame 
 	if done := string(ctx.QueryArgs().Peek("done")); p.cfg.Catalog.Find(done) != nil {
 		f.Done = f.T("work.done", f.T("verb."+done))
 	}
+	showAfter(p, ctx, v, &f)
 	return f
 }
 

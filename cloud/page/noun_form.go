@@ -284,6 +284,68 @@ func (m *maker) flattened(prefix string, members []catalog.Member, record map[st
 	}
 }
 
+// clash is a value that two people changed.
+type clash struct{ Name, Was, Now, Yours string }
+
+// merge takes over what someone else changed since the form was made, and lists the
+// members that the person changed too, whose values stay. was are the values that the
+// form began with; the ones that it would begin with now are given back.
+func (m *maker) merge(members []catalog.Member, record map[string]any, was string) (now string, clashes []clash) {
+	old := map[string]string{}
+	if json.Unmarshal([]byte(was), &old) != nil {
+		return was, nil
+	}
+	fresh := maker{f: m.f, values: map[string]string{}, rows: map[string]int{}}
+	fresh.flattened("", members, record)
+	for _, x := range members {
+		before, current, own := valuesOf(old, x.Name), valuesOf(fresh.values, x.Name), valuesOf(m.values, x.Name)
+		switch {
+		case maps.Equal(before, current) || maps.Equal(current, own):
+		case maps.Equal(before, own):
+			for path := range own {
+				delete(m.values, path)
+			}
+			maps.Copy(m.values, current)
+			for path, n := range fresh.rows {
+				if valuesOf(map[string]string{path: "x"}, x.Name) != nil {
+					m.rows[path] = n
+				}
+			}
+		default:
+			all := maps.Clone(current)
+			maps.Copy(all, own)
+			for _, path := range slices.Sorted(maps.Keys(all)) {
+				if current[path] != own[path] {
+					clashes = append(clashes, clash{memberWords(m.f.Lang, path), m.fieldWords(before[path]), m.fieldWords(current[path]), m.fieldWords(own[path])})
+				}
+			}
+		}
+	}
+	return marshalJSON(fresh.values), clashes
+}
+
+// fieldWords are a value of a form in words.
+func (m *maker) fieldWords(text string) string {
+	if enumLike(text) {
+		return m.f.V("value", text)
+	}
+	return outside(text, maxValue)
+}
+
+// valuesOf are the values of a member and of what is in it, but for empty ones.
+func valuesOf(all map[string]string, member string) map[string]string {
+	var part map[string]string
+	for path, v := range all {
+		if rest, ok := strings.CutPrefix(path, member); ok && strings.TrimSpace(v) != "" && (rest == "" || rest[0] == '.' || rest[0] == '[') && !isSecret(path) {
+			if part == nil {
+				part = map[string]string{}
+			}
+			part[path] = strings.TrimSpace(v)
+		}
+	}
+	return part
+}
+
 const localMoment = "2006-01-02T15:04"
 
 func (m *maker) zone() *time.Location {

@@ -34,8 +34,11 @@ type nounList struct {
 	Columns  []choice // that can be shown
 	Empty    string
 	Views    []savedLink
-	Query    string // of this list, to save
-	Saves    bool   // the visitor may save views
+	Query    string   // of this list, to save
+	Saves    bool     // the visitor may save views
+	Many     []choice // verbs that the visitor may do to many
+	Filter   []pair   // of this list, for all that match
+	Import   string   // address of the form for a file; "" where the visitor may not
 	Shares   bool
 }
 
@@ -50,7 +53,8 @@ type nounTable struct {
 	Caption string
 	Columns []column
 	Rows    []tableRow
-	More    int // rows that are not shown
+	Picks   string // what the box of a row says; "" where none are chosen
+	More    int    // rows that are not shown
 }
 
 type column struct {
@@ -61,6 +65,7 @@ type column struct {
 
 type tableRow struct {
 	To    string // address of the record
+	ID    string // where rows can be chosen; "" elsewhere
 	Cells []shown
 }
 
@@ -145,6 +150,9 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if n.Create != "" && p.may(c, v, n.Create) {
 		out.New = ConsolePath + "/" + n.Path + "/new"
 	}
+	if p.imports(c, v, n) {
+		out.Import = ConsolePath + "/" + n.Path + "/import"
+	}
 	answer, err := p.read(c, ctx, v, n.List, given)
 	if err != nil {
 		return out, err
@@ -181,6 +189,14 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if p.may(c, v, "saved_views.list") {
 		out.Query = changed(ctx, map[string]string{"cursor": "", "lang": "", "page": ""})
 		out.Saves, out.Shares = p.may(c, v, "saved_views.create"), slices.Contains(staff, v.c.Account.Type)
+	}
+	if out.Many = p.bulkVerbs(c, v, n); len(out.Many) > 0 {
+		out.Table.Picks = v.T("bulk.choose")
+		for name, x := range ctx.QueryArgs().All() {
+			if k := string(name); len(x) > 0 && !slices.Contains([]string{"cursor", "lang", "column", "done", "after", "id", "verb", "all", "sort"}, k) {
+				out.Filter = append(out.Filter, pair{k, string(x)})
+			}
+		}
 	}
 	shownPaths := columns
 	for _, path := range p.offered(n) {
@@ -239,7 +255,7 @@ func (p nounPages) saveView(ctx *fasthttp.RequestCtx) {
 func changed(ctx *fasthttp.RequestCtx, change map[string]string) string {
 	q := url.Values{}
 	for k, x := range ctx.QueryArgs().All() {
-		if _, replaced := change[string(k)]; !replaced && len(x) > 0 && string(k) != "done" {
+		if _, replaced := change[string(k)]; !replaced && len(x) > 0 && string(k) != "done" && string(k) != "after" {
 			q.Add(string(k), string(x))
 		}
 	}
@@ -383,7 +399,7 @@ func (p nounPages) table(f frame, n *catalog.Noun, columns []string, answer map[
 		if !ok {
 			continue
 		}
-		row := tableRow{To: recordAddress(n, record)}
+		row := tableRow{To: recordAddress(n, record), ID: plainText(record[n.ID])}
 		for _, path := range columns {
 			kind := ""
 			if path == n.State {

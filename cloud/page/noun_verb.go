@@ -37,8 +37,11 @@ type nounForm struct {
 	Typed  string // problem of it
 	Hidden []pair // the values of the form
 	Given  []leaf // those that were filled in
-	// Of a result that is shown once.
 	Result []leaf
+	Once   bool // the result is shown once
+	// What someone else changed while the form was open, where the person changed it
+	// too.
+	Clashes []clash
 }
 
 type pair struct{ Name, Value string }
@@ -87,6 +90,10 @@ func (p nounPages) runVerb(ctx *fasthttp.RequestCtx) {
 	}
 	if !ownForm(ctx, &forStaff) {
 		p.form(c, ctx, v, n, o, id, cloud.E(cloud.Forbidden, "FORBIDDEN"))
+		return
+	}
+	if ctx.PostArgs().Has("undo") {
+		p.undo(c, ctx, v, n, o, id)
 		return
 	}
 	p.form(c, ctx, v, n, o, id, nil)
@@ -143,18 +150,32 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		if edits {
 			m.flattened("", members, record)
 		}
+		out.Was = marshalJSON(m.values)
 		for _, x := range members { // filled in by the address, as a link from another record does
 			if given := string(ctx.QueryArgs().Peek(x.Name)); given != "" && len(given) <= maxField && !isSecret(x.Name) {
 				m.values[x.Name] = given
 			}
 		}
-		out.Was, out.Key = marshalJSON(m.values), rand.Text()
+		out.Key = rand.Text()
 	}
 	step := string(ctx.PostArgs().Peek("step"))
 	if !posted || step == "edit" || m.edit(ctx.PostArgs()) {
 		out.Fields = m.fields("", members)
 		p.show(ctx, status, "nounform.html", out)
 		return
+	}
+	// An answer with a secret is not kept: who sends the form again is not shown it.
+	key := catalog.Key{Value: out.Key, Address: "page " + operation + " " + id, Always: true, Bare: o.Secret}
+	used := func() bool {
+		ok, err := p.cfg.Pipeline.Used(c, v.c, key)
+		return ok && err == nil
+	}
+	if edits && !(step == "do" && used()) {
+		if out.Was, out.Clashes = m.merge(members, record, out.Was); len(out.Clashes) > 0 {
+			out.Problem, out.Fields = v.T("work.meanwhile"), m.fields("", members)
+			p.show(ctx, fasthttp.StatusConflict, "nounform.html", out)
+			return
+		}
 	}
 	in := m.input("", members)
 	if edits {
@@ -190,12 +211,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	}
 	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
 	do := c
-	// An answer with a secret is not kept: who sends the form again is not shown it.
-	key := catalog.Key{Value: out.Key, Address: "page " + operation + " " + id, Request: requestOf(in), Always: true, Bare: o.Secret}
-	used := func() bool {
-		ok, err := p.cfg.Pipeline.Used(c, v.c, key)
-		return ok && err == nil
-	}
+	key.Request = requestOf(in)
 	if o.Risk != catalog.RiskLow && !(step == "do" && used()) {
 		pv := &cloud.Preview{}
 		_, err := p.answerTo(cloud.WithPreview(c, pv), who, operation, in, catalog.Key{})
@@ -236,7 +252,8 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		}
 		do = cloud.WithExpected(c, marks.Expect())
 	}
-	a, err := p.answerTo(do, who, operation, in, key)
+	receipt := &cloud.Receipt{}
+	a, err := p.answerTo(cloud.WithReceipt(do, receipt), who, operation, in, key)
 	if err != nil {
 		again(err)
 		return
@@ -247,11 +264,11 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		return
 	}
 	found := recordOf(o, answer)
-	if o.Secret && len(found) > 0 {
-		out.Step = "result"
+	if (o.Secret || o.Shows) && len(found) > 0 {
+		delete(found, "result")
 		raw, _ := json.Marshal(found) // it was read from JSON
-		out.Result = wordLeaves(v.Lang, leaves(raw))
-		out.Done = v.T("work.done", label(v.Lang, operation))
+		out.Step, out.Once, out.Result = "result", o.Secret, wordLeaves(v.Lang, leaves(raw))
+		out.showDone(p.kit, ctx, v, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target()})
 		p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
 		return
 	}
@@ -266,7 +283,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if strings.Contains(to, "?") {
 		sep = "&"
 	}
-	seeOther(ctx, to+sep+"done="+url.QueryEscape(operation))
+	seeOther(ctx, to+sep+sealAfter(p.kit, ctx, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target(), Undo: p.undoOf(c, v, who, n, o, id, record)}))
 }
 
 // formMembers are the members of an operation's input that a form asks for: not what

@@ -162,6 +162,7 @@ type (
 	personPages   struct{ *kit }
 	guidePages    struct{ *kit }
 	nounPages     struct{ *kit }
+	jobPages      struct{ nounPages } // of work over many records, and of files
 	drawnPages    struct{ nounPages } // of the console, with the parts of the generated ones
 )
 

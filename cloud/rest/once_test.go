@@ -120,6 +120,8 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"orders.tracking_number":   {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
 			"orders.reroute": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/reroute", id("RE")),
 				body: `{"new_address":{"name":"A","address_line1":"1 King St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`},
+			"jobs.create":                            {token: admin, path: "/api/v1/jobs", body: `{"noun":"order","operation":"orders.ready","ids":["1"]}`},
+			"jobs.import":                            {token: admin, path: "/api/v1/jobs/import", body: importForm},
 			"orders.intercept":                       {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/interceptions", pickedUp(t, w, id("IN"))), body: `{"outcome":"return_to_sender"}`},
 			"orders.proof_files.add":                 {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/proof-files", id("PF")), body: proofForm},
 			"driver.orders.proof_files":              {token: w.Tokens[cloud.DriverAccount], path: fmt.Sprintf("/api/v1/driver/orders/%d/proof-files", driven(t, w, id("DF"))), body: proofForm},
@@ -225,6 +227,10 @@ func disputed(t *testing.T, w *webtest.World, id cloud.GridID) cloud.GridID {
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}})
 	return id
 }
+
+// importForm is a file of one customer.
+const importForm = "--cut\r\nContent-Disposition: form-data; name=\"noun\"\r\n\r\ncustomer\r\n--cut\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nsignature.csv\r\n--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\n" +
+	"name,email\nNoor,noor@goods.example\r\n--cut--\r\n"
 
 // proofForm is an upload: the header of a picture is enough.
 const proofForm = "--cut\r\nContent-Disposition: form-data; name=\"type\"\r\n\r\nsignature\r\n--cut\r\nContent-Disposition: form-data; name=\"service_type\"\r\n\r\n1\r\n" +

@@ -29,6 +29,7 @@ import (
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/job"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
@@ -173,6 +174,7 @@ type Server struct {
 	Setup   *setup.Service
 
 	line     *catalog.Pipeline
+	jobs     *job.Service
 	platform *platform.Service
 	orders   *order.Service
 	routes   *route.Service
@@ -294,6 +296,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Live.SetTeller(s.Broker)
 	s.Store.OnCommit(s.Lockers.Committed)
 	s.Store.OnCommit(s.orders.Committed)
+	s.Store.OnCommit(func(ch *cloud.Changes) { s.jobs.Committed(ch) })
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
 	s.Store.OnCommit(s.Webhooks.Committed)
 	s.Store.OnCommit(s.Live.Committed)
@@ -405,6 +408,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	if s.mails != nil {
 		run("mails", s.mails.Run)
 	}
+	run("jobs", s.jobs.Run)
 	run("businesses", func(ctx context.Context) error { return s.platform.Run(ctx, s.log) })
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)

@@ -64,7 +64,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.thirdParties(c)
 	w.routes(c)
 	w.places(c)
-	w.orderJobs(c)
+	w.jobs(c)
 	w.approvals(c)
 	w.chats(c)
 	w.files(c)

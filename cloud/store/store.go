@@ -233,10 +233,15 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 	call := cloud.CallOf(ctx)
 	var kept *cloud.KeptAnswer
 	var audited bool
+	var stored *cloud.Changes
+	row, done := cloud.JobStepOf(ctx), false
 	err := db.engine.write(ctx, dev, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		kept, audited = nil, false
+		kept, audited, stored, done = nil, false, nil, false
 		ids.again()
 		if err := isFirst(ctx, s, call); err != nil {
+			return nil, err
+		}
+		if err := stepIsOpen(ctx, s, row); err != nil {
 			return nil, err
 		}
 		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids})
@@ -253,13 +258,16 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if kept, err = w.once(call, changes); err != nil { // first, so that of two repeats one waits here
 			return nil, err
 		}
+		if done, err = addStep(&w, row, changes); err != nil {
+			return nil, err
+		}
 		if err = w.budget(v, call, changes); err != nil {
 			return nil, err
 		}
 		if err = w.changes(changes); err != nil {
 			return nil, err
 		}
-		audited = w.audits(call, changes, time.Now())
+		audited, stored = w.audits(call, changes, time.Now()), changes
 		return changes, s.last(ctx, w.ops)
 	})
 	if err == nil && kept != nil {
@@ -267,6 +275,12 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 	}
 	if err == nil && call != nil && call.Budget != nil {
 		call.Count()
+	}
+	if err == nil && done {
+		row.Take()
+	}
+	if r := cloud.ReceiptOf(ctx); r != nil && err == nil && stored != nil && call != nil {
+		r.Take(stored, call.Target)
 	}
 	if errors.Is(err, errOverBudget) {
 		return call.Budget.Over()

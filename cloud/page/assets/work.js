@@ -1,6 +1,6 @@
 // Keys of the console. Without it every page works.
 // g and a letter leads to a page, / to the search, n to the form for a new record,
-// j and k move along the rows, Enter opens one, Escape leaves a field, Ctrl+Enter
+// j and k move along the rows, x chooses one, i imports a file, Enter opens one, Escape leaves a field, Ctrl+Enter
 // sends a form. Single letters do nothing in fields.
 
 const rows = () => [...document.querySelectorAll(".sheet .rows tbody tr")];
@@ -44,6 +44,8 @@ document.addEventListener("keydown", (e) => {
   switch (e.key) {
     case "g": waiting = Date.now() + 1500; break;
     case "/": e.preventDefault(); document.getElementById("find")?.focus(); break;
+    case "i": document.querySelector("main [data-key=i]")?.click(); break;
+    case "x": document.querySelector(".sheet .rows tr.chosen .pickcell input")?.click(); break;
     case "n": document.querySelector("main [data-key=n]")?.click(); break;
     case "j": choose(1); break;
     case "k": choose(-1); break;
@@ -57,3 +59,23 @@ document.addEventListener("click", (e) => {
 
 // The first field with a problem is where a person goes on.
 document.querySelector("[aria-invalid=true]:not(.sample *)")?.focus();
+
+// What was done can be taken back for ten seconds.
+const undo = document.querySelector("form.undo");
+if (undo) setTimeout(() => undo.remove(), 10000);
+
+// A job that goes on is asked for again. A page that is told of job:ID replaces the same
+// part.
+async function follow() {
+  const job = document.querySelector("#job[data-poll]");
+  if (!job) return;
+  if (!document.hidden) {
+    try {
+      const r = await fetch(location.pathname, { headers: { Accept: "text/html" } });
+      const next = r.ok && new DOMParser().parseFromString(await r.text(), "text/html").getElementById("job");
+      if (next) job.replaceWith(next);
+    } catch { /* not connected: the next look may be */ }
+  }
+  setTimeout(follow, Number(job.dataset.poll));
+}
+setTimeout(follow, 1000);

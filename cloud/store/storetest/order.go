@@ -323,33 +323,33 @@ func droppedOrders(t *testing.T, db *store.DB) {
 	require.Len(t, es, 1, "the other order is as it was")
 }
 
-func orderJobs(t *testing.T, db *store.DB) {
-	j := cloud.OrderJob{ID: "bat_1", BusinessID: 1, AccountID: 2, Total: 3, Status: cloud.JobQueued, CreatedAt: now}
-	later := cloud.OrderJob{ID: "bat_0", BusinessID: 2, Total: 1, Status: cloud.JobProcessing, CreatedAt: now.Add(time.Second)}
-	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{later, j},
-		OrderJobRows: []cloud.OrderJobRow{
+func jobs(t *testing.T, db *store.DB) {
+	j := cloud.Job{ID: "bat_1", BusinessID: 1, AccountID: 2, Total: 3, Status: cloud.JobQueued, CreatedAt: now}
+	later := cloud.Job{ID: "bat_0", BusinessID: 2, Total: 1, Status: cloud.JobProcessing, CreatedAt: now.Add(time.Second)}
+	write(t, db, 0, &cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{later, j},
+		JobRows: []cloud.JobRow{
 			{JobID: "bat_1", Row: 1, Input: []byte("a")}, {JobID: "bat_1", Row: 2, Input: []byte("b")}, {JobID: "bat_1", Row: 3, Input: []byte("c")},
 			{JobID: "bat_0", Row: 1, Input: []byte("d")}}}})
 	open, err := db.ListOpenJobs(t.Context(), 9)
 	require.NoError(t, err)
-	require.Equal(t, []cloud.OrderJob{j, later}, open, "oldest first")
+	require.Equal(t, []cloud.Job{j, later}, open, "oldest first")
 	n, err := db.NextJobRow(t.Context(), "bat_1")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	done := cloud.OrderJobRow{JobID: "bat_1", Row: 1, Input: []byte{}, Result: []byte(`{}`), Failed: true}
-	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobRows: []cloud.OrderJobRow{done}}})
+	done := cloud.JobRow{JobID: "bat_1", Row: 1, Input: []byte{}, Result: []byte(`{}`), Failed: true}
+	write(t, db, 0, &cloud.Changes{JobChanges: cloud.JobChanges{JobRows: []cloud.JobRow{done}}})
 	err = db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{order(1, 1)}}, OrderJobChanges: cloud.OrderJobChanges{OrderJobRows: []cloud.OrderJobRow{done}}}, nil
+		return &cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{order(1, 1)}}, JobChanges: cloud.JobChanges{JobRows: []cloud.JobRow{done}}}, nil
 	})
 	require.ErrorIs(t, err, cloud.ErrStale, "a result is written once")
 	look(t, db, func(v cloud.View) {
 		_, err := v.Order(1, 1)
 		require.ErrorIs(t, err, cloud.ErrNotFound)
-		row, err := v.OrderJobRow("bat_1", 1)
+		row, err := v.JobRow("bat_1", 1)
 		require.NoError(t, err)
 		require.Equal(t, done.Result, row.Result)
 		require.True(t, row.Failed)
-		_, err = v.OrderJob(2, "bat_1")
+		_, err = v.Job(2, "bat_1")
 		require.ErrorIs(t, err, cloud.ErrNotFound, "another business")
 	})
 	got, count, listed, rows, err := db.ListJobRows(t.Context(), 1, "bat_1", cloud.Page{Offset: 1, Limit: 1})
@@ -359,7 +359,7 @@ func orderJobs(t *testing.T, db *store.DB) {
 	require.Len(t, rows, 1)
 	require.Equal(t, 2, rows[0].Row)
 	require.Equal(t, j.Total, listed.Total)
-	requireWalk(t, cloud.Page{Limit: 1}, func(p cloud.Page) (cloud.Listed, []cloud.OrderJobRow, error) {
+	requireWalk(t, cloud.Page{Limit: 1}, func(p cloud.Page) (cloud.Listed, []cloud.JobRow, error) {
 		_, _, listed, rows, err := db.ListJobRows(t.Context(), 1, "bat_1", p)
 		return listed, rows, err
 	})
@@ -368,19 +368,19 @@ func orderJobs(t *testing.T, db *store.DB) {
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 
 	j.Status, j.FinishedAt = cloud.JobCompleted, now
-	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{j}, DropJobsBefore: now}})
+	write(t, db, 0, &cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{j}, DropJobsBefore: now}})
 	_, _, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", cloud.Page{Limit: 9})
 	require.NoError(t, err)
-	write(t, db, 0, &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{DropJobsBefore: now.Add(time.Millisecond)}})
+	write(t, db, 0, &cloud.Changes{JobChanges: cloud.JobChanges{DropJobsBefore: now.Add(time.Millisecond)}})
 	_, _, _, _, err = db.ListJobRows(t.Context(), 1, "bat_1", cloud.Page{Limit: 9})
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 	look(t, db, func(v cloud.View) {
-		_, err := v.OrderJobRow("bat_1", 1)
+		_, err := v.JobRow("bat_1", 1)
 		require.ErrorIs(t, err, cloud.ErrNotFound)
 	})
 	open, err = db.ListOpenJobs(t.Context(), 9)
 	require.NoError(t, err)
-	require.Equal(t, []cloud.OrderJob{later}, open, "what is not finished stays")
+	require.Equal(t, []cloud.Job{later}, open, "what is not finished stays")
 }
 
 func interceptions(t *testing.T, db *store.DB) {

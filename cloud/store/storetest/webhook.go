@@ -144,13 +144,13 @@ func accountLog(t *testing.T, db *store.DB) {
 
 // The rows of a job inside a decision, in their order.
 func jobRowsInView(t *testing.T, db *store.DB) {
-	c := &cloud.Changes{OrderJobChanges: cloud.OrderJobChanges{OrderJobs: []cloud.OrderJob{{ID: "bat_1", BusinessID: 42, CreatedAt: now}, {ID: "bat_2", BusinessID: 42, CreatedAt: now}}}}
+	c := &cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{{ID: "bat_1", BusinessID: 42, CreatedAt: now}, {ID: "bat_2", BusinessID: 42, CreatedAt: now}}}}
 	for i := range 12 {
-		c.OrderJobRows = append(c.OrderJobRows, cloud.OrderJobRow{JobID: fmt.Sprint("bat_", 1+i%2), Row: 12 - i, Input: []byte("{}")})
+		c.JobRows = append(c.JobRows, cloud.JobRow{JobID: fmt.Sprint("bat_", 1+i%2), Row: 12 - i, Input: []byte("{}")})
 	}
 	write(t, db, 0, c)
 	look(t, db, func(v cloud.View) {
-		rows, err := v.OrderJobRows("bat_1")
+		rows, err := v.JobRows("bat_1")
 		require.NoError(t, err)
 		var numbers []int
 		for _, r := range rows {

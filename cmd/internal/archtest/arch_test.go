@@ -84,7 +84,8 @@ var allowed = map[string][]string{
 	"cloud/oidc":               {"cloud", "cloud/auth"},
 	"cloud/store":              {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
 	"cloud/catalog":            {"cloud", "cloud/auth", "cloud/check", "cloud/limit"},
-	"cloud/api":                {"cloud", "cloud/account", "cloud/app", "cloud/approval", "cloud/auth", "cloud/catalog", "cloud/chat", "cloud/collection", "cloud/live", "cloud/locker", "cloud/object", "cloud/order", "cloud/order/interception", "cloud/order/thirdparty", "cloud/order/contractor", "cloud/order/proof", "cloud/order/recall", "cloud/order/scan", "cloud/platform", "cloud/push", "cloud/webhook", "cloud/report", "cloud/route", "cloud/search", "cloud/setup", "cloud/tracking"},
+	"cloud/api":                {"cloud", "cloud/account", "cloud/app", "cloud/approval", "cloud/auth", "cloud/catalog", "cloud/chat", "cloud/collection", "cloud/job", "cloud/live", "cloud/locker", "cloud/object", "cloud/order", "cloud/order/interception", "cloud/order/thirdparty", "cloud/order/contractor", "cloud/order/proof", "cloud/order/recall", "cloud/order/scan", "cloud/platform", "cloud/push", "cloud/webhook", "cloud/report", "cloud/route", "cloud/search", "cloud/setup", "cloud/tracking"},
+	"cloud/job":                {"cloud", "cloud/catalog", "cloud/check"},
 	"cloud/mcp":                {"cloud/locale", "cloud/peer", "cloud/seal"},
 	"cloud/tool":               {"cloud", "cloud/catalog", "cloud/limit", "cloud/locale", "cloud/mcp"},
 	"cloud/docs/agent":         {"cloud", "cloud/catalog", "cloud/mcp"},
@@ -98,7 +99,7 @@ var allowed = map[string][]string{
 	"cloud/rest":               {"cloud", "cloud/catalog", "cloud/check", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
 	"cloud/page/chart":         {},
 	"cloud/page/stream":        {"cloud"},
-	"cloud/page":               {"cloud", "cloud/docs/code", "cloud/page/chart", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/oidc", "cloud/page/stream", "cloud/peer", "cloud/report", "cloud/search", "cloud/webhook", "cloud/work", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
+	"cloud/page":               {"cloud", "cloud/docs/code", "cloud/page/chart", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/job", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/oidc", "cloud/page/stream", "cloud/peer", "cloud/report", "cloud/search", "cloud/webhook", "cloud/work", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
 	"cloud/server":             {"cloud", "cloud/...", "protocol/..."},
 
 	"cloud/docs/asyncapi":                {"cloud", "cloud/catalog", "protocol/signature"},

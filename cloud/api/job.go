@@ -1,0 +1,142 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/postern-io/postern/cloud/catalog"
+)
+
+// jobs are the operations of work over many records and files. They need no scope of
+// their own: each job runs an operation as its person may call it.
+func (c Config) jobs() []catalog.Operation {
+	s := c.Jobs
+	return []catalog.Operation{
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.list",
+			Summary:     "List jobs over many records",
+			Description: "Verbs over many records, imported files, and order batches, newest first: the caller's own, for administrators those of the business. A finished job is kept for 30 days.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/jobs",
+			Types:       viewers,
+			Example:     `{"status":"processing"}`,
+			Noun: &catalog.Noun{
+				Name: "job", Area: "business", Icon: "list", Refs: []string{"job_id"}, Title: []string{"file_name", "operation", "job_id"}, State: "status", States: "job",
+				Columns: []string{"created_at", "operation", "status", "noun", "file_name", "total", "succeeded", "failed", "created_by"},
+				Page:    "/console/jobs/{id}", // with the verbs that its state allows
+			},
+		}, s.List, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.find",
+			Summary:     "Get a job over many records",
+			Description: "Its state with the numbers of rows that were checked, refused, done and failed.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/jobs/{id}",
+			Types:       viewers,
+			Errors:      []string{"JOB_NOT_FOUND"},
+			Example:     `{"id":"bat_019ab6f0"}`,
+		}, s.Find, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.rows",
+			Summary:     "List the rows of a job",
+			Description: "Each record, or line of a file, with what became of it: done, failed or refused with the reason, or still open.",
+			Tag:         "Client",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/jobs/{id}/rows",
+			Types:       viewers,
+			Errors:      []string{"JOB_NOT_FOUND"},
+			Example:     `{"id":"bat_019ab6f0","state":"failed"}`,
+		}, s.Rows, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.create",
+			Summary:     "Prepare an operation over many records",
+			Description: "Tries the operation for each record without writing anything and keeps what was found; jobs.start runs it. The records are named, or all that a filter of their list finds. For people who signed in.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/jobs",
+			Types:       viewers,
+			NoPass:      true,
+			Idempotent:  true,
+			Group:       catalog.Batch,
+			Status:      http.StatusCreated,
+			Errors:      []string{"JOB_NEEDS_PERSON", "JOB_TOO_LARGE"},
+			Example:     `{"noun":"order","operation":"orders.ready","ids":["120045"]}`,
+		}, s.Create, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.import",
+			Summary:     "Prepare the import of a file",
+			Description: "Reads a CSV file of at most 20,000 lines, matches its columns by their words and tries each line without writing anything; jobs.start imports the good ones. A line of the same file is imported once. For people who signed in.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/jobs/import",
+			Types:       viewers,
+			NoPass:      true,
+			Idempotent:  true,
+			Group:       catalog.Batch,
+			Status:      http.StatusCreated,
+			Errors:      []string{"JOB_NEEDS_PERSON", "FILE_UNREADABLE", "FILE_EMPTY", "FILE_TOO_LONG"},
+			Example:     `{"noun":"order","name":"orders.csv"}`,
+		}, s.Import, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.columns",
+			Summary:     "Match the columns of an imported file",
+			Description: "Says which member each column fills, and checks all lines again. A match is remembered for the business when the job is started.",
+			Tag:         "Client",
+			Method:      http.MethodPut,
+			Path:        "/api/v1/jobs/{id}/columns",
+			Types:       viewers,
+			Errors:      []string{"JOB_NOT_FOUND", "JOB_STATE_CONFLICT"},
+			Example:     `{"id":"bat_019ab6f0","columns":["type","recipient.name",""]}`,
+		}, s.Match, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.mend",
+			Summary:     "Update a line of an imported file",
+			Description: "Takes the cells in place of the line's own and checks it at once, before the job is started.",
+			Tag:         "Client",
+			Method:      http.MethodPut,
+			Path:        "/api/v1/jobs/{id}/rows/{row}",
+			Types:       viewers,
+			Errors:      []string{"JOB_NOT_FOUND", "JOB_STATE_CONFLICT"},
+			Example:     `{"id":"bat_019ab6f0","row":3,"cells":["D","Ada Moreau"]}`,
+		}, s.Mend, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.start",
+			Summary:     "Start a prepared job",
+			Description: "Runs the good rows in the background, each once, as the caller may call the operation at that moment: a right that ends before ends the job. More than 50 rows need their number. For people who signed in.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/jobs/{id}/start",
+			Types:       viewers,
+			NoPass:      true,
+			Risk:        catalog.RiskHigh,
+			Errors:      []string{"JOB_NOT_FOUND", "JOB_STATE_CONFLICT", "JOB_EMPTY", "JOB_NEEDS_PERSON", "APPROVAL_CHANGED"},
+			Example:     `{"id":"bat_019ab6f0","digest":"9f86d081884c7d659a2feaa0c55ad015"}`,
+		}, s.Start, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.cancel",
+			Summary:     "Cancel a job",
+			Description: "No further row is run. Rows that are done stay.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/jobs/{id}/cancel",
+			Types:       viewers,
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"JOB_NOT_FOUND", "JOB_STATE_CONFLICT"},
+			Example:     `{"id":"bat_019ab6f0"}`,
+		}, s.Cancel, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "jobs.retry",
+			Summary:     "Retry the failed rows of a job",
+			Description: "Runs the rows that failed, and those that an early end left, once more. Rows that are done stay. For people who signed in.",
+			Tag:         "Client",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/jobs/{id}/retry",
+			Types:       viewers,
+			NoPass:      true,
+			Risk:        catalog.RiskHigh,
+			Errors:      []string{"JOB_NOT_FOUND", "JOB_STATE_CONFLICT", "JOB_NEEDS_PERSON"},
+			Example:     `{"id":"bat_019ab6f0"}`,
+		}, s.Retry, nil),
+	}
+}

@@ -1,0 +1,100 @@
+package page_test
+
+import (
+	"html"
+	"net/url"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+var (
+	undoForm  = regexp.MustCompile(`(?s)<form class="undo" method="post" action="([^"]+)">.*?name="undo" value="([^"]+)"`)
+	afterNote = regexp.MustCompile(`(?s)<p class="notice done".*?</p>`)
+)
+
+// After a verb of low risk the page says what happened and offers to take it back; the
+// inverse is refused once the record has moved on, and is of use to its session alone.
+func TestUndo(t *testing.T) {
+	r := newRig(t, nil)
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{
+		{ID: 9301, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "w1", Type: "door_left_open", Severity: "high", Status: "open", OpenedAt: time.Now().Add(-time.Hour)},
+	}}})
+	r.signedIn()
+	const item = "/console/work/exception-9301"
+	formToken := func() string { return formField.FindStringSubmatch(r.do("GET", item+"/take", nil).body)[1] }
+	do := func(verb string, more ...string) got {
+		form := url.Values{"form": {formToken()}, "step": {"next"}, "key": {verb + time.Now().String()[:26]}}
+		form.Set("key", url.QueryEscape(form.Get("key")))
+		for i := 0; i < len(more); i += 2 {
+			form.Set("in:"+more[i], more[i+1])
+		}
+		g := r.do("POST", item+"/"+verb, form)
+		require.Equal(t, 303, g.status, g.body)
+		return r.do("GET", g.header("Location"), nil)
+	}
+	undo := func(page got) got {
+		m := undoForm.FindStringSubmatch(page.body)
+		require.NotNil(t, m, page.body)
+		return r.do("POST", m[1], url.Values{"form": {formToken()}, "undo": {html.UnescapeString(m[2])}})
+	}
+	factsOf := func() string {
+		return regexp.MustCompile(`(?s)<dl class="facts">.*?</dl>`).FindString(r.do("GET", item, nil).body)
+	}
+	before := factsOf()
+	require.NotEmpty(t, before)
+	page := do("take")
+	require.NotEqual(t, before, factsOf(), "someone sees to it")
+	require.Contains(t, afterNote.FindString(page.body), "No receiver is notified.")
+	require.Contains(t, page.body, "/console/audit?target=")
+	g := undo(page)
+	require.Equal(t, 303, g.status, g.body)
+	require.Contains(t, r.do("GET", g.header("Location"), nil).body, "Taken back: ")
+	require.Equal(t, before, factsOf(), "as it was")
+
+	page = do("note", "note", "first")
+	require.Equal(t, 303, undo(page).status)
+	require.NotContains(t, r.do("GET", item, nil).body, "first")
+
+	page = do("note", "note", "second")
+	do("note", "note", "third") // the record moves on
+	g = undo(page)
+	require.Equal(t, 409, g.status)
+	require.Contains(t, g.body, "has changed since")
+	require.Contains(t, r.do("GET", item, nil).body, "third")
+
+	page = do("take")
+	m := undoForm.FindStringSubmatch(page.body)
+	g = r.do("POST", item+"/note", url.Values{"form": {formToken()}, "undo": {html.UnescapeString(m[2])}})
+	require.Equal(t, 404, g.status, "sealed for another verb")
+	g = r.do("POST", m[1], url.Values{"form": {formToken()}, "undo": {"sealed:AAAA"}})
+	require.Equal(t, 404, g.status)
+	require.Equal(t, 303, r.do("POST", m[1], url.Values{"form": {formToken()}, "undo": {html.UnescapeString(m[2])}}).status)
+	require.Equal(t, 409, r.do("POST", m[1], url.Values{"form": {formToken()}, "undo": {html.UnescapeString(m[2])}}).status, "once")
+}
+
+// A verb whose answer says something shows it, with who was notified.
+func TestAVerbShowsItsAnswer(t *testing.T) {
+	r := newRig(t, nil)
+	r.signedIn()
+	const path = "/console/cabinets/88/command"
+	hidden := func(g got, name string) string {
+		return html.UnescapeString(regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(g.body)[1])
+	}
+	g := r.do("GET", path, nil)
+	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {hidden(g, "key")}, "was": {hidden(g, "was")}, "in:type": {"sync"}, "step": {"next"}}
+	g = r.do("POST", path, form)
+	require.Equal(t, 200, g.status, g.body)
+	form.Set("digest", hidden(g, "digest"))
+	form.Set("step", "do")
+	g = r.do("POST", path, form)
+	require.Equal(t, 200, g.status, g.body)
+	require.Regexp(t, `(?s)<h2>Result</h2>.*State.*<bdi>`, g.body)
+	require.Contains(t, afterNote.FindString(g.body), "Notified: cabinets: 1")
+	require.Contains(t, g.body, "/console/audit?target=")
+	require.NotContains(t, g.body, "shown once")
+}
