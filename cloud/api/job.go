@@ -21,7 +21,7 @@ func (c Config) jobs() []catalog.Operation {
 			Types:       viewers,
 			Example:     `{"status":"processing"}`,
 			Noun: &catalog.Noun{
-				Name: "job", Area: "business", Icon: "list", Refs: []string{"job_id"}, Title: []string{"file_name", "operation", "job_id"}, State: "status", States: "job",
+				Name: "job", Area: "business", Icon: "list", Refs: []string{"job_id"}, Title: []string{"file_name", "operation", "job_id"}, State: "status", States: "job", Create: "-",
 				Columns: []string{"created_at", "operation", "status", "noun", "file_name", "total", "succeeded", "failed", "created_by"},
 				Page:    "/console/jobs/{id}", // with the verbs that its state allows
 			},

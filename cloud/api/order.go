@@ -89,6 +89,7 @@ func (c Config) orders() []catalog.Operation {
 				Name: "order", Path: "orders", Area: "delivery", Icon: "receipt", Key: "o",
 				Live: []string{"Orders", "DroppedOrders", "OrderTerms", "Assignments", "ThirdParties", "Interceptions", "Routes", "Events"},
 				ID:   "order_id", Refs: []string{"order_id"}, Title: []string{"tracking_number", "order_ref"}, State: "order_status_id", States: "order",
+				Usual:   []string{"1", "3", "4", "11", "40", "41", "43"},
 				Columns: []string{"tracking_number", "order_status_id", "recipient.name", "scheduled_date", "type", "order_ref", "package_count"},
 				Verbs: []string{"orders.driver", "orders.hold", "orders.cancel", "orders.update", "orders.release", "orders.reroute", "orders.reschedule", "orders.intercept",
 					"orders.ready", "orders.take_back", "orders.override", "broker_order_assignments.assign", "third_party.assignments.create", "orders.delete"},

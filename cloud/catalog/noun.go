@@ -40,8 +40,10 @@ type Noun struct {
 	// State is the member with the state of a record, and States the kind of its words
 	// in package locale.
 	State, States string
-	// List, Find and Create are operations; "" where there is none. A noun without a
-	// list is one record of the business, such as its settings.
+	// Usual are the states that lists offer as chips, where there are more than six.
+	Usual []string
+	// List, Find and Create are operations; "" where there is none, "-" in a row where none
+	// is shown. A noun without a list is one record of the business, such as its settings.
 	List, Find, Create string
 	// Columns are members of a listed record, by path (recipient.name). Phones show the
 	// first three.

@@ -22,7 +22,7 @@ type standing struct {
 	Cabinet locker.DeviceBody
 	Here    string
 	Tab     string
-	Tabs    []cabinetTab
+	Tabs    []pageLink
 	Online  bool
 	Seen    *moment
 	Columns [][]drawerDoor
@@ -33,7 +33,8 @@ type standing struct {
 	Groups  []serviceGroup
 }
 
-type cabinetTab struct {
+// pageLink leads to another view of a page.
+type pageLink struct {
 	To, Text string
 	Current  bool
 }
@@ -113,9 +114,9 @@ func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	if out.Tab != "health" && out.Tab != "service" {
 		out.Tab = "doors"
 	}
-	out.Tabs = []cabinetTab{{here, v.T("cab.doors"), out.Tab == "doors"}, {here + "?tab=health", v.T("cab.health"), out.Tab == "health"}, {here + "?tab=service", v.T("cab.service"), out.Tab == "service"}}
+	out.Tabs = []pageLink{{here, v.T("cab.doors"), out.Tab == "doors"}, {here + "?tab=health", v.T("cab.health"), out.Tab == "health"}, {here + "?tab=service", v.T("cab.service"), out.Tab == "service"}}
 	if p.may(c, v, setsLayout) {
-		out.Tabs = append(out.Tabs, cabinetTab{here + "/layout", v.T("layout.title"), false})
+		out.Tabs = append(out.Tabs, pageLink{here + "/layout", v.T("layout.title"), false})
 	}
 	switch out.Tab {
 	case "doors":

@@ -21,7 +21,7 @@ const kitPath = ConsolePath + "/kit"
 // kitPage has what is shown of each part. Its records are made up.
 type kitPage struct {
 	workFrame
-	Chips   []cabinetTab
+	Chips   []pageLink
 	States  []shown
 	Values  []shown
 	Figures []figure
@@ -54,7 +54,7 @@ func makeKit(f workFrame) kitPage {
 	at := f.Time(kitMoment)
 	long := "Saint-Germain-en-Laye International Parcel Collection Point, Building 12, Entrance B"
 	out := kitPage{workFrame: f}
-	out.Chips = []cabinetTab{{"#chips", f.T("todo.all"), true}, {"#chips", f.T("todo.mine"), false}, {"#chips", f.T("todo.snoozed"), false}}
+	out.Chips = []pageLink{{"#chips", f.T("todo.all"), true}, {"#chips", f.T("todo.mine"), false}, {"#chips", f.T("todo.snoozed"), false}}
 	for _, state := range []string{"online", "overdue", "offline", "reserved", "retired"} {
 		out.States = append(out.States, stateShown(f.frame, "value", state))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 )
@@ -20,6 +21,7 @@ import (
 // nounList is the page of a noun's list.
 type nounList struct {
 	workFrame
+	Chips    []pageLink // the states of the records
 	Noun     *catalog.Noun
 	Heading  string
 	Filters  []filter // the usual ones
@@ -74,6 +76,7 @@ type filter struct {
 	Name, Label, Kind string // Kind: choices, date, number, text, search
 	Value             string
 	Choices           []choice
+	State             bool // it takes the states of records
 }
 
 type choice struct {
@@ -146,6 +149,7 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	}
 	columns := p.columns(ctx, n)
 	query := func(change map[string]string) string { return "?" + changed(ctx, change) }
+	out.Chips = stateChips(v.frame, n, filters, query)
 	out.CSV = ConsolePath + "/" + n.Path + ".csv" + query(map[string]string{"cursor": "", "lang": ""})
 	if n.Create != "" && p.may(c, v, n.Create) {
 		out.New = ConsolePath + "/" + n.Path + "/new"
@@ -302,6 +306,28 @@ func (p nounPages) filters(c context.Context, ctx *fasthttp.RequestCtx, v visito
 	return given, list
 }
 
+// maxChips is the most states of a list that stand as chips when its noun names none.
+const maxChips = 6
+
+// stateChips are links that filter a list by one state each, and by none.
+func stateChips(f frame, n *catalog.Noun, filters []filter, query func(map[string]string) string) (out []pageLink) {
+	for _, x := range filters {
+		if !x.State || len(n.Usual) == 0 && len(x.Choices) > maxChips {
+			continue
+		}
+		of := func(value string) string { return query(map[string]string{x.Name: value, "cursor": "", "lang": ""}) }
+		for _, c := range x.Choices {
+			if len(n.Usual) == 0 || slices.Contains(n.Usual, c.Value) {
+				out = append(out, pageLink{of(c.Value), c.Text, c.Chosen})
+			}
+		}
+		if len(out) > 1 {
+			return append([]pageLink{{of(""), f.T("todo.all"), x.Value == ""}}, out...)
+		}
+	}
+	return nil
+}
+
 // filterKinds are the kinds of filters in the order in which a list shows them.
 var filterKinds = []string{"search", "choices", "date", "text", "number"}
 
@@ -319,7 +345,12 @@ func (p nounPages) filter(f frame, n *catalog.Noun, m catalog.Member) filter {
 	}
 	kind := "value"
 	if n.State != "" && (m.Name == n.State || m.Name == n.State+"s" || m.Name == "status" || m.Name == "status_ids") {
-		kind = n.States
+		kind, out.State = n.States, true
+	}
+	if t == reflect.TypeFor[cloud.OrderStatus]() {
+		for _, x := range cloud.OrderStates() {
+			enum = append(enum, strconv.Itoa(int(x.ID)))
+		}
 	}
 	switch {
 	case len(enum) > 0:

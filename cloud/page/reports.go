@@ -55,7 +55,7 @@ var reportKinds = []reportKind{
 type reportsPage struct {
 	workFrame
 	From, To string // of the range, as HTML has dates
-	Ranges   []cabinetTab
+	Ranges   []pageLink
 	Parts    []reportPart
 }
 
@@ -120,7 +120,7 @@ func (p drawnPages) reports(ctx *fasthttp.RequestCtx) {
 	out.From, _ = in["from"].(string)
 	out.To, _ = in["to"].(string)
 	for _, d := range [][2]string{{"1", "report.days.1"}, {"7", "report.days.7"}, {"30", "report.days.30"}} {
-		out.Ranges = append(out.Ranges, cabinetTab{"?days=" + d[0], v.T(d[1]), d[0] == days})
+		out.Ranges = append(out.Ranges, pageLink{"?days=" + d[0], v.T(d[1]), d[0] == days})
 	}
 	for _, k := range kinds {
 		drawn, err := k.draw(reporting{v, p.kit, c, ctx, in})

@@ -405,3 +405,39 @@ func serveForTest(t *testing.T, p *page.Page) string {
 	})
 	return "http://" + ln.Addr().String()
 }
+
+// A person does the jobs of the workplace in the browser while the demo's day goes on,
+// by what is on the screen alone and with no more presses than each may take; the
+// interface knows of every one afterwards.
+func TestJobsInARealBrowser(t *testing.T) {
+	t.Parallel()
+	ring.SkipUnlessFull(t, "a person needs a minute for all jobs")
+	chromium, err := browsertest.Program()
+	node, lost := exec.LookPath("node")
+	if err != nil || lost != nil {
+		require.NotEqual(t, "require", os.Getenv(browsertest.Required), "chromium or node is missing")
+		t.Skip("chromium or node is missing")
+	}
+	p := startProgram(t)
+	p.reads(`Morning: three deposits`)
+	cmd := exec.CommandContext(t.Context(), node, "jobs.mjs", filepath.Join(p.dir, "sandbox.json"), chromium)
+	cmd.Dir, cmd.Stderr = "../../cloud/page/browser", t.Output()
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	var found struct {
+		Jobs []struct {
+			Number, Limit, Presses int
+			Words                  string
+			Done                   bool
+		}
+		Console, Failed []string
+	}
+	require.NoError(t, json.Unmarshal(out, &found))
+	require.Empty(t, found.Failed)
+	require.Empty(t, found.Console)
+	require.Greater(t, len(found.Jobs), 25)
+	for _, j := range found.Jobs {
+		require.LessOrEqual(t, j.Presses, j.Limit, "%d %s", j.Number, j.Words)
+		t.Logf("%d %s: %d of %d presses", j.Number, j.Words, j.Presses, j.Limit)
+	}
+}
