@@ -19,7 +19,7 @@ await page.fill("#password", box.admin.password);
 await page.click("form.login button");
 await page.waitForURL(base + "/console");
 page.setDefaultTimeout(20_000);
-page.on("console", (m) => { if (m.type() === "error" && !/status of 422/.test(m.text())) found.console.push(m.text()); });
+page.on("console", (m) => { if (m.type() === "error" && !/status of 422|ERR_CONNECTION_REFUSED/.test(m.text())) found.console.push(m.text()); });
 page.on("pageerror", (e) => found.console.push(String(e)));
 
 let presses = 0;
