@@ -111,7 +111,7 @@ func (p consolePages) happened(c context.Context, ctx *fasthttp.RequestCtx, v vi
 		if err != nil {
 			return fmt.Errorf("list what people did: %w", err)
 		}
-		pages := drawnPages{nounPages{p.kit}}
+		pages := drawnPages{nounPages(p)}
 		for _, l := range answer.Lines {
 			if l.Outcome != "" && l.Outcome != "done" || !slices.Contains(byPeople, l.Surface) || l.At == nil {
 				continue
