@@ -24,4 +24,6 @@ type IdentityView interface {
 // IdentityChanges are the changes of identities.
 type IdentityChanges struct {
 	Identities []Identity // insert
+	// EndIdentities removes all identities of accounts, before others are inserted.
+	EndIdentities []AccountID
 }

@@ -520,6 +520,43 @@ func TestASecondFactorEndsAgents(t *testing.T) {
 	})
 }
 
+// A business that comes to demand a second factor ends the agents of people who have
+// none, since the password alone let them in; those of others and of other businesses go on.
+func TestADemandEndsAgents(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, _ *desk) {
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		d.setUp(11, cloud.Token{})
+		ch := &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthClients: []cloud.OAuthClient{{ID: "c", CreatedAt: now}}}}
+		alive := map[cloud.AccountID]bool{11: true, 12: false, 20: true}
+		for id := range alive {
+			ch.OAuthGrants = append(ch.OAuthGrants, cloud.OAuthGrant{ID: cloud.OAuthGrantID(id), AccountID: id, ClientID: "c", CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(time.Hour), Code: cloud.OAuthCode{Hash: [32]byte{byte(id)}, ExpiresAt: now}})
+			for i, kind := range []cloud.TokenKind{cloud.AccessToken, cloud.RefreshToken} {
+				ch.Tokens = append(ch.Tokens, cloud.Token{Hash: [32]byte{byte(id), byte(i)}, AccountID: id, Kind: kind, Grant: cloud.OAuthGrantID(id), CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+			}
+		}
+		ch.Tokens = append(ch.Tokens, cloud.Token{Hash: [32]byte{99}, AccountID: 12, ID: 7, CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+		d.write(ch)
+		_, err := d.s.SaveSettings(t.Context(), d.now(10), SettingsInput{SecondFactor: ptr(true)})
+		require.NoError(t, err)
+		d.look(func(v cloud.View) {
+			for id, want := range alive {
+				g, err := v.OAuthGrant(cloud.OAuthGrantID(id))
+				require.NoError(t, err)
+				require.Equal(t, want, g.Live(time.Now()), "grant of account %d", id)
+				for i := range byte(2) {
+					tok, err := v.Token([32]byte{byte(id), i})
+					require.NoError(t, err)
+					require.Equal(t, want, auth.Valid(tok, time.Now()), "token %d of account %d", i, id)
+				}
+			}
+			key, err := v.Token([32]byte{99})
+			require.NoError(t, err)
+			require.True(t, auth.Valid(key, time.Now()), "keys go on")
+		})
+	})
+}
+
 // An administrator's own password is changed with the present one and the second
 // factor, not by the operation for the people of the business.
 func TestAnAdministratorsOwnPassword(t *testing.T) {

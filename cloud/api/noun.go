@@ -6,6 +6,6 @@ var navigation = []string{
 	"cabinet", "delivery", "cabinet_exception", "work_item", "door_report",
 	"order", "operation", "interception", "route", "driver", "broker_assignment", "third_party_assignment",
 	"webhook_url", "webhook_log", "webhook_setting", "provider", "provider_token", "api_key", "program",
-	"user", "session", "invitation", "customer", "job", "audit_line", "operator_pass", "feature", "app", "setting", "price_list", "chat_setting",
+	"user", "session", "identity", "invitation", "customer", "job", "audit_line", "operator_pass", "feature", "app", "setting", "price_list", "chat_setting",
 	"business", "platform_pass", "health", "platform_audit_line",
 }

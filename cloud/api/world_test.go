@@ -410,6 +410,9 @@ func (x *world) stand(name string) (s standIn) {
 	case "users.second_factor.reset":
 		x.w.Write(x.t, cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: 22, Secret: factorSecret}}}})
 		s.in = m{"id": "22"}
+	case "users.identities.end":
+		x.w.Write(x.t, cloud.Changes{IdentityChanges: cloud.IdentityChanges{Identities: []cloud.Identity{{BusinessID: 42, Issuer: "https://id.example/" + x.next("i"), Subject: "x", AccountID: 22, CreatedAt: time.Now()}}}})
+		s.in = m{"id": "22"}
 	case "user.api_keys.find", "user.api_keys.revoke":
 		s.in = m{"id": x.key()}
 	case "user.agents.list", "user.agents.end":

@@ -44,7 +44,7 @@ func (s *Service) demands(v cloud.View, a cloud.Account) (bool, error) {
 // External logs a person in whom a provider vouches for. The account is the one that
 // was linked to the person, or else the one of the same business that has the email,
 // if the provider verified it and no other person of the provider has the account.
-// No account is made. Errors: OIDC_NO_ACCOUNT, ACCOUNT_DISABLED, LAST_ADMIN.
+// No account is made. Errors: OIDC_NO_ACCOUNT, ACCOUNT_DISABLED.
 func (s *Service) External(ctx context.Context, x External) (l Login, err error) {
 	err = Decide(ctx, s.store, func(v cloud.View, ch *cloud.Changes, now time.Time) (*cloud.Error, error) {
 		none := cloud.E(cloud.Forbidden, "OIDC_NO_ACCOUNT")
@@ -64,9 +64,8 @@ func (s *Service) External(ctx context.Context, x External) (l Login, err error)
 		case !a.Enabled:
 			return cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED"), nil
 		}
-		if problem, err := mapRole(v, ch, &a, x.Role, now); problem != nil || err != nil {
-			*ch = cloud.Changes{}
-			return problem, err
+		if err := mapRole(v, ch, &a, x.Role, now); err != nil {
+			return nil, err
 		}
 		l, err = s.enter(v, ch, a, "console", TokenLife, now, true)
 		return nil, err
@@ -105,23 +104,23 @@ func externalAccount(v cloud.View, ch *cloud.Changes, b cloud.Business, x Extern
 }
 
 // mapRole makes an administrator or employee what the provider says. Other types of
-// accounts stay what they are. Problem: LAST_ADMIN.
-func mapRole(v cloud.View, ch *cloud.Changes, a *cloud.Account, role cloud.AccountType, now time.Time) (*cloud.Error, error) {
+// accounts stay what they are, and so does the last administrator.
+func mapRole(v cloud.View, ch *cloud.Changes, a *cloud.Account, role cloud.AccountType, now time.Time) error {
 	staff := []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
 	if role == "" || role == a.Type || !slices.Contains(staff, a.Type) || !slices.Contains(staff, role) {
-		return nil, nil
+		return nil
 	}
 	if a.Type == cloud.ClientAdmin {
 		admins, _, err := v.Accounts(cloud.AccountFilter{BusinessID: a.BusinessID, Types: []cloud.AccountType{cloud.ClientAdmin}, Enabled: true, Page: cloud.Page{Sort: "id", Limit: 2}})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(admins) < 2 {
-			return cloud.E(cloud.Conflict, "LAST_ADMIN"), nil
+			return nil
 		}
 		b, err := v.Business(a.BusinessID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		ch.Businesses = append(ch.Businesses, b) // two that lose the role at one moment meet there
 	}
@@ -129,5 +128,5 @@ func mapRole(v cloud.View, ch *cloud.Changes, a *cloud.Account, role cloud.Accou
 	line.Detail = fmt.Sprintf(`{"from":%q,"to":%q}`, a.Type, role)
 	a.Type = role
 	ch.Audits = append(ch.Audits, line)
-	return nil, nil
+	return nil
 }

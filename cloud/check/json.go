@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,10 +35,11 @@ func TypePath(body []byte, offset int64) string {
 
 // BadText finds the first text of a valid JSON body that no database takes: with the
 // character U+0000, or with half of a surrogate pair. The path of a member's name is
-// that of its object.
-func BadText(body []byte) (path, message string, found bool) {
+// that of its object. Elements of the lists that rows names are left out: each of them
+// is refused by itself.
+func BadText(body []byte, rows ...string) (path, message string, found bool) {
 	walkJSON(body, func(at string, _ int64, raw []byte) bool {
-		if message = badString(raw); message == "" {
+		if message = badString(raw); message == "" || slices.ContainsFunc(rows, func(list string) bool { return strings.HasPrefix(at, list+".") }) {
 			return true
 		}
 		path, found = at, true
@@ -55,10 +57,12 @@ func badString(raw []byte) string {
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
+	const replaced = string(utf8.RuneError)
+	plain := bytes.ReplaceAll(raw, []byte(`\\`), nil) // what follows a backslash is an escape
 	switch {
 	case strings.ContainsRune(s, 0):
 		return MessageZero
-	case strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(raw, utf8.RuneError) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)):
+	case strings.Count(s, replaced) > bytes.Count(plain, []byte(replaced))+bytes.Count(bytes.ToLower(plain), []byte(`\ufffd`)):
 		return MessageUTF8
 	}
 	return ""

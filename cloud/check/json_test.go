@@ -49,6 +49,8 @@ func TestBadText(t *testing.T) {
 		`{"a":{"x\u0000":1}}`:                            "a " + MessageZero,
 		`{"\u0000":1}`:                                   "body " + MessageZero,
 		`{"a":"\ud83d","b":"\u0000"}`:                    "a " + MessageUTF8,
+		`{"a":"\ud83d\ufffd"}`:                           "a " + MessageUTF8,
+		`{"a":"\\ufffd\udc00"}`:                          "a " + MessageUTF8,
 		`{"a":"\ufffd","b":"\uFFFD","c":"\ud83d\ude00"}`: "",
 		`{"a":"` + "\uFFFD" + `","b":"\\u0000"}`:         "",
 		`{"a":[1,null,true,"x",{}],"b":2}`:               "",
@@ -59,6 +61,16 @@ func TestBadText(t *testing.T) {
 			got = path + " " + message
 		}
 		require.Equal(t, want, got, body)
+	}
+	for body, want := range map[string]string{
+		`{"rows":[{"b":"\u0000"},"\u0000"]}`:          "",
+		`{"rows":[{"b":"\u0000"}],"c":"\u0000"}`:      "c",
+		`{"rowss":["\u0000"],"rows":[]}`:              "rowss.0",
+		`{"rows":"\u0000"}`:                           "rows",
+		`{"a":{"rows":["\u0000"]},"rows":["\u0000"]}`: "a.rows.0",
+	} {
+		path, _, _ := BadText([]byte(body), "rows")
+		require.Equal(t, want, path, body)
 	}
 }
 

@@ -319,6 +319,14 @@ var errors = map[string]texts{
 		"Diese Sitzung gibt es nicht, oder sie ist beendet. Bitte die Sitzungen auflisten und eine ihrer IDs nehmen.",
 		"No existe esa sesión o ya terminó. Liste las sesiones y use uno de sus identificadores.",
 	},
+	"IDENTITY_NOT_FOUND": {
+		"No sign-in provider's identity is linked to this user, so there is none to remove.",
+		"此用户未关联任何登录提供方的身份，因此无可移除。",
+		"此使用者未連結任何登入提供者的身分，因此無可移除。",
+		"Aucune identité d’un fournisseur de connexion n’est liée à cet utilisateur : il n’y a rien à retirer.",
+		"Mit dieser Person ist keine Identität eines Anmeldeanbieters verknüpft, es gibt also keine zu entfernen.",
+		"Este usuario no tiene vinculada ninguna identidad de un proveedor de acceso, así que no hay nada que quitar.",
+	},
 	"INVITATION_NOT_FOUND": {
 		"There is no such invitation. Check the link or the id, or ask for a new invitation.",
 		"没有此邀请。请检查链接或 ID，或请求新的邀请。",

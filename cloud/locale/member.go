@@ -147,6 +147,8 @@ var members = map[string]texts{
 	"member.exception_id":                     {"Exception", "异常", "異常", "Anomalie", "Störung", "Incidencia"},
 	"member.exceptions":                       {"Exceptions", "异常", "異常", "Anomalies", "Störungen", "Incidencias"},
 	"member.executed_at":                      {"Done at", "执行时间", "執行時間", "Exécuté le", "Ausgeführt am", "Ejecutado el"},
+	"member.issuer":                           {"Provider", "提供方", "提供者", "Fournisseur", "Anbieter", "Proveedor"},
+	"member.provider_subject":                 {"Person at the provider", "提供方处的用户", "提供者處的使用者", "Personne chez le fournisseur", "Person beim Anbieter", "Persona en el proveedor"},
 	"member.expires_at":                       {"Valid until", "有效期至", "有效期至", "Valable jusqu’au", "Gültig bis", "Válido hasta"},
 	"member.external_order_id":                {"Order number outside", "外部订单号", "外部訂單號", "Numéro de commande externe", "Fremde Auftragsnummer", "Número de pedido externo"},
 	"member.external_tracking_number":         {"Tracking number outside", "外部运单号", "外部追蹤號", "Numéro de suivi externe", "Fremde Sendungsnummer", "Número de seguimiento externo"},

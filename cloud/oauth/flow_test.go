@@ -13,6 +13,8 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 // RFC 6749 4.1.2.1: until client and redirect address are proven only the user
@@ -453,4 +455,28 @@ func TestGrantsOfAnAccountAreBounded(t *testing.T) {
 		require.Equal(t, want, ok, "%d", i)
 	}
 	require.Contains(t, r.audits(), "agent_grant_ended")
+}
+
+// In a business that demands a second factor nobody without one lets a client in, be it
+// that the demand came while the page was open.
+func TestAllowDemandsTheSecondFactor(t *testing.T) {
+	t.Parallel()
+	for name, db := range map[string]func(testing.TB) *store.DB{"SQLite": func(t testing.TB) *store.DB { return storetest.OpenSQLite(t) }, "PostgreSQL": func(t testing.TB) *store.DB { return storetest.OpenPostgres(t) }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rigOn(t, db(t))
+			client := r.client(callback)
+			q, refusal := r.check(asking(client))
+			require.Nil(t, refusal)
+			code := r.allowed(employee, "ops-readonly", asking(client))
+			b := cloud.Business{ID: 42, Code: "b"}
+			b.Settings.SecondFactor = true
+			r.write(cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: admin, Secret: []byte("s")}}}})
+			_, err := r.s.Allow(t.Context(), q, employee, Choice{Profile: "ops-readonly"}, "")
+			require.Equal(t, cloud.E(cloud.Forbidden, "SECOND_FACTOR_SETUP_REQUIRED"), err)
+			require.Equal(t, "invalid_grant", r.token(paying(client, code)).error())
+			access, _ := r.given(paying(client, r.allowed(admin, "ops-readonly", asking(client))))
+			require.NotEmpty(t, access)
+		})
+	}
 }

@@ -94,7 +94,8 @@ type Choice struct{ Profile, Ask string }
 
 // Allow gives a client what a user chose and returns where to send the user
 // with the code. ErrNoOffer when the choice is none of the Offers that the
-// account has by now.
+// account has by now, SECOND_FACTOR_SETUP_REQUIRED when its business has come to
+// demand a second factor that it has not.
 func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, choice Choice, ip string) (string, error) {
 	profile, ask := choice.Profile, cmp.Or(choice.Ask, cloud.AskAll)
 	if !slices.Contains(cloud.AskLevels(), ask) {
@@ -111,6 +112,11 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, cho
 		if i < 0 || !a.Enabled {
 			return nil, ErrNoOffer
 		}
+		if lacks, err := lacksFactor(v, a); err != nil {
+			return nil, err
+		} else if lacks {
+			return nil, cloud.E(cloud.Forbidden, "SECOND_FACTOR_SETUP_REQUIRED")
+		}
 		n, err := v.NewID(cloud.OAuthGrantIDs)
 		if err != nil {
 			return nil, err
@@ -122,6 +128,7 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, cho
 			g.Profile = profile
 		}
 		ch := &cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthGrants: []cloud.OAuthGrant{g}},
+			AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}, // a demand of the business at this moment meets the grant there
 			AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{line(a.BusinessID, id, "agent_allowed", target(g), now,
 				map[string]any{"client_id": g.ClientID, "name": g.ClientName, "host": g.Host, "profile": profile, "scopes": g.Scopes, "require_approval": ask, "resource": g.Audience, "ip": ip})}}}
 		return ch, s.room(v, ch, r.Client, a, now)
@@ -130,6 +137,20 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, cho
 		return "", err
 	}
 	return r.answer(url.Values{"code": {code}}), nil
+}
+
+// lacksFactor reports whether an account has not the second factor that its business
+// demands: the password alone let in.
+func lacksFactor(v cloud.View, a cloud.Account) (bool, error) {
+	if a.BusinessID == 0 {
+		return false, nil
+	}
+	b, err := v.Business(a.BusinessID)
+	if err != nil || !b.Settings.SecondFactor {
+		return false, err
+	}
+	f, err := v.SecondFactor(a.ID)
+	return !f.On(), err
 }
 
 // room notes that a client is used and ends the account's grants that are too

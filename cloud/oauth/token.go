@@ -179,6 +179,11 @@ func (s *Service) grantTokens(ctx context.Context, c caller, find func(cloud.Vie
 			if state.Suspended() { // nothing is used up: the client goes on once the business does
 				return nil, errGrant
 			}
+			if lacks, err := lacksFactor(v, a); err != nil {
+				return nil, err
+			} else if lacks {
+				return nil, errGrant
+			}
 		}
 		g.UsedAt, g.ExpiresAt = now, now.Add(RefreshLife)
 		ch.OAuthGrants = []cloud.OAuthGrant{g}

@@ -29,18 +29,25 @@ type BatchRow struct {
 	unreadable error // VALIDATION_FAILED
 }
 
-// UnmarshalJSON reads a row. A member of the wrong type is an error of the row.
+// UnmarshalJSON reads a row. A member of the wrong type, or with text that no database
+// takes, is an error of the row.
 func (r *BatchRow) UnmarshalJSON(raw []byte) error {
 	*r = BatchRow{}
+	f := newFields()
 	var wrong *json.UnmarshalTypeError
-	switch err := json.Unmarshal(raw, &r.CreateInput); {
-	case errors.As(err, &wrong):
-		f := newFields()
-		f.Add(check.TypePath(raw, wrong.Offset), check.MessageType)
-		r.unreadable = f.Err()
-	case err != nil:
+	err := json.Unmarshal(raw, &r.CreateInput)
+	if err != nil && !errors.As(err, &wrong) {
 		return err
 	}
+	if path, message, found := check.BadText(raw); found {
+		f.Say(path, message)
+		if !IsSane(r.Ref) {
+			r.Ref = ""
+		}
+	} else if wrong != nil {
+		f.Add(check.TypePath(raw, wrong.Offset), check.MessageType)
+	}
+	r.unreadable = f.Err()
 	return nil
 }
 

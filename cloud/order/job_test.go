@@ -95,6 +95,23 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.Equal(t, map[string][]string{"body": {"The value has the wrong type."}}, out.Results[1].Errors)
 		require.Contains(t, out.Results[2].Errors, "packages")
 
+		// So is one with text that no database takes, which its result has nowhere.
+		var zero order.BatchInput
+		require.NoError(t, json.Unmarshal([]byte(`{"orders":[{"type":"D","order_ref":"Z-1","recipient":{"name":"a\u0000b"},"packages":7},{"order_ref":"\u0000"},{"order_ref":"Z-3","\u0000":"\u0000"},{"note":"\ud83d"}]}`), &zero))
+		wrong, err = w.orders.BatchAsync(ctx, w.customer, zero)
+		require.NoError(t, err)
+		out = w.run(wrong.AsyncID, 1)
+		require.Equal(t, []any{"completed", 4, 4}, []any{out.Status, out.Processed, out.Failed})
+		for i, want := range []map[string][]string{
+			{"recipient.name": {"recipient.name must not contain the character U+0000."}}, {"order_ref": {"order_ref must not contain the character U+0000."}},
+			{"body": {"body must not contain the character U+0000."}}, {"note": {"note must be valid UTF-8."}},
+		} {
+			require.Equal(t, "VALIDATION_FAILED", *out.Results[i].Code)
+			require.Equal(t, want, out.Results[i].Errors)
+		}
+		require.Equal(t, "Z-1", *out.Results[0].Ref)
+		require.Nil(t, out.Results[1].Ref)
+
 		list[0].Ref = "NEW-1"
 		b, err := w.orders.BatchAsync(ctx, w.customer, order.BatchInput{Orders: list, StopOnError: true})
 		require.NoError(t, err)

@@ -93,7 +93,8 @@ const maxPath = 100
 
 // decodeBody reads one JSON object. No body is an empty object. Unknown members
 // are left out; nameUnknown names them. Errors: MALFORMED_JSON, VALIDATION_FAILED with the
-// path of a member that has the wrong type or text that cannot be kept.
+// path of a member that has the wrong type or text that cannot be kept. A row that is
+// checked by itself refuses its own text.
 func decodeBody(body []byte, in any) error {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
@@ -103,10 +104,11 @@ func decodeBody(body []byte, in any) error {
 		return cloud.E(cloud.Malformed, "MALFORMED_JSON")
 	}
 	if !otep.ValidJSON(body) {
-		path, message, _ := check.BadText(body)
-		f := check.Fields{}
-		f.Say(path, message)
-		return f.Err()
+		if path, message, found := check.BadText(body, rowsOf(in)...); found {
+			f := check.Fields{}
+			f.Say(path, message)
+			return f.Err()
+		}
 	}
 	err := json.Unmarshal(body, in)
 	var wrong *json.UnmarshalTypeError
@@ -117,6 +119,16 @@ func decodeBody(body []byte, in any) error {
 		return invalid(check.TypePath(body, wrong.Offset), check.MessageType)
 	}
 	return &cloud.Error{Kind: cloud.Malformed, Code: "MALFORMED_JSON"}
+}
+
+// rowsOf names the members of an input whose elements are checked by themselves.
+func rowsOf(in any) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(in).Elem()) {
+		if f.Tag.Get("rows") == "true" {
+			names = append(names, f.Tag.Get("json"))
+		}
+	}
+	return names
 }
 
 // binder plans which members of a type come from path, query and headers.

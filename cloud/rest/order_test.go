@@ -21,6 +21,20 @@ func (r *rig) order(token, ref string, headers ...string) (string, got) {
 	return strconv.Itoa(int(g.json["order_id"].(float64))), g
 }
 
+// Text that no database takes is an error of its row, and of the whole body elsewhere.
+func TestBatchTextThatNoDatabaseTakes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin := r.w.Tokens[cloud.ClientAdmin]
+	path := "/api/v1/client/batchOrderCreateAsync"
+	g := r.do("POST", path, admin, `{"orders":[`+fmt.Sprintf(parcel, "Z-1")+`,`+fmt.Sprintf(parcel, `Z\u0000`)+`]}`)
+	require.Equal(t, 202, g.status, "%s", g.body)
+	require.Equal(t, 2.0, g.json["total"])
+	g = r.do("POST", path, admin, `{"orders":[`+fmt.Sprintf(parcel, `Z\u0000`)+`],"postback_url":"\u0000"}`)
+	r.refused(g, 422, "VALIDATION_FAILED")
+	require.Contains(t, g.json["errors"], "postback_url")
+}
+
 // TestOrdersOverREST walks an order through its addresses, as a shop would.
 func TestOrdersOverREST(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,17 @@ func identities(t *testing.T, db *store.DB) {
 		return &cloud.Changes{IdentityChanges: cloud.IdentityChanges{Identities: []cloud.Identity{i}}}, nil
 	})
 	require.Error(t, err, "an account is one person's of a provider")
+	again := cloud.Identity{BusinessID: 1, Issuer: i.Issuer, Subject: "anew", AccountID: 8, CreatedAt: now}
+	elsewhere := cloud.Identity{BusinessID: 1, Issuer: i.Issuer, Subject: "ben", AccountID: 9, CreatedAt: now}
+	write(t, db, 0, &cloud.Changes{IdentityChanges: cloud.IdentityChanges{Identities: []cloud.Identity{elsewhere}}})
+	write(t, db, 0, &cloud.Changes{IdentityChanges: cloud.IdentityChanges{EndIdentities: []cloud.AccountID{8}, Identities: []cloud.Identity{again}}})
+	look(t, db, func(v cloud.View) {
+		for id, want := range map[cloud.AccountID]cloud.Identity{8: again, 9: elsewhere} {
+			list, err := v.IdentitiesOf(id)
+			require.NoError(t, err)
+			require.Equal(t, []cloud.Identity{want}, list)
+		}
+	})
 	p.Name, p.UsedAt = "Old phone", now
 	moved := p
 	moved.AccountID = 9
