@@ -150,5 +150,6 @@ func (c *cabinet) part() truth.Cabinet {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.Pulses, b.Boots, b.Trouble = slices.Clone(c.pulses), slices.Clone(c.boots), slices.Clone(c.trouble)
+	b.Removed = slices.Clone(c.removed)
 	return b
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/setup"
+	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -48,6 +49,7 @@ func (w *world) changeLayout(s step, rnd *rand.Rand) {
 		in.Shelves[0].Grids = slices.Delete(grids, at, at+1)
 	}
 	in.Version = new(int64(out.Device.ConfigVersion))
+	began := time.Now()
 	_, err := w.server().Lockers.SetLayout(context.Background(), w.staff, in)
 	w.effect("layout", err)
 	if err != nil || len(in.Shelves[0].Grids) == doors {
@@ -56,6 +58,7 @@ func (w *world) changeLayout(s step, rnd *rand.Rand) {
 	w.people.Go(func() {
 		for { // a compartment that came into use meanwhile keeps its place for now
 			time.Sleep(time.Duration(10+rnd.IntN(200)) * time.Second)
+			var back uint
 			in, out := w.layout(s.cabinet)
 			if len(in.Shelves[0].Grids) == doors {
 				return
@@ -64,11 +67,19 @@ func (w *world) changeLayout(s step, rnd *rand.Rand) {
 				if !slices.ContainsFunc(in.Shelves[0].Grids, func(x locker.LayoutGrid) bool { return x.Door == g.Door }) {
 					g.Column, g.Row = 30, g.Door // behind all others, whose labels stay
 					in.Shelves[0].Grids = append(in.Shelves[0].Grids, g)
+					back = uint(g.Door)
 				}
 			}
 			in.Version = new(int64(out.Device.ConfigVersion))
+			again := time.Now()
 			_, err := w.server().Lockers.SetLayout(context.Background(), w.staff, in)
 			w.effect("layout put back", err)
+			if err == nil {
+				c := w.cabinets[s.cabinet]
+				c.mu.Lock()
+				c.removed = append(c.removed, truth.Span{At: began, Until: again, Door: back})
+				c.mu.Unlock()
+			}
 		}
 	})
 }

@@ -99,6 +99,7 @@ type cabinet struct {
 	pulses  []truth.Pulse
 	boots   []truth.Boot
 	trouble []truth.Span
+	removed []truth.Span  // compartments out of the layout
 	rolled  bool          // its store was exchanged for a copy
 	stays   map[uint]bool // doors that are left open until after the session; guarded by w.mu
 	// unsentSince is since when the store of the last agent that ended held what the

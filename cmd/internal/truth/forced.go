@@ -46,11 +46,41 @@ func (j *judge) forced(b *Cabinet) {
 			if slices.ContainsFunc(sessions[door], func(x Span) bool { return x.touches(s.from.Add(-lineLatency), s.from.Add(openLong)) }) {
 				continue
 			}
-			if !slices.ContainsFunc(told[door], func(t time.Time) bool { return within(t, s.from.Add(-mutedFor), s.from.Add(forcedIn)) }) {
+			from := b.readAgain(door, s.from, d.Records)
+			if from.After(s.from) && !s.until.IsZero() && s.until.Sub(from) < openLong || from.After(s.from) && !b.watched(door, from.Add(-startedFor), from.Add(forcedIn)) {
+				continue
+			}
+			if !slices.ContainsFunc(told[door], func(t time.Time) bool { return within(t, s.from.Add(-mutedFor), from.Add(forcedIn)) }) {
 				j.find("silent", b, door, s.from, "forced open, and nothing tells of it")
 			}
 		}
 	}
+}
+
+// readAgain is from when on a door that opened at a moment is read: at once, or once
+// the cabinet has applied the layout that puts its compartment back. What no layout
+// names is not read.
+func (b *Cabinet) readAgain(door uint, at time.Time, records []wire.Record) time.Time {
+	applied := func(since time.Time) (first time.Time) {
+		for _, r := range records {
+			var c wire.ConfigApplied
+			t := b.at(r)
+			if r.Kind == wire.KindConfigApplied && wire.Decode(r.Body, &c) == nil && c.Result == wire.ResultOK &&
+				!t.Before(since.Add(-100*time.Millisecond)) && (first.IsZero() || t.Before(first)) {
+				first = t
+			}
+		}
+		return first
+	}
+	for _, x := range b.Removed {
+		if x.Door != door || x.Until.IsZero() {
+			continue
+		}
+		if out, in := applied(x.At), applied(x.Until); !out.IsZero() && within(at, out, in) {
+			return in
+		}
+	}
+	return at
 }
 
 // forcedCause: the door's hook was out, and no pulse had let it go a moment

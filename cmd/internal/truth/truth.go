@@ -81,6 +81,7 @@ type Cabinet struct {
 	Boots   []Boot       // by number
 	Held    []Held       // what its statuses told, in order of time
 	Trouble []Span       // of boards, lines, power, disk and clock, as the script made it
+	Removed []Span       // compartments that staff took out of the layout, until they put them back
 	Sensors bool         // item sensors are wired
 	// Contents is what the cabinet believes lies behind its doors at the end: door
 	// to delivery number.
