@@ -280,6 +280,9 @@ type DeviceOrder struct {
 	EndedAt       time.Time
 }
 
+// IsUnverified reports whether nothing confirms that the package lies in the compartment.
+func (o DeviceOrder) IsUnverified() bool { return o.EndedAt.IsZero() && o.Status == "unverified" }
+
 // Exception is a device order exception: something at a compartment that a
 // person has to look at.
 type Exception struct {

@@ -121,7 +121,8 @@ func (c *Catalog) MakeNouns(order ...string) {
 // fillNoun adds to a row's noun what follows from the row.
 func (c *Catalog) fillNoun(o *Operation) Noun {
 	n := *o.Noun
-	family, verb, _ := cutLast(o.Name)
+	dot := strings.LastIndexByte(o.Name, '.')
+	family, verb := o.Name[:max(dot, 0)], o.Name[dot+1:]
 	_, of := o.Listed()
 	switch verb {
 	case "find":
@@ -148,15 +149,6 @@ func (c *Catalog) fillNoun(o *Operation) Noun {
 		n.Title = []string{"name"}
 	}
 	return n
-}
-
-// cutLast cuts a name at its last dot.
-func cutLast(name string) (before, after string, ok bool) {
-	i := strings.LastIndexByte(name, '.')
-	if i < 0 {
-		return "", name, false
-	}
-	return name[:i], name[i+1:], true
 }
 
 // Nouns lists the nouns in the order in which they were added.

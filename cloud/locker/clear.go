@@ -243,7 +243,7 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 			return o.Tracking == p.TrackingNumber && o.GridCode == cell.GridCode && o.EndedAt.IsZero()
 		})
 		deposited := p.GridID == cell.GridID && (p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting)
-		if !deposited && (at < 0 || orders[at].Status != "unverified") {
+		if !deposited && (at < 0 || !orders[at].IsUnverified()) {
 			continue
 		}
 		if at >= 0 {

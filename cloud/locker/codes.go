@@ -283,7 +283,7 @@ func (w *codeList) activeEntry(d *cloud.Delivery, e wire.CodeEntry) (wire.CodeEn
 	}
 	for _, o := range rows {
 		i := slices.IndexFunc(cells, func(c *cloud.Compartment) bool { return c.GridCode == o.GridCode && c.DeliveryID == d.ID })
-		if i >= 0 && o.EndedAt.IsZero() && o.Status == "unverified" && !slices.Contains(e.Doors, cells[i].Door) {
+		if i >= 0 && o.IsUnverified() && !slices.Contains(e.Doors, cells[i].Door) {
 			e.Packages[cells[i].Door] = append(e.Packages[cells[i].Door], o.Tracking)
 		}
 	}

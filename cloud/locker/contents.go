@@ -133,7 +133,7 @@ func (w comparison) inside(d *cloud.Delivery, c *cloud.Compartment) (bool, error
 	for _, p := range d.Packages {
 		// The next try of an unverified package may be planned for another compartment.
 		unverified := slices.ContainsFunc(rows, func(o *cloud.DeviceOrder) bool {
-			return o.Tracking == p.TrackingNumber && o.GridCode == c.GridCode && o.EndedAt.IsZero() && o.Status == "unverified"
+			return o.Tracking == p.TrackingNumber && o.GridCode == c.GridCode && o.IsUnverified()
 		})
 		stored := p.GridID == c.GridID && (p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting)
 		if stored || unverified {
