@@ -49,7 +49,7 @@ type Job struct {
 	CreatedAt   time.Time  `json:"CreatedAt"`
 	StartedAt   time.Time  `json:"StartedAt"`
 	FinishedAt  time.Time  `json:"FinishedAt"`
-	// Postback is told when the job has ended in place of who is set; 0: none.
+	// Postback is the endpoint that gets the end of the job in place of the settings' one; 0: none.
 	Postback EndpointID `json:"Postback"`
 
 	// Operation of the catalogue that is run for each row, as the account may call it at

@@ -13,7 +13,7 @@ var liveWords = map[string]texts{
 	"road.title":            {"On the road", "在途司机", "在途司機", "Sur la route", "Unterwegs", "En ruta"},
 	"road.stops":            {"%d of %d stops", "%d / %d 站", "%d / %d 站", "%d arrêts sur %d", "%d von %d Stopps", "%d de %d paradas"},
 	"road.none":             {"no stops today", "今日无站点", "今日無站點", "aucun arrêt aujourd’hui", "heute keine Stopps", "hoy sin paradas"},
-	"road.nobody":           {"No driver is on duty.", "没有司机在岗。", "沒有司機在勤。", "Aucun chauffeur en service.", "Kein Fahrer ist im Dienst.", "No hay conductores de servicio."},
+	"road.idle":             {"No driver is on duty.", "没有司机在岗。", "沒有司機在勤。", "Aucun chauffeur en service.", "Kein Fahrer ist im Dienst.", "No hay conductores de servicio."},
 	"home.failed":           {"%s failed", "%s 个失败", "%s 個失敗", "%s en échec", "%s gescheitert", "%s fallidas"},
 	"sent.title":            {"Sent to others today", "今日对外发送", "今日對外發送", "Envoyé à des tiers aujourd’hui", "Heute an andere gesendet", "Enviado a otros hoy"},
 	"sent.hooks":            {"Arrived: %s", "已送达：%s", "已送達：%s", "Arrivés : %s", "Angekommen: %s", "Llegaron: %s"},

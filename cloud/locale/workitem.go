@@ -101,7 +101,7 @@ var workItems = map[string]texts{
 	"cab.choose":    {"Choose a door to see what is behind it.", "选择柜门查看其内容。", "選擇櫃門查看其內容。", "Choisissez une porte pour voir ce qu’elle contient.", "Wählen Sie eine Tür, um zu sehen, was dahinter ist.", "Elija una puerta para ver qué hay detrás."},
 	"cab.shut":      {"Close this", "收起", "收起", "Fermer", "Schließen", "Cerrar"},
 	"cab.parcel":    {"Parcel", "包裹", "包裹", "Colis", "Paket", "Paquete"},
-	"cab.nobody":    {"nothing", "无", "無", "rien", "nichts", "nada"},
+	"cab.nothing":   {"nothing", "无", "無", "rien", "nichts", "nada"},
 	"cab.recipient": {"For", "收件人", "收件人", "Pour", "Für", "Para"},
 	"cab.inside":    {"Inside since", "存入时间", "存入時間", "Dedans depuis", "Darin seit", "Dentro desde"},
 	"cab.due":       {"To be collected by", "取件期限", "取件期限", "À retirer avant", "Abzuholen bis", "Recoger antes de"},

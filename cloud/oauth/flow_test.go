@@ -457,7 +457,7 @@ func TestGrantsOfAnAccountAreBounded(t *testing.T) {
 	require.Contains(t, r.audits(), "agent_grant_ended")
 }
 
-// In a business that demands a second factor nobody without one lets a client in, be it
+// In a business that demands a second factor no person without one lets a client in, be it
 // that the demand came while the page was open.
 func TestAllowDemandsTheSecondFactor(t *testing.T) {
 	t.Parallel()

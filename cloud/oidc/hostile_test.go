@@ -186,7 +186,7 @@ func TestAProviderGetsNoCodeOfAnother(t *testing.T) {
 	ctx := t.Context()
 	mine, _, err := s.Begin(ctx, "acme") // of the rogue's owner
 	require.NoError(t, err)
-	theirs, cookie, err := s.Begin(ctx, "rival") // of somebody with a session at acme's provider
+	theirs, cookie, err := s.Begin(ctx, "rival") // of a person with a session at acme's provider
 	require.NoError(t, err)
 	require.Equal(t, []string{callbacks + "/acme", callbacks + "/rival"}, []string{query(mine).Get("redirect_uri"), query(theirs).Get("redirect_uri")})
 	on := query(mine)

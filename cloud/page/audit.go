@@ -82,10 +82,7 @@ func (p drawnPages) audit(ctx *fasthttp.RequestCtx) {
 			p.trouble(ctx, err)
 			return
 		}
-		for name, text := range fields {
-			problem += " " + memberWords(v.Lang, name) + ": " + text
-		}
-		page.Problem = problem
+		page.Problem = addFields(v.Lang, problem, fields)
 	}
 	for _, l := range out.Lines {
 		page.Lines = append(page.Lines, p.auditLine(v.frame, l))
@@ -139,7 +136,7 @@ func (p drawnPages) exportAudit(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	a, err := p.answer(c, ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)), "audit.export", auditGiven(ctx, auditFilters))
+	a, err := p.answerTo(c, visitorCaller(p.kit, ctx, v), "audit.export", auditGiven(ctx, auditFilters), catalog.Key{})
 	if err != nil {
 		p.refused(ctx, v, err)
 		return

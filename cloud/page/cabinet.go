@@ -239,7 +239,7 @@ func (p drawnPages) health(c context.Context, ctx *fasthttp.RequestCtx, v visito
 	return nil
 }
 
-// report reads what a cabinet reported of its health, for those who may.
+// report reads the health that a cabinet reported; nil for a visitor without the right.
 func (p drawnPages) report(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id cloud.DeviceID) (*cabinetReport, error) {
 	if !p.mayAny(c, v, "smart_lockers.devices.health") {
 		return nil, nil

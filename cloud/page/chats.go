@@ -264,7 +264,7 @@ func (p chatPages) chatCall(name string) fasthttp.RequestHandler {
 			p.refuseCall(ctx, lang, err)
 			return
 		}
-		a, err := p.answer(c, ctx, lang, string(ctx.Request.Header.Cookie(forStaff.session)), "order_chat."+name, in)
+		a, err := p.answer(c, ctx, lang, sessionToken(ctx), "order_chat."+name, in)
 		if err != nil {
 			p.refuseCall(ctx, lang, err)
 			return

@@ -284,7 +284,7 @@ func (p consolePages) logout(ctx *fasthttp.RequestCtx) {
 	}
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	if token := string(ctx.Request.Header.Cookie(forStaff.session)); token != "" {
+	if token := sessionToken(ctx); token != "" {
 		p.revoke(c, token)
 	}
 	p.setCookie(ctx, forStaff.session, "", cookiePath, 0, fasthttp.CookieSameSiteLaxMode)
@@ -305,12 +305,19 @@ func (p consolePages) console(ctx *fasthttp.RequestCtx) {
 		p.trouble(ctx, err)
 		return
 	}
+	if b.Hours, err = p.drawDoors(c, ctx, v); err != nil {
+		p.trouble(ctx, err)
+		return
+	}
+	if p.mayAny(c, v, "orders.create") {
+		b.NewOrder = ConsolePath + "/orders/new?type=D"
+	}
 	b.Hello = v.T("home.hello", v.c.Account.Name)
 	followTopics(p.kit, ctx, &b.frame, fmt.Sprint("board:", int64(v.c.Account.BusinessID)))
 	p.show(ctx, fasthttp.StatusOK, "console.html", b)
 }
 
-// readHome reads what the home page shows, but for the greeting.
+// readHome reads the sections of the home page that change while it is open.
 func (p consolePages) readHome(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (board, error) {
 	b, err := p.board(c, v.frame, v.c)
 	if err == nil {

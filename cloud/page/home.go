@@ -243,12 +243,6 @@ func (p consolePages) needs(c context.Context, ctx *fasthttp.RequestCtx, v visit
 	if err := p.onTheRoad(c, ctx, v, b); err != nil {
 		return err
 	}
-	if b.Hours, err = p.DoorsByHour(c, ctx, v); err != nil {
-		return fmt.Errorf("draw the doors by the hour: %w", err)
-	}
-	if p.mayAny(c, v, "orders.create") {
-		b.NewOrder = ConsolePath + "/orders/new?type=D"
-	}
 	if b.Sees.Orders {
 		if err := p.ordersToday(c, ctx, v, b); err != nil {
 			return err

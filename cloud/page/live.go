@@ -20,8 +20,8 @@ import (
 )
 
 // livePath is where pages get what changes on them: a page holds a ticket that names its
-// topics. As server-sent events each is {topic, at, sections: {name: html}}; to whoever
-// accepts JSON alone it answers once, with an entity tag.
+// topics. As server-sent events each is {topic, at, sections: {name: html}}; a request
+// that accepts JSON alone is answered once, with an entity tag.
 const livePath = "/live"
 
 // livePages keep open pages up to date.
@@ -134,7 +134,7 @@ func (p livePages) followed(c context.Context, ctx *fasthttp.RequestCtx) (topics
 	return nil, f, false
 }
 
-// poll answers what topics show now. A page that has it already is told so.
+// poll answers what topics show now. A page that has it already gets 304.
 func (p livePages) poll(c context.Context, ctx *fasthttp.RequestCtx, topics []stream.Topic) {
 	answers, err := p.hub.Poll(c, topics)
 	if errors.Is(err, stream.ErrEnded) {

@@ -1,15 +1,12 @@
 package page
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/postern-io/postern/cloud/seal"
 )
 
 // ticket is what a page may follow. The page holds it sealed: a browser can neither read
@@ -40,22 +37,13 @@ const maxTicket = 4096
 // tickets seals tickets with a key of the deployment.
 type tickets struct{ key []byte }
 
-func (k tickets) box() cipher.AEAD {
-	mac := hmac.New(sha256.New, k.key)
-	mac.Write([]byte("tickets of live pages"))
-	block, _ := aes.NewCipher(mac.Sum(nil)) // of 32 bytes
-	box, _ := cipher.NewGCM(block)
-	return box
-}
+func (k tickets) box() *seal.Box { return sealBox(k.key, "tickets of live pages") }
 
 // seal gives a ticket as a page holds it. about is the session that it is for, or
 // visitorTicket.
 func (k tickets) seal(about string, t ticket) string {
 	plain, _ := json.Marshal(t) // plain fields always encode
-	box := k.box()
-	nonce := make([]byte, box.NonceSize())
-	_, _ = rand.Read(nonce) // never fails
-	out := base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, plain, []byte(about)))
+	out := base64.RawURLEncoding.EncodeToString(k.box().Seal(about, plain))
 	if about == visitorTicket {
 		return visitorTicket + out
 	}
@@ -69,10 +57,9 @@ func (k tickets) open(about, text string, now time.Time) (t ticket, ok bool) {
 		return t, false
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, visitorTicket))
-	box := k.box()
-	if err != nil || len(raw) < box.NonceSize() {
+	if err != nil {
 		return t, false
 	}
-	plain, err := box.Open(nil, raw[:box.NonceSize()], raw[box.NonceSize():], []byte(about))
+	plain, err := k.box().Open(about, raw)
 	return t, err == nil && json.Unmarshal(plain, &t) == nil && now.Unix() < t.Until
 }

@@ -196,7 +196,7 @@ func (p nounPages) nounAt(c context.Context, ctx *fasthttp.RequestCtx) (v visito
 // read runs an operation that changes nothing for a visitor and gives its answer as
 // JSON has it.
 func (p *kit) read(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation string, in map[string]any) (map[string]any, error) {
-	a, err := p.answer(c, ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)), operation, in)
+	a, err := p.answerTo(c, visitorCaller(p, ctx, v), operation, in, catalog.Key{})
 	if err != nil {
 		return nil, err
 	}

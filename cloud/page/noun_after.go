@@ -53,7 +53,7 @@ type afterwards struct {
 
 // afterSealer seals what was done for a session.
 func afterSealer(p *kit, ctx *fasthttp.RequestCtx) sealer {
-	return sealer{p.cfg.DigestKey, string(ctx.Request.Header.Cookie(forStaff.session)) + "\nafter"}
+	return newSealer(p, ctx, "after")
 }
 
 // showAfter adds what was just done to a page.
@@ -158,7 +158,7 @@ func (p nounPages) undo(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		refuse(v.T("work.undo.late"), fasthttp.StatusConflict)
 		return
 	}
-	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	who := visitorCaller(p.kit, ctx, v)
 	digest, expected, err := foreseeCall(p.kit, c, who, operation, u.In)
 	receipt := &cloud.Receipt{}
 	switch {

@@ -94,7 +94,7 @@ func (p jobPages) many(ctx *fasthttp.RequestCtx) {
 		out.Problem, out.Fields = problem, m.fields("", members)
 		p.show(ctx, status, "many.html", out)
 	}
-	seal := sealer{p.cfg.DigestKey, string(ctx.Request.Header.Cookie(forStaff.session)) + "\n" + string(ctx.Path())}
+	seal := newSealer(p.kit, ctx, string(ctx.Path()))
 	switch {
 	case !all && len(ids) == 0:
 		again(v.T("bulk.none"), fasthttp.StatusUnprocessableEntity)
@@ -121,7 +121,7 @@ func (p jobPages) many(ctx *fasthttp.RequestCtx) {
 
 // prepared makes a job and leads to its page.
 func (p jobPages) prepared(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation string, in map[string]any, again func(problem string)) {
-	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	who := visitorCaller(p.kit, ctx, v)
 	a, err := p.answerTo(c, who, operation, in, catalog.Key{})
 	if err != nil {
 		text, fields, known := p.explain(v.Lang, err)
@@ -129,10 +129,7 @@ func (p jobPages) prepared(c context.Context, ctx *fasthttp.RequestCtx, v visito
 			p.trouble(ctx, err)
 			return
 		}
-		for name, words := range fields {
-			text += " " + memberWords(v.Lang, name) + ": " + words
-		}
-		again(text)
+		again(addFields(v.Lang, text, fields))
 		return
 	}
 	answer, err := asObject(a.Body)
@@ -415,7 +412,7 @@ func (p jobPages) changeJob(ctx *fasthttp.RequestCtx) {
 		p.missing(ctx)
 		return
 	}
-	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	who := visitorCaller(p.kit, ctx, v)
 	if _, err := p.answerTo(c, who, operation, in, catalog.Key{Value: rand.Text(), Address: "page job", Request: requestOf(in), Always: true}); err != nil {
 		text, fields, known := p.explain(v.Lang, err)
 		if !known {
@@ -456,7 +453,7 @@ func (p jobPages) jobCSV(ctx *fasthttp.RequestCtx) {
 		head = append(head, v.T("bulk.state"))
 	}
 	head = append(head, v.T("bulk.reason"))
-	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	who := visitorCaller(p.kit, ctx, v)
 	ctx.SetContentType("text/csv; charset=utf-8")
 	ctx.Response.Header.Set("Content-Disposition", `attachment; filename="`+map[bool]string{true: "bad-rows", false: "job"}[bad]+"-"+time.Now().In(v.Zone).Format("2006-01-02")+`.csv"`)
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {

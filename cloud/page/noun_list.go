@@ -120,10 +120,7 @@ func (p nounPages) showNoun(ctx *fasthttp.RequestCtx) {
 			p.trouble(ctx, err)
 			return
 		}
-		for name, text := range fields {
-			problem += " " + memberWords(v.Lang, name) + ": " + text
-		}
-		out.Problem = problem
+		out.Problem = addFields(v.Lang, problem, fields)
 		p.show(ctx, fasthttp.StatusOK, "nounlist.html", out)
 		return
 	}
@@ -246,7 +243,7 @@ func (p nounPages) saveView(ctx *fasthttp.RequestCtx) {
 	if id := string(args.Peek("remove")); id != "" {
 		operation, in, to = "saved_views.remove", map[string]any{"id": id}, ""
 	}
-	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	who := visitorCaller(p.kit, ctx, v)
 	if _, err := p.answerTo(c, who, operation, in, catalog.Key{}); err != nil {
 		p.refused(ctx, v, err)
 		return
@@ -455,7 +452,7 @@ func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n
 		p.refused(ctx, v, err)
 		return
 	}
-	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	who := visitorCaller(p.kit, ctx, v)
 	ctx.SetContentType("text/csv; charset=utf-8")
 	ctx.Response.Header.Set("Content-Disposition", `attachment; filename="`+n.Path+"-"+time.Now().In(v.Zone).Format("2006-01-02")+`.csv"`)
 	refs := p.references(c, ctx, v)

@@ -1,13 +1,14 @@
 package page
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/seal"
 )
 
 // sealer carries secrets that were typed into a form through the preview to the
@@ -18,26 +19,31 @@ type sealer struct {
 	about string // session and address
 }
 
+// newSealer seals for the session of a request at one place.
+func newSealer(p *kit, ctx *fasthttp.RequestCtx, place string) sealer {
+	return sealer{p.cfg.DigestKey, sessionToken(ctx) + "\n" + place}
+}
+
 // sealedMark begins a sealed value.
 const sealedMark = "sealed:"
 
-func (s sealer) box() cipher.AEAD {
-	mac := hmac.New(sha256.New, s.key)
-	mac.Write([]byte("secrets of forms"))
-	block, _ := aes.NewCipher(mac.Sum(nil)) // of 32 bytes
-	box, _ := cipher.NewGCM(block)
+// sealBox seals what pages hold for one use, with a key that follows from the
+// deployment's.
+func sealBox(key []byte, use string) *seal.Box {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(use))
+	box, _ := seal.New(mac.Sum(nil)) // of seal.KeySize bytes
 	return box
 }
+
+func (s sealer) box() *seal.Box { return sealBox(s.key, "secrets of forms") }
 
 // seal is a secret as a page holds it, "" for none.
 func (s sealer) seal(path, text string) string {
 	if text == "" {
 		return ""
 	}
-	box := s.box()
-	nonce := make([]byte, box.NonceSize())
-	_, _ = rand.Read(nonce) // never fails
-	return sealedMark + base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, []byte(text), []byte(s.about+"\n"+path)))
+	return sealedMark + base64.RawURLEncoding.EncodeToString(s.box().Seal(s.about+"\n"+path, []byte(text)))
 }
 
 // open is the secret that a form sent, sealed or as it was typed; false for one that was
@@ -48,10 +54,9 @@ func (s sealer) open(path, text string) (string, bool) {
 		return text, true
 	}
 	b, err := base64.RawURLEncoding.DecodeString(raw)
-	box := s.box()
-	if err != nil || len(b) < box.NonceSize() {
+	if err != nil {
 		return "", false
 	}
-	plain, err := box.Open(nil, b[:box.NonceSize()], b[box.NonceSize():], []byte(s.about+"\n"+path))
+	plain, err := s.box().Open(s.about+"\n"+path, b)
 	return string(plain), err == nil
 }

@@ -133,7 +133,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	}
 	out.Back = back
 	out.workFrame = p.work(ctx, v, out.Heading)
-	seal := sealer{p.cfg.DigestKey, string(ctx.Request.Header.Cookie(forStaff.session)) + "\n" + string(ctx.Path())}
+	seal := newSealer(p.kit, ctx, string(ctx.Path()))
 	posted := ctx.IsPost() && problem == nil
 	if posted && !m.sent(ctx.PostArgs(), seal) {
 		posted, problem = false, cloud.E(cloud.Invalid, "VALIDATION_FAILED")
@@ -209,7 +209,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		}
 		p.show(ctx, fasthttp.StatusUnprocessableEntity, "nounform.html", out)
 	}
-	who := p.who(ctx, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)))
+	who := visitorCaller(p.kit, ctx, v)
 	do := c
 	key.Request = requestOf(in)
 	if o.Risk != catalog.RiskLow && !(step == "do" && used()) {

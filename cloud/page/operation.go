@@ -3,6 +3,8 @@ package page
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -34,7 +36,7 @@ func (p *kit) reader(c context.Context, ctx *fasthttp.RequestCtx, operation stri
 // calls it by REST: with the token of the session, the limits of that token,
 // account type and scopes, and an audit line. in are its members by name.
 func run[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, v visitor, operation string, in map[string]any) (Out, error) {
-	return runAs[Out](c, ctx, p, v.Lang, string(ctx.Request.Header.Cookie(forStaff.session)), operation, in)
+	return runAs[Out](c, ctx, p, v.Lang, sessionToken(ctx), operation, in)
 }
 
 // runAs runs an operation with a token.
@@ -67,6 +69,24 @@ func (p *kit) answer(c context.Context, ctx *fasthttp.RequestCtx, lang, token, o
 // who is the caller of a request's operations.
 func (p *kit) who(ctx *fasthttp.RequestCtx, lang, token string) catalog.Who {
 	return catalog.Who{Authorization: authorization(token), IP: ctx.RemoteIP().String(), Language: lang, BaseURL: p.base(ctx), PublicURL: peer.Public(ctx, p.cfg.BaseURL), Surface: "web"}
+}
+
+// visitorCaller is the caller of a visitor's operations: the session of the request.
+func visitorCaller(p *kit, ctx *fasthttp.RequestCtx, v visitor) catalog.Who {
+	return p.who(ctx, v.Lang, sessionToken(ctx))
+}
+
+// sessionToken is the token of the console's session; "" without one.
+func sessionToken(ctx *fasthttp.RequestCtx) string {
+	return string(ctx.Request.Header.Cookie(forStaff.session))
+}
+
+// addFields adds to a problem those of members, by their words, in the order of their names.
+func addFields(lang, problem string, fields map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		problem += " " + memberWords(lang, name) + ": " + fields[name]
+	}
+	return problem
 }
 
 // answerTo is what an operation answers to a caller. A repeat with the same key gets

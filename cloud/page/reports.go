@@ -38,6 +38,24 @@ type reporting struct {
 	c   context.Context
 	ctx *fasthttp.RequestCtx
 	in  map[string]any
+	// answers are those of operations that several charts are drawn of.
+	answers map[string]any
+}
+
+func newReporting(c context.Context, ctx *fasthttp.RequestCtx, p *kit, v visitor, in map[string]any) reporting {
+	return reporting{v, p, c, ctx, in, map[string]any{}}
+}
+
+// askReport is what an operation answers about the range, asked once.
+func askReport[Out any](r reporting, operation string) (Out, error) {
+	if out, ok := r.answers[operation].(Out); ok {
+		return out, nil
+	}
+	out, err := run[Out](r.c, r.ctx, r.p, r.visitor, operation, r.in)
+	if err == nil {
+		r.answers[operation] = out
+	}
+	return out, err
 }
 
 var reportKinds = []reportKind{
@@ -122,8 +140,9 @@ func (p drawnPages) reports(ctx *fasthttp.RequestCtx) {
 	for _, d := range [][2]string{{"1", "report.days.1"}, {"7", "report.days.7"}, {"30", "report.days.30"}} {
 		out.Ranges = append(out.Ranges, pageLink{"?days=" + d[0], v.T(d[1]), d[0] == days})
 	}
+	r := newReporting(c, ctx, p.kit, v, in)
 	for _, k := range kinds {
-		drawn, err := k.draw(reporting{v, p.kit, c, ctx, in})
+		drawn, err := k.draw(r)
 		if err != nil {
 			problem, fields, known := p.explain(v.Lang, err)
 			if !known {
@@ -178,7 +197,7 @@ func (p drawnPages) exportReport(ctx *fasthttp.RequestCtx) {
 		if k.name+".csv" != name {
 			continue
 		}
-		drawn, err := k.draw(reporting{v, p.kit, c, ctx, in})
+		drawn, err := k.draw(newReporting(c, ctx, p.kit, v, in))
 		if err != nil {
 			p.refused(ctx, v, err)
 			return
@@ -293,7 +312,7 @@ func busiest(c chart.Chart) (text string, sum float64) {
 }
 
 func (r reporting) drawDeliveries() (chart.Chart, error) {
-	out, err := run[report.DeliveriesOutput](r.c, r.ctx, r.p, r.visitor, "reports.deliveries", r.in)
+	out, err := askReport[report.DeliveriesOutput](r, "reports.deliveries")
 	drawn := r.newChart("report.deliveries", chart.Bars, "report."+out.Step, [2]string{"report.deposits"}, [2]string{"report.collections"})
 	for _, x := range out.Items {
 		addCategory(&drawn, r.part(x.At, out.Step), float64(x.Deposits), float64(x.Collections))
@@ -307,7 +326,7 @@ func (r reporting) drawDeliveries() (chart.Chart, error) {
 
 // drawHours counts doors by the hour of the day.
 func (r reporting) drawHours() (chart.Chart, error) {
-	out, err := run[report.DeliveriesOutput](r.c, r.ctx, r.p, r.visitor, "reports.deliveries", r.in)
+	out, err := askReport[report.DeliveriesOutput](r, "reports.deliveries")
 	drawn := r.newChart("report.hours", chart.Stack, "report.hour", [2]string{"report.deposits"}, [2]string{"report.collections"})
 	for _, x := range out.Hours {
 		hour := strconv.Itoa(x.Hour)
@@ -320,14 +339,14 @@ func (r reporting) drawHours() (chart.Chart, error) {
 	return drawn, err
 }
 
-// DoorsByHour draws what went into cabinets and out of them today, by the hour of the day;
-// "" for a visitor who may not read it.
-func (p consolePages) DoorsByHour(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (template.HTML, error) {
+// drawDoors draws deposits and collections of today by the hour of the day; "" for a
+// visitor who may not read them.
+func (p consolePages) drawDoors(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (template.HTML, error) {
 	if !p.mayAny(c, v, "reports.deliveries") {
 		return "", nil
 	}
 	today := time.Now().In(v.zone()).Format(time.DateOnly)
-	drawn, err := reporting{v, p.kit, c, ctx, map[string]any{"from": today, "to": today, "time_zone": v.zone().String()}}.drawHours()
+	drawn, err := newReporting(c, ctx, p.kit, v, map[string]any{"from": today, "to": today, "time_zone": v.zone().String()}).drawHours()
 	if err != nil {
 		return "", err
 	}
@@ -335,7 +354,7 @@ func (p consolePages) DoorsByHour(c context.Context, ctx *fasthttp.RequestCtx, v
 }
 
 func (r reporting) drawWaits() (chart.Chart, error) {
-	out, err := run[report.CollectionOutput](r.c, r.ctx, r.p, r.visitor, "reports.collection", r.in)
+	out, err := askReport[report.CollectionOutput](r, "reports.collection")
 	drawn := r.newChart("report.collection", chart.Bars, "report.wait", [2]string{"report.collections"})
 	within := 0
 	for _, x := range out.Waits {
@@ -356,7 +375,7 @@ func (r reporting) drawWaits() (chart.Chart, error) {
 }
 
 func (r reporting) drawMeans() (chart.Chart, error) {
-	out, err := run[report.CollectionOutput](r.c, r.ctx, r.p, r.visitor, "reports.collection", r.in)
+	out, err := askReport[report.CollectionOutput](r, "reports.collection")
 	drawn := r.newChart("report.waits", chart.Line, "report.day", [2]string{"report.mean"})
 	longest, at := 0.0, ""
 	for _, x := range out.Days {
@@ -412,7 +431,7 @@ func (r reporting) drawConnections() (chart.Chart, error) {
 }
 
 func (r reporting) drawWebhooks() (chart.Chart, error) {
-	out, err := run[report.WebhooksOutput](r.c, r.ctx, r.p, r.visitor, "reports.webhooks", r.in)
+	out, err := askReport[report.WebhooksOutput](r, "reports.webhooks")
 	drawn := r.newChart("report.webhooks", chart.Stack, "report."+out.Step, [2]string{"report.taken", "good"}, [2]string{"report.failed", "bad"})
 	for _, x := range out.Items {
 		addCategory(&drawn, r.part(x.At, out.Step), float64(x.Attempts-x.Failures), float64(x.Failures))
@@ -439,7 +458,7 @@ func orderGroup(s cloud.OrderStatus) int {
 }
 
 func (r reporting) drawOrders() (chart.Chart, error) {
-	out, err := run[report.OrdersOutput](r.c, r.ctx, r.p, r.visitor, "reports.orders", r.in)
+	out, err := askReport[report.OrdersOutput](r, "reports.orders")
 	drawn := r.newChart("report.orders", chart.Stack, "report.day", [2]string{"report.delivered", "good"}, [2]string{"report.underway", "calm"}, [2]string{"report.notdelivered", "bad"}, [2]string{"report.cancelled", "off"})
 	all := make([]float64, 4)
 	for _, x := range out.Days {

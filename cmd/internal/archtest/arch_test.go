@@ -99,7 +99,7 @@ var allowed = map[string][]string{
 	"cloud/rest":               {"cloud", "cloud/catalog", "cloud/check", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
 	"cloud/page/chart":         {},
 	"cloud/page/stream":        {"cloud"},
-	"cloud/page":               {"cloud", "cloud/docs/code", "cloud/page/chart", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/job", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/oidc", "cloud/page/stream", "cloud/peer", "cloud/report", "cloud/search", "cloud/webhook", "cloud/work", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
+	"cloud/page":               {"cloud", "cloud/docs/code", "cloud/page/chart", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/job", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/oidc", "cloud/page/stream", "cloud/peer", "cloud/report", "cloud/seal", "cloud/search", "cloud/webhook", "cloud/work", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
 	"cloud/server":             {"cloud", "cloud/...", "protocol/..."},
 
 	"cloud/docs/asyncapi":                {"cloud", "cloud/catalog", "protocol/signature"},
