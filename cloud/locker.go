@@ -39,6 +39,9 @@ type Compartment struct {
 	// Dispute is set while the cabinet and the cloud disagree about what lies
 	// inside. It leaves State as it is.
 	Dispute *Dispute
+	// ClearedAt is when staff last declared it empty, zero when never: a deposit made
+	// before and reported later is doubtful.
+	ClearedAt time.Time
 }
 
 // Dispute is how the views of a compartment differ. Each is a delivery's number,

@@ -49,7 +49,8 @@ const (
 // nothing is left fails and its codes die, the cabinet is sent a command that names
 // the delivery which it is to forget, and doubts about the contents are resolved. A
 // reservation stays, and a blocked compartment stays blocked. One that counts as
-// empty on both sides is left as it is. The command waits 24 hours for a cabinet
+// empty on both sides sends no command. A deposit made before the clear, but
+// reported later, raises item_missing. The command waits 24 hours for a cabinet
 // that is offline. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, DEVICE_DISABLED,
 // DELIVERY_STATE_CONFLICT (an opening runs on the door). Source: lockers-devices 8, 9.
 func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out ClearOutput, err error) {
@@ -122,6 +123,12 @@ func (w clearing) clear(c cloud.Caller, cell *cloud.Compartment, reason string) 
 			ref = d.Number
 		}
 	}
+	cell.ClearedAt = w.received
+	w.touch(cell)
+	detail := map[string]any{"reason": reason, "packages": out}
+	if err := w.auditStaff(c, "grid_cleared", strconv.FormatInt(int64(cell.GridID), 10), detail); err != nil {
+		return nil, err
+	}
 	if !holds && len(out) == 0 && len(doubts) == 0 {
 		return out, nil
 	}
@@ -134,12 +141,7 @@ func (w clearing) clear(c cloud.Caller, cell *cloud.Compartment, reason string) 
 			cell.State = cloud.GridFree
 		}
 	}
-	w.touch(cell)
 	w.resolveDoubts(doubts)
-	detail := map[string]any{"reason": reason, "packages": out}
-	if err := w.auditStaff(c, "grid_cleared", strconv.FormatInt(int64(cell.GridID), 10), detail); err != nil {
-		return nil, err
-	}
 	cmd, err := w.send("", wire.CmdClear, wire.DoorReason{Door: cell.Door, Reason: reason, DeliveryRef: ref}, []uint{cell.Door}, longCommandLife)
 	if err != nil {
 		return nil, err
@@ -303,6 +305,35 @@ func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
 		return err
 	}
 	return w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover)
+}
+
+// emptied names the exception about a deposit in a compartment which staff declared
+// empty after it was made and before it was reported.
+func emptied(d *cloud.Delivery, grid string) string { return "emptied:" + d.Number + ":" + grid }
+
+// doubtCleared raises item_missing for a deposit that may have been made before staff
+// declared its compartment empty, as of that clear.
+func (w *handling) doubtCleared(deposited Occurrence, d *cloud.Delivery, c *cloud.Compartment) error {
+	if c.ClearedAt.IsZero() || !deposited.lower().Before(c.ClearedAt) {
+		return nil
+	}
+	deposited.OccurredAt = c.ClearedAt
+	return w.raise(deposited, emptied(d, c.GridCode), wire.ExItemMissing, wire.SeverityHigh, d, c.Door, "deposited before the compartment was cleared, and reported after it")
+}
+
+// acceptCollected closes the exception of doubtCleared once a collection before the
+// clear is known.
+func (w *handling) acceptCollected(r Occurrence, d *cloud.Delivery, c *cloud.Compartment) error {
+	if c.ClearedAt.IsZero() || r.upper().IsZero() || r.upper().After(c.ClearedAt) {
+		return nil
+	}
+	e, err := w.exception(emptied(d, c.GridCode))
+	if err != nil || e == nil || e.Status != "open" {
+		return err
+	}
+	e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", "no_action", w.received, "device"
+	w.touch(e)
+	return nil
 }
 
 // isRemoved reports whether a delivery has failed after all that was deposited of it

@@ -181,3 +181,98 @@ func TestClearLeavesAReservation(t *testing.T) {
 		require.Equal(s.t, "DEVICE_DISABLED", code(err))
 	})
 }
+
+// A deposit that the cabinet had kept is reported after staff found the compartment
+// empty: the parcel may be gone, and staff look again. One that was made after the
+// clear, or collected before it, is in no doubt.
+func TestClearCountsForWhatIsReportedLater(t *testing.T) {
+	deposit := func(s *story, door uint) []wire.Raw {
+		now := time.Now().UnixNano()
+		return []wire.Raw{
+			s.Record(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_local", Kind: wire.OpenDeposit, Doors: []uint{door}, CommandID: wire.LocalCommand, Who: "courier", DeliveryRef: s.code}),
+			s.Record(wire.KindOpeningSettled, wire.OpeningSettled{OpeningID: "op_local", ConfirmedBy: wire.ByDoorClose, Doors: []wire.SettledDoor{{Door: door, OpenedAt: now - 9e9, ClosedAt: now - 2e9}},
+				Packages: []wire.SettledPackage{{Ref: "PK-1", Door: door, Outcome: wire.Deposited}}}),
+		}
+	}
+	wait := func(s *story, d time.Duration) {
+		time.Sleep(d)
+		s.Mono += int64(d)
+	}
+	reserved := func(s *story) uint {
+		door := uint(1)
+		for s.cell(door).State != cloud.GridReserved {
+			door++
+		}
+		return door
+	}
+	send := func(s *story, raws ...wire.Raw) {
+		s.Send(wire.Settlement, raws...)
+		synctest.Wait()
+	}
+	t.Run("deposited before", func(t *testing.T) {
+		tell(t, 1, nil, func(s *story) {
+			door := reserved(s)
+			kept := deposit(s, door)
+			wait(s, 5*time.Second)
+			out, err := s.clear(s.staff(), door)
+			require.NoError(s.t, err)
+			require.Empty(s.t, out.Cleared)
+			wait(s, 10*time.Second)
+			send(s, kept...)
+			s.status(cloud.DeliveryDelivered)
+			require.Equal(s.t, []string{"item_missing high"}, s.exceptions())
+			out, err = s.clear(s.staff(), door)
+			require.NoError(s.t, err)
+			require.Len(s.t, out.Cleared, 1)
+			require.Empty(s.t, s.exceptions())
+			s.status(cloud.DeliveryFailed)
+		})
+	})
+	t.Run("deposited after", func(t *testing.T) {
+		tell(t, 1, nil, func(s *story) {
+			door := reserved(s)
+			_, err := s.clear(s.staff(), door)
+			require.NoError(s.t, err)
+			wait(s, 5*time.Second)
+			kept := deposit(s, door)
+			wait(s, 10*time.Second)
+			send(s, kept...)
+			s.status(cloud.DeliveryDelivered)
+			require.Empty(s.t, s.exceptions())
+		})
+	})
+	t.Run("collected before", func(t *testing.T) {
+		tell(t, 1, nil, func(s *story) {
+			door := reserved(s)
+			kept := deposit(s, door)
+			wait(s, 5*time.Second)
+			kept = append(kept, s.Record(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_pick", Kind: wire.OpenPickup, Doors: []uint{door}, CommandID: wire.LocalCommand, Who: "recipient", DeliveryRef: s.code}),
+				s.Record(wire.KindPickupCompleted, wire.PickupCompleted{DeliveryRef: s.code, OpeningID: "op_pick", Doors: []uint{door}, How: "keypad", CodeNumber: 1, ListNumber: 2}))
+			wait(s, 5*time.Second)
+			_, err := s.clear(s.staff(), door)
+			require.NoError(s.t, err)
+			wait(s, 10*time.Second)
+			send(s, kept[:2]...)
+			require.Equal(s.t, []string{"item_missing high"}, s.exceptions())
+			send(s, kept[2:]...)
+			s.status(cloud.DeliveryPickedUp)
+			require.Empty(s.t, s.exceptions())
+		})
+	})
+	t.Run("collected after", func(t *testing.T) {
+		tell(t, 1, nil, func(s *story) {
+			door := reserved(s)
+			kept := deposit(s, door)
+			wait(s, 5*time.Second)
+			_, err := s.clear(s.staff(), door)
+			require.NoError(s.t, err)
+			wait(s, 5*time.Second)
+			kept = append(kept, s.Record(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_pick", Kind: wire.OpenPickup, Doors: []uint{door}, CommandID: wire.LocalCommand, Who: "recipient", DeliveryRef: s.code}),
+				s.Record(wire.KindPickupCompleted, wire.PickupCompleted{DeliveryRef: s.code, OpeningID: "op_pick", Doors: []uint{door}, How: "keypad", CodeNumber: 1, ListNumber: 2}))
+			wait(s, 10*time.Second)
+			send(s, kept...)
+			s.status(cloud.DeliveryPickedUp)
+			require.Equal(s.t, []string{"item_missing high"}, s.exceptions(), "the recipient may have opened an empty compartment")
+		})
+	})
+}

@@ -425,6 +425,9 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 			if err := w.order(r, d, p, c, "stored", at); err != nil {
 				return err
 			}
+			if err := w.doubtCleared(closed, d, c); err != nil {
+				return err
+			}
 		case sp.Outcome == wire.Unverified:
 			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
 			p.GridID = c.GridID
@@ -826,6 +829,9 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 		}
 		if c == nil {
 			continue
+		}
+		if err := w.acceptCollected(r, d, c); err != nil {
+			return err
 		}
 		if c.DeliveryID == d.ID {
 			c.State, c.DeliveryID = cloud.GridFree, 0

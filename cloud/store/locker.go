@@ -66,7 +66,8 @@ WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC
 FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 AND c.block_reason = 'removed from the layout') WHERE d.business_id = $1 GROUP BY d.id ORDER BY d.id`
 
 	compartmentColumns = `grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height,
-  depth, pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute`
+  depth, pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute,
+  cleared_at`
 	deliveryColumns = `id, number, business_id, provider_id, device_id, reference, request_hash, status, recipient, courier,
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active, confirmed_by,
   expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method, corrections, livemode,
@@ -84,8 +85,8 @@ FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 A
 
 const sqlSaveCompartment = `INSERT INTO compartment (
   grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height, depth,
-  pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
+  pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute, cleared_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
 ON CONFLICT (grid_id) DO UPDATE SET
   device_id = excluded.device_id, door = excluded.door, grid_code = excluded.grid_code, shelf_code =
   excluded.shelf_code, pickup_number = excluded.pickup_number, label = excluded.label, col = excluded.col, lin
@@ -93,7 +94,7 @@ ON CONFLICT (grid_id) DO UPDATE SET
   excluded.depth, pickup_enabled = excluded.pickup_enabled, door_status = excluded.door_status, occupied =
   excluded.occupied, state = excluded.state, block_reason = excluded.block_reason, delivery_id =
   excluded.delivery_id, version = excluded.version, opening_id = excluded.opening_id,
-  dispute = excluded.dispute`
+  dispute = excluded.dispute, cleared_at = excluded.cleared_at`
 
 const sqlSaveDelivery = `INSERT INTO delivery (
   id, number, business_id, provider_id, device_id, reference, request_hash, status, recipient, courier,
@@ -181,7 +182,7 @@ ON CONFLICT (id) DO UPDATE SET
 func scanCompartment(r rows, c *cloud.Compartment) error {
 	return r.Scan(&c.GridID, &c.DeviceID, &c.Door, &c.GridCode, &c.ShelfCode, &c.PickupNumber, &c.Label, &c.Column, &c.Row,
 		&c.Size, &c.Width, &c.Height, &c.Depth, &c.PickupEnabled, &c.DoorStatus, &c.Occupied, &c.State, &c.BlockReason,
-		&c.DeliveryID, &c.Version, &c.OpeningID, parsed(&c.Dispute))
+		&c.DeliveryID, &c.Version, &c.OpeningID, parsed(&c.Dispute), when(&c.ClearedAt))
 }
 
 func scanShelf(r rows, s *cloud.Shelf) error { return r.Scan(&s.Code, &s.Position) }
@@ -338,7 +339,7 @@ func (w *writer) lockers(c *cloud.Changes) {
 		w.add(anything, sqlSaveCompartment, int64(g.GridID), int64(g.DeviceID), int64(g.Door), g.GridCode, g.ShelfCode,
 			int64(g.PickupNumber), g.Label, int64(g.Column), int64(g.Row), g.Size, g.Width, g.Height, g.Depth,
 			g.PickupEnabled, g.DoorStatus, maybe(g.Occupied), g.State, g.BlockReason, int64(g.DeliveryID), int64(g.Version),
-			g.OpeningID, dispute)
+			g.OpeningID, dispute, ms(g.ClearedAt))
 	}
 	for _, d := range c.Doors {
 		w.add(mustExist, sqlDoor, int64(d.DeviceID), int64(d.Door), d.DoorStatus, maybe(d.Occupied), d.OpeningID)

@@ -110,7 +110,7 @@ var tenantTables = withRows([]tenantTable{
 	{"lane", "device_id", "device", "", ""},
 	{"epoch", "epoch", "device", "", ""},
 	{"journal", "n", "device", "n device_id lane first count received_at bytes", "epoch aside head"},
-	{"compartment", "grid_id", "device", "grid_id device_id door grid_code shelf_code pickup_number label col lin size width height depth pickup_enabled door_status occupied state block_reason delivery_id", "version opening_id dispute"},
+	{"compartment", "grid_id", "device", "grid_id device_id door grid_code shelf_code pickup_number label col lin size width height depth pickup_enabled door_status occupied state block_reason delivery_id cleared_at", "version opening_id dispute"},
 	{"shelf", "device_id", "device", "device_id position code", ""},
 	{"device_session", "device_id", "device", "", ""},
 	{"device_seen", "device_id", "device", "device_id firmware last_seen_at", "applied codes_held last_placed status_at status_end0 status_end1 status_epoch held_generation typed_locked"},
