@@ -65,7 +65,12 @@ func (w *world) changeLayout(s step, rnd *rand.Rand) {
 			}
 			for _, g := range whole {
 				if !slices.ContainsFunc(in.Shelves[0].Grids, func(x locker.LayoutGrid) bool { return x.Door == g.Door }) {
-					g.Column, g.Row = 30, g.Door // behind all others, whose labels stay
+					g.Column, g.Row = 30, 1 // behind all others, whose labels stay
+					for _, x := range in.Shelves[0].Grids {
+						if x.Column == g.Column {
+							g.Row = max(g.Row, x.Row+1)
+						}
+					}
 					in.Shelves[0].Grids = append(in.Shelves[0].Grids, g)
 					back = uint(g.Door)
 				}
