@@ -214,7 +214,7 @@ func (d codeList) restore(e wire.CodeEntry) {
 		d.mayHold(e, numbers(e.Doors))
 		return
 	}
-	if e.Active != wire.ActiveNow || len(e.Doors) == 0 || !collects(e.Kind) {
+	if e.Active != wire.ActiveNow || !collects(e.Kind) {
 		return
 	}
 	if _, ok := d.Deliveries[e.DeliveryRef]; ok {
@@ -233,8 +233,8 @@ func (d codeList) restore(e wire.CodeEntry) {
 			d.setDoor(door)
 		}
 	}
+	d.mayHold(e, slices.DeleteFunc(numbers(slices.Sorted(maps.Keys(e.Packages))), func(n edge.DoorNumber) bool { return slices.Contains(e.Doors, uint(n)) }))
 	if len(dl.Doors) > 0 {
-		d.mayHold(e, slices.DeleteFunc(numbers(slices.Sorted(maps.Keys(e.Packages))), func(n edge.DoorNumber) bool { return slices.Contains(e.Doors, uint(n)) }))
 		d.setDelivery(dl)
 	}
 }

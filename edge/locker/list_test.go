@@ -341,3 +341,19 @@ func TestACompartmentLeftUnverifiedComesBackUnconfirmed(t *testing.T) {
 	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(9), Input: "keypad"}).Answer.Outcome)
 	require.Equal(t, []edge.DoorNumber{1}, w.takePulses(), "the code opens what was settled")
 }
+
+// Of such a delivery staff took out what was settled: the compartment that is left is
+// kept, and no code opens it.
+func TestOnlyACompartmentLeftUnverifiedComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.step(Started{Fresh: true})
+	w.readAll()
+	e := entry(9, 9)
+	e.Doors, e.Packages = nil, map[uint][]string{2: {"PK2"}}
+	require.Equal(t, "applied", w.take(wire.Codes{To: 9, Generation: 3, Nonce: nonceA, Entries: []wire.CodeEntry{e}}))
+	require.Equal(t, []string{"", "LD-1", ""}, []string{w.s.Doors[1].Delivery, w.s.Doors[2].Delivery, w.s.Doors[3].Delivery})
+	require.True(t, w.s.IsUnconfirmed(2))
+	require.Equal(t, wire.CodeNotActive, w.step(CodeTried{Verifier: verifier(9), Input: "keypad"}).Answer.Outcome)
+	require.Empty(t, w.takePulses())
+}

@@ -45,8 +45,9 @@ func (b *Budgets) of(name Budget) *Tries {
 // Of is one budget's counter; an unknown name is the typed one.
 func (b Budgets) Of(name Budget) Tries { return *b.of(name) }
 
-// Tries counts wrong codes. Without a clock its windows do not run on across a
-// start.
+// Tries counts wrong codes. Its windows run by the time that the cabinet was awake.
+// The time that it was not counts from a signed time on, before and after it: the
+// machine's own clock, which whoever has the machine may set, proves nothing.
 type Tries struct {
 	Wrong []Instant // of the last ten minutes, since the last lock
 	Day   []Instant // of the last day, at most wrongPerDay
@@ -64,10 +65,21 @@ func (t Tries) short(now Now) int64 { return pending(t.Until, now) }
 func (t Tries) Long(now Now) int64 { return pending(t.Shut, now) }
 
 func pending(x Instant, now Now) int64 {
-	if x == (Instant{}) || x.Mono <= now.Mono {
+	age := now.age(x)
+	if x == (Instant{}) || age >= 0 {
 		return 0
 	}
-	return x.Mono
+	return now.Mono - age
+}
+
+// age is how long ago a moment was, at least, by the boot's count or by signed
+// times; negative for one that is still to come.
+func (n Now) age(x Instant) int64 {
+	age := n.Mono - x.Mono
+	if proven := n.certain(); x.Clock == wire.ClockSynced && proven != 0 {
+		age = max(age, proven-x.Wall-ms(maxClockErrMS))
+	}
+	return age
 }
 
 // left is how many wrong codes the budget still bears.
@@ -79,12 +91,18 @@ func (t Tries) left(now Now) int {
 }
 
 func since(list []Instant, now Now, window int64) []Instant {
-	return slices.DeleteFunc(slices.Clone(list), func(x Instant) bool { return now.Mono-x.Mono >= window })
+	return slices.DeleteFunc(slices.Clone(list), func(x Instant) bool { return now.age(x) >= window })
 }
 
 // wrong counts one wrong code.
 func (t Tries) wrong(now Now) Tries {
 	at := now.instant(now.Mono)
+	if t.short(now) == 0 {
+		t.Until = Instant{}
+	}
+	if t.Long(now) == 0 {
+		t.Shut = Instant{}
+	}
 	t.Wrong = append(since(t.Wrong, now, wrongWindow), at)
 	t.Day = append(since(t.Day, now, wrongDay), at)
 	t.Last = at
@@ -92,13 +110,13 @@ func (t Tries) wrong(now Now) Tries {
 		t.Until, t.Wrong = now.instant(now.Mono+wrongLock), nil
 	}
 	if len(t.Day) >= wrongPerDay {
-		t.Shut = now.instant(t.Day[0].Mono + wrongDay)
+		t.Shut = now.instant(now.Mono - now.age(t.Day[0]) + wrongDay)
 	}
 	return t
 }
 
-// rebased moves a counter into this boot. Without a clock no more time has passed
-// than until its last wrong code; with one, no less.
+// rebased moves a counter into this boot, as if no time had passed since its last
+// wrong code. Its moments keep the clock that they had.
 func (t Tries) rebased(now Now) Tries {
 	if t.Last == (Instant{}) {
 		return t
@@ -107,11 +125,8 @@ func (t Tries) rebased(now Now) Tries {
 		if x == (Instant{}) {
 			return x
 		}
-		age := t.Last.Mono - x.Mono
-		if x.Clock > wire.ClockUnset && now.Clock > wire.ClockUnset {
-			age = max(age, now.Wall(now.Mono)-x.Wall)
-		}
-		return now.instant(now.Mono - age)
+		x.Boot, x.Mono = now.Boot, now.Mono-(t.Last.Mono-x.Mono)
+		return x
 	}
 	all := func(list []Instant) (out []Instant) {
 		for _, x := range list {

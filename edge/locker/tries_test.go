@@ -145,10 +145,11 @@ func TestCountersSurviveAStart(t *testing.T) {
 		off   time.Duration
 		want  string
 	}{
-		"a day without a clock":      {wire.ClockUnset, 25 * time.Hour, wire.CodeLockedOut},
-		"an hour with one":           {wire.ClockCarried, time.Hour, wire.CodeLockedOut},
-		"a day with one":             {wire.ClockCarried, 25 * time.Hour, wire.CodeUnknown},
-		"with one that was set back": {wire.ClockCarried, -1000 * time.Hour, wire.CodeLockedOut},
+		"a day without a clock":               {wire.ClockUnset, 25 * time.Hour, wire.CodeLockedOut},
+		"an hour with a signed one":           {wire.ClockSynced, time.Hour, wire.CodeLockedOut},
+		"a day with a signed one":             {wire.ClockSynced, 25 * time.Hour, wire.CodeUnknown},
+		"the machine's clock was set back":    {wire.ClockCarried, -1000 * time.Hour, wire.CodeLockedOut},
+		"the machine's clock was set forward": {wire.ClockCarried, 25 * time.Hour, wire.CodeLockedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,6 +164,8 @@ func TestCountersSurviveAStart(t *testing.T) {
 			require.LessOrEqual(t, a.Until, w.now.Mono+24*hour, "a clock that was set back does not prolong it")
 			w.restart(0, wire.ClockUnset)
 			require.Equal(t, c.want == wire.CodeLockedOut, w.wrongly(BudgetScanned).Outcome == wire.CodeLockedOut, "nor does another start help")
+			w.now.Clock, w.now.Offset = wire.ClockSynced, 1_800_000_000*second+41*hour
+			require.Equal(t, wire.CodeUnknown, w.wrongly(BudgetScanned).Outcome, "a signed time ends it")
 		})
 	}
 }
@@ -187,7 +190,7 @@ func TestTheFormerCounterIsTakenOver(t *testing.T) {
 	require.EqualValues(t, 17, w.s.Meta.CodeList)
 	a := w.wrongly(BudgetTyped)
 	require.Equal(t, wire.CodeLockedOut, a.Outcome)
-	require.Equal(t, w.now.Mono+21*hour-int64(time.Minute), a.Until)
+	require.Equal(t, w.now.Mono+21*hour, a.Until, "the machine's clock proves no minute")
 	require.Equal(t, wire.CodeUnknown, w.wrongly(BudgetScanned).Outcome)
 	w.restart(time.Minute, wire.ClockCarried)
 	require.Equal(t, wire.CodeLockedOut, w.wrongly(BudgetTyped).Outcome, "kept in the new form")
