@@ -287,6 +287,8 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 	if ends {
 		err = w.endCleared(d, findPackage(d, out[0].TrackingNumber).FailureCode)
 	} else if d.Status == cloud.DeliveryDelivered || d.Status == cloud.DeliveryExpired {
+		// Where only unverified packages are left, no code opens anything.
+		d.PickupCodeActive = d.PickupCodeActive && slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
 		err = w.activate(d)
 	}
 	if err != nil {

@@ -161,6 +161,24 @@ func TestClearedPartOfADelivery(t *testing.T) {
 	})
 }
 
+// Of a delivery that was settled in part, staff take out what was deposited: the rest
+// is unverified, and its code opens nothing.
+func TestClearedDepositLeavesTheUnverifiedRest(t *testing.T) {
+	tell(t, 2, nil, func(s *story) {
+		a := s.open()
+		require.Len(s.t, a.Doors, 2)
+		s.settle(a, wire.Deposited, wire.Unverified)
+		require.True(s.t, s.find().PickupCodeActive)
+		out, err := s.clear(s.staff(), a.Doors[0])
+		require.NoError(s.t, err)
+		require.False(s.t, out.Cleared[0].DeliveryEnds)
+		require.False(s.t, s.find().PickupCodeActive)
+		_, err = s.clear(s.staff(), a.Doors[1])
+		require.NoError(s.t, err)
+		s.status(cloud.DeliveryFailed)
+	})
+}
+
 // A reservation is no parcel, and a cabinet that is out of service is not commanded.
 func TestClearLeavesAReservation(t *testing.T) {
 	tell(t, 1, nil, func(s *story) {
