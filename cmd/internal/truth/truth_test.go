@@ -196,6 +196,10 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			})
 		}},
 		{"silent", "forced, and not told", func(_ *Case, b *Cabinet) { forceOpen(b, 1, 300) }},
+		{"silent", "forced before its compartment left the layout", func(c *Case, b *Cabinet) {
+			forceOpen(b, 1, 300)
+			removeFromLayout(c, b, 1, 320, 400)
+		}},
 		{"silent", "forced, and told a minute late", func(c *Case, b *Cabinet) {
 			forceOpen(b, 1, 300)
 			change(c, func(d *Device) {
@@ -322,6 +326,15 @@ func forceOpen(b *Cabinet, door uint, seconds float64) {
 	b.Trouble = append(b.Trouble, Span{At: at(seconds), Until: at(seconds + 60), What: force, Door: door})
 }
 
+// removeFromLayout has the cabinet apply a layout without a compartment, and later one
+// with it.
+func removeFromLayout(c *Case, b *Cabinet, door uint, out, in float64) {
+	b.Removed = []Span{{At: at(out - 1), Until: at(in - 1), Door: door}}
+	d := c.Cloud.Devices["CAB-1"]
+	d.Records = append(d.Records, record(wire.KindConfigApplied, out, wire.ConfigApplied{Version: 2, Result: wire.ResultOK}), record(wire.KindConfigApplied, in, wire.ConfigApplied{Version: 3, Result: wire.ResultOK}))
+	c.Cloud.Devices["CAB-1"] = d
+}
+
 // wrongCodes are typed from second 300 on, one each second; the keypad looks at some of
 // them and is locked for the rest.
 func wrongCodes(c *Case, looked, locked int) {
@@ -367,6 +380,10 @@ func TestWhatIsToldInTimeAndWithItsCauseBreaksNoRule(t *testing.T) {
 		"forced while no agent ran": func(_ *Case, b *Cabinet) {
 			forceOpen(b, 1, 300)
 			b.Boots = []Boot{{N: 1, Start: noon, End: at(299)}, {N: 2, Start: at(320)}}
+		},
+		"forced while no layout names the compartment": func(c *Case, b *Cabinet) {
+			forceOpen(b, 1, 300)
+			removeFromLayout(c, b, 1, 290, 400)
 		},
 		"views that differ after a loss, out of use": func(c *Case, b *Cabinet) {
 			disagree(c, b, "door 11: cabinet empty, cloud X; door 1: cabinet empty, cloud LD-1")
