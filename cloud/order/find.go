@@ -16,6 +16,10 @@ type Found struct {
 	StatusID cloud.OrderStatus
 }
 
+// wholePhone is how many digits a text needs to be taken for a telephone number before it
+// is taken for anything else.
+const wholePhone = 7
+
 // FindByText finds at most limit orders that the caller may see: those with exactly this
 // number or reference, or else the newest that contain the text in their numbers,
 // reference, recipient's name or telephone number. It finds nothing that is only like the
@@ -51,12 +55,20 @@ func FindByText(ctx context.Context, s *Service, c cloud.Caller, text string, li
 	}
 	q := cloud.OrderSearch{BusinessID: r.business, CustomerID: r.customer, BrokerID: r.broker, Limit: limit + cloud.SearchFields, Text: text,
 		Fields: []cloud.SearchField{cloud.SearchNumber, cloud.SearchExternal, cloud.SearchRef, cloud.SearchName, cloud.SearchPhone}}
-	found, err := s.store.SearchOrders(ctx, q)
-	if d := digits(text); err == nil && len(d) >= minQuery && d != text && len(found) == 0 && strings.Trim(text, "+-()./ 0123456789") == "" {
-		var phones []cloud.OrderMatch
-		q.Text, q.Fields = d, []cloud.SearchField{cloud.SearchPhone}
-		phones, err = s.store.SearchOrders(ctx, q)
-		found = append(found, phones...)
+	searches := []cloud.OrderSearch{q}
+	if d := digits(text); len(d) >= minQuery && d != text && strings.Trim(text, "+-()./ 0123456789") == "" { // as telephone numbers are written
+		phones := q
+		phones.Text, phones.Fields = d, []cloud.SearchField{cloud.SearchPhone}
+		searches = append(searches, phones)
+		if len(d) >= wholePhone {
+			slices.Reverse(searches)
+		}
+	}
+	var found []cloud.OrderMatch
+	for _, x := range searches {
+		if err == nil && len(found) == 0 {
+			found, err = s.store.SearchOrders(ctx, x)
+		}
 	}
 	want := trigrams(text)
 	slices.SortStableFunc(found, func(a, b cloud.OrderMatch) int {

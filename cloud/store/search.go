@@ -118,7 +118,7 @@ func likeText(text string) string { return likeEscapes.Replace(text) }
 // found there, and what few contain the trigrams give at once.
 const (
 	fewRows      = 50
-	recentOrders = 5000
+	recentOrders = 2000
 )
 
 // SearchOrders reads what contains q.Text, or what contains every part of one of
