@@ -51,7 +51,7 @@ run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers;
 # The simulated days take longest and wait for little: first, so that they do not
 # end alone.
 test: ## run all tests of the quick ring, in under 4 minutes with a warm build cache
-	$(GO) test $(AT_ONCE) $(LINKED) -timeout $(QUICK) ./cmd/e2e ./...
+	$(GO) test $(AT_ONCE) $(LINKED) -timeout $(QUICK) ./cmd/e2e ./cloud/api ./cloud/server ./...
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
