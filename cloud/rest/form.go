@@ -227,7 +227,7 @@ func (r *route) takeForm(v reflect.Value, f form) error {
 	v.FieldByIndex(r.Upload()).SetBytes(f.file)
 	for _, m := range r.Members() {
 		if text := f.texts[m.Name]; m.Place == "" && text != "" && !catalog.SetText(v.FieldByIndex(m.Field.Index), text) {
-			return invalid(m.Name, wrongType)
+			return catalog.WrongText(m.Name, m.Type)
 		}
 	}
 	return nil

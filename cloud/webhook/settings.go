@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Levels of settings.
@@ -93,6 +94,14 @@ func (in *SettingsInput) UnmarshalJSON(raw []byte) error {
 	delete(in.given, "settings")
 	if len(inner) == 0 || string(inner) == "null" {
 		return nil
+	}
+	if inner[0] != '{' {
+		f := check.Fields{}
+		f.Say("settings", check.MessageObject)
+		return f.Err()
+	}
+	if err := check.WrongType(inner, in); err != nil {
+		return err
 	}
 	return in.UnmarshalJSON(inner)
 }
