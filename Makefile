@@ -141,7 +141,7 @@ bench: ## the figures, as ratios against a bare loop of the same run
 # cut off goes on; RETRY=-retry tries its survivors again.
 SEED     ?= 1
 MUTANTS  ?= 300
-PACKAGES ?= ./edge/locker ./cloud/device ./cloud/locker ./cloud/order ./cloud/auth ./cloud/approval ./cloud/account
+PACKAGES ?= ./edge/locker ./edge/buffer ./edge/access ./cloud/device ./cloud/locker ./cloud/order ./cloud/auth ./cloud/approval ./cloud/account
 mutants: ## change one place at a time and list the changes that no test notices
 	@mkdir -p $(BIN)
 	$(GO) run ./cmd/internal/mutate -seed $(SEED) -n $(MUTANTS) -verdicts $(BIN)/mutants.jsonl $(RETRY) $(PACKAGES)
