@@ -20,7 +20,7 @@ type TestInput struct {
 	CustomerID cloud.AccountID `json:"customer_id" doc:"A customer of the business whose level is tested; empty: the business"`
 	Scheme     string          `json:"scheme" enum:"account,provider,ohp" doc:"How it is signed; account when empty"`
 	Secret     string          `json:"secret" doc:"16 to 128 characters; empty: the secret of the level"`
-	Format     string          `json:"format" enum:"native,ce_binary,ce_structured" doc:"How it is put; empty: as the address is told, native where that is none of the settings"`
+	Format     string          `json:"format" enum:"native,ce_binary,ce_structured" doc:"Format of the body; empty: that of the address, native for an address outside the settings"`
 }
 
 // TestOutput says what came of a test send.
