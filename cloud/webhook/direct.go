@@ -79,12 +79,6 @@ func (s accountHooks) checkTest(ctx context.Context, in TestInput, known bool) e
 	if !known {
 		p.add("event", "There is no such event.")
 	}
-	if !slices.Contains([]string{"", cloud.SchemeAccount, cloud.SchemeProvider, cloud.SchemeHandoff}, in.Scheme) {
-		p.add("scheme", "The value is not one of those allowed.")
-	}
-	if in.Format != "" && !slices.Contains(cloud.HookFormats(), in.Format) {
-		p.add("format", notAllowed)
-	}
 	if in.Secret != "" && !goodSecret(in.Secret) {
 		p.add("secret", badSecret)
 	}
@@ -99,7 +93,7 @@ func (s accountHooks) checkTest(ctx context.Context, in TestInput, known bool) e
 func (s *core) allowed(ctx context.Context, field, address string) error {
 	p := problems{}
 	if len(address) > maxURL {
-		p.add(field, "The value is too long.")
+		p.add(field, tooLong(field, address))
 		return p.err()
 	}
 	if err := s.guard.CheckURL(ctx, address); err != nil {
