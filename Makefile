@@ -59,7 +59,7 @@ build: ## build the programs into bin/
 
 # A release: one archive for each system with the programs, their settings' examples
 # and the licence, and SHA256SUMS over all. The same commit gives the same bytes on
-# any machine with the same Go: no time, owner or path of the machine is in them.
+# any machine with the same Go: no time, owner, mask or path of the machine is in them.
 DIST    ?= dist
 SYSTEMS ?= linux-amd64 linux-arm64 linux-arm darwin-arm64
 release: $(SYSTEMS:%=release-%) ## build dist/: an archive for each of SYSTEMS, and SHA256SUMS
@@ -70,7 +70,7 @@ release-%:
 	GOOS=$(firstword $(subst -, ,$*)) GOARCH=$(lastword $(subst -, ,$*)) CGO_ENABLED=0 \
 	  $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(DIST)/$$name/ ./cmd/cloud ./cmd/edge ./cmd/firmware-sim; \
 	cp -r LICENSE README.md CHANGELOG.md SECURITY.md CONTRIBUTING.md configs docs $(DIST)/$$name/; \
-	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="$$(git log -1 --format=%cI)" -C $(DIST) -cf - $$name | gzip -n > $(DIST)/$$name.tar.gz; \
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=a+rX,u+w,go-w --mtime="$$(git log -1 --format=%cI)" -C $(DIST) -cf - $$name | gzip -n > $(DIST)/$$name.tar.gz; \
 	rm -rf $(DIST)/$$name
 
 # Databases of other processes have no races of ours: PostgreSQL's runs are in
@@ -141,7 +141,7 @@ bench: ## the figures, as ratios against a bare loop of the same run
 # cut off goes on; RETRY=-retry tries its survivors again.
 SEED     ?= 1
 MUTANTS  ?= 300
-PACKAGES ?= ./edge/locker ./cloud/device ./cloud/locker ./cloud/order ./cloud/auth ./cloud/approval ./cloud/account
+PACKAGES ?= ./edge/locker ./edge/buffer ./edge/access ./cloud/device ./cloud/locker ./cloud/order ./cloud/auth ./cloud/approval ./cloud/account
 mutants: ## change one place at a time and list the changes that no test notices
 	@mkdir -p $(BIN)
 	$(GO) run ./cmd/internal/mutate -seed $(SEED) -n $(MUTANTS) -verdicts $(BIN)/mutants.jsonl $(RETRY) $(PACKAGES)

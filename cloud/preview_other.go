@@ -41,6 +41,9 @@ func otherEffects(v View, c *Changes) ([]Effect, error) {
 	for _, x := range c.Accounts {
 		old, err := v.Account(x.ID)
 		add("account", x.ID, x.Name, old, err)
+		if failed != nil {
+			return nil, failed
+		}
 		e := &out[len(out)-1]
 		maps.Copy(e.After, x.rights())
 		if e.Before != nil {

@@ -68,7 +68,7 @@ func (s *Access) ListInvitations(ctx context.Context, c cloud.Caller, in Invitat
 // InviteInput asks a person to join.
 type InviteInput struct {
 	AccountType cloud.AccountType `json:"account_type" required:"true" enum:"client_admin,client_employee,broker,driver,customer"`
-	Email       string            `json:"email" required:"true" max:"256" doc:"Whoever accepts the invitation has to give it"`
+	Email       string            `json:"email" required:"true" max:"256" doc:"The invited person gives it when accepting"`
 	Name        string            `json:"name" required:"true" max:"120"`
 	Permissions []string          `json:"permissions" max:"100" doc:"Scopes of a client_employee"`
 }

@@ -204,6 +204,27 @@ func TestPasskeysOfOneMoment(t *testing.T) {
 	})
 }
 
+// Keys that are synced between devices have no counter: an answer of one is taken once
+// because its challenge is, on every node.
+func TestPasskeyWithoutCounter(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		x := d.device(10)
+		require.NoError(t, x.add(10, x.begin(10, "")))
+		again := *x
+		again.d = other
+		for range 2 {
+			answer := virtualwebauthn.CreateAssertionResponse(x.rp, x.auth, x.key, x.options(""))
+			_, err := x.login(answer, "")
+			require.NoError(t, err)
+			_, err = x.login(answer, "")
+			require.Equal(t, "PASSKEY_REFUSED", code(err), "the same answer again")
+			_, err = again.login(answer, "")
+			require.Equal(t, "PASSKEY_REFUSED", code(err), "at another node")
+		}
+	})
+}
+
 // As second step after the password: of the same account, by its challenge alone, and
 // of administrators with the person recognised.
 func TestPasskeyAsSecondFactor(t *testing.T) {

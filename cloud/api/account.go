@@ -528,29 +528,8 @@ func userOf(a cloud.Account, b cloud.Business) user {
 	return out
 }
 
-func (in loginInput) check() error {
-	fields := map[string][]string{}
-	for name, v := range map[string]string{"email": in.Email, "password": in.Password} {
-		if v == "" {
-			fields[name] = []string{"The value is required."}
-		} else if len(v) > 256 {
-			fields[name] = []string{"The value is too long."}
-		}
-	}
-	if len(in.DeviceName) > 64 {
-		fields["device_name"] = []string{"The value is too long."}
-	}
-	if len(fields) > 0 {
-		return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: fields}
-	}
-	return nil
-}
-
 // login makes a token. The gate bounds how often it is tried.
 func (c Config) login(ctx context.Context, _ cloud.Caller, in loginInput) (loginOutput, error) {
-	if err := in.check(); err != nil {
-		return loginOutput{}, err
-	}
 	l, state, err := c.Gate.Login(ctx, auth.Try{Email: in.Email, Password: in.Password, ClientCode: in.ClientCode, Name: in.DeviceName, Remember: in.Remember, Code: in.OTP, IP: catalog.AddressOf(ctx)})
 	if err != nil {
 		if !state.OK {

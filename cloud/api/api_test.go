@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"context"
+	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -52,4 +54,23 @@ func TestEveryErrorHasAMessage(t *testing.T) {
 			require.True(t, locale.HasError(code), "%s: %s", o.Name, code)
 		}
 	}
+}
+
+// keyless are calls that create something, show no secret and take no Idempotency-Key:
+// a repeat gives what the first one made, or is refused by what it names.
+var keyless = []string{"platform.exports.begin", "platform.removals.begin", "driver.register"}
+
+// A call that creates takes an Idempotency-Key, so that it can be repeated after a lost
+// answer.
+func TestCallsThatCreateTakeAKey(t *testing.T) {
+	t.Parallel()
+	creating := 0
+	for _, o := range table().Operations() {
+		if o.Method != http.MethodPost || o.Secret || o.Status != http.StatusCreated && o.Status != http.StatusAccepted {
+			continue
+		}
+		creating++
+		require.Equal(t, slices.Contains(keyless, o.Name), !o.Idempotent, "%s creates and takes no key", o.Name)
+	}
+	require.Greater(t, creating, 15)
 }

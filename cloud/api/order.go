@@ -513,7 +513,7 @@ func (c Config) orders() []catalog.Operation {
 			Risk:        catalog.RiskMedium,
 			Family:      cloud.LocalDelivery,
 			Errors:      []string{"ORDER_NOT_FOUND", "ORDER_STATUS_CONFLICT"},
-			Example:     `{"order_id":120045,"scheduled_date":"2099-06-12","time_window_start":"09:00","time_window_end":"12:00","reason":"Nobody in"}`,
+			Example:     `{"order_id":120045,"scheduled_date":"2099-06-12","time_window_start":"09:00","time_window_end":"12:00","reason":"No answer at the door"}`,
 		}, o.Reschedule, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.take_back",

@@ -358,12 +358,6 @@ func (c Config) enrolment() []catalog.Operation {
 
 func (c Config) enrol(ctx context.Context, _ cloud.Caller, in enrolInput) (any, error) {
 	fields := map[string][]string{}
-	if in.DeviceCode == "" || len(in.DeviceCode) > 32 {
-		fields["device_code"] = []string{"The value is required."}
-	}
-	if in.Token == "" || len(in.Token) > 256 {
-		fields["token"] = []string{"The value is required."}
-	}
 	var key []byte
 	if in.PublicKey != "" {
 		var err error

@@ -106,7 +106,7 @@ func agentTools() []catalog.Tool {
 			Description: "Audit trail of an order: what was done to it, by whom, through which channel and when, oldest first. For where the parcel is, use otep_client_tracking.",
 			Arguments:   args(oneOrder, `from date-time`, `to date-time`, `operation_types list integer`, pages)},
 		{Name: "order_snapshot", Title: "Order snapshot", Servers: forOperations, Category: "orders", Scopes: []string{"orders:read"}, Types: withOrders, OneOf: anyName, Run: snapshot,
-			Description: "Order, latest tracking, driver, ETA, proof and last operations in one answer. The first thing to call when somebody asks about one order.",
+			Description: "Order, latest tracking, driver, ETA, proof and last operations in one answer. The first call for a question about one order.",
 			Arguments:   args(oneOrder, `events_limit integer 1..50 · default 10`)},
 		{Name: "list_exceptions", Title: "List exceptions", Servers: forOperations, Category: "orders", Operation: "orders.exceptions", Run: listed("orders.exceptions"),
 			Description: "Orders that need attention, the most urgent first, each with its reason and tools that may help.",
@@ -176,7 +176,7 @@ func agentTools() []catalog.Tool {
 			Description: "Reject without running. It stays in the list with the reason.",
 			Arguments:   args(`approval_id! text`, `reason text 0..500`)},
 		{Name: "approve_pending_write", Title: "Approve pending write", Servers: forOperations, Category: "approvals", Operation: "approvals.approve",
-			Description: "Approve and run; reviewer needs the tool's own scopes and is somebody else than who asked. Gives the approval with its result.",
+			Description: "Approve and run; the reviewer needs the tool's own scopes and must not be the requester. Gives the approval with its result.",
 			Arguments:   args(`approval_id! text`, `note text 0..500`)},
 
 		{Name: "get_routes", Title: "Get routes", Servers: forOperations, Category: "routes", Operation: "routes.list", Run: listed("routes.list"),

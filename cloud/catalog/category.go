@@ -24,7 +24,7 @@ var categories = []Category{
 	{"uniorder", "Orders across services"},
 	{"customer_shipping", "Shipping by customers"},
 	{"storage", "Keeping things in lockers"},
-	{"webhooks", "Who is told of events, and what became of it"},
+	{"webhooks", "Webhook endpoints, their events and deliveries"},
 	{"cabinets", "Cabinets, their doors and exceptions"},
 	{"deliveries", "Deliveries into cabinets"},
 	{"contractors", "Contractors and delivery companies"},
@@ -91,7 +91,7 @@ func (t *Tool) SideEffects() string {
 		out = append(out, "Changes or ends what is there, which may not be undone.")
 	}
 	if t.Outside {
-		out = append(out, "Tells somebody outside.")
+		out = append(out, "Sends something to people or systems outside.")
 	}
 	if slices.ContainsFunc(t.Arguments, func(a Argument) bool { return a.Name == "idempotency_key" }) {
 		out = append(out, "With the same idempotency_key it is done once.")

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (o *Operation) Values(given map[string]any) Bind {
 				continue
 			}
 			if !SetText(v.FieldByIndex(m.Field.Index), textOf(x)) {
-				return invalid(m.Name, wrongType)
+				return WrongText(m.Name, m.Type)
 			}
 		}
 		for name := range given {
@@ -100,14 +101,36 @@ func (o *Operation) Values(given map[string]any) Bind {
 		if err != nil {
 			return fmt.Errorf("encode input: %w", err)
 		}
-		var wrong *json.UnmarshalTypeError
-		if err := json.Unmarshal(raw, in); errors.As(err, &wrong) {
-			return invalid(check.TypePath(raw, wrong.Offset), wrongType)
-		} else if err != nil {
-			return cloud.E(cloud.Malformed, "MALFORMED_JSON")
-		}
-		return nil
+		return Decode(raw, in)
 	}
+}
+
+// Decode reads a valid JSON object into in, a pointer to a struct. Errors:
+// VALIDATION_FAILED, which names the first value of another type than its member's;
+// MALFORMED_JSON.
+func Decode(body []byte, in any) error {
+	err := json.Unmarshal(body, in)
+	var invalid *cloud.Error
+	switch {
+	case err == nil && !bytes.Contains(body, []byte("null")):
+		return nil
+	case errors.As(err, &invalid): // of a type that reads itself
+		return invalid
+	}
+	if wrong := check.WrongType(body, in); wrong != nil || err == nil {
+		return wrong
+	}
+	return cloud.E(cloud.Malformed, "MALFORMED_JSON")
+}
+
+// WrongText is the error of a text that SetText does not take.
+func WrongText(name string, t reflect.Type) error {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice { // a list is a text with commas
+		t = t.Elem()
+	}
+	f := check.Fields{}
+	f.Say(name, check.TypeMessage(t))
+	return f.Err()
 }
 
 // textOf is a value as an address would have it.
@@ -122,8 +145,6 @@ func textOf(v any) string {
 	}
 	return strings.Join(parts, ",")
 }
-
-const wrongType = "The value has the wrong type."
 
 func invalid(field, message string) error {
 	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{field: {message}}}

@@ -297,7 +297,7 @@ func New(rows ...[]Operation) *Catalog {
 		case o.Summary == "" || o.Description == "":
 			panic("catalog: " + o.Name + " has no summary or no description")
 		case o.Idempotent && (o.Types == nil || !o.Writes()):
-			panic("catalog: " + o.Name + " takes keys but is open to nobody in particular, or only reads")
+			panic("catalog: " + o.Name + " takes keys but names no account types, or only reads")
 		}
 		for _, s := range o.Scopes {
 			if !KnownScope(s) {

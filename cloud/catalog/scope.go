@@ -14,7 +14,7 @@ var areas = []struct{ name, about string }{
 	{"approvals", "writes of agents that wait for a person"},
 	{"routes", "routes and their stops"},
 	{"drivers", "drivers"},
-	{"webhooks", "who is told of events, and the log of it"},
+	{"webhooks", "webhook endpoints, their events and deliveries"},
 	{"storage", "things kept in lockers"},
 	{"labels", "carriers' labels and rates"},
 	{"uniorder", "orders across services"},

@@ -42,7 +42,7 @@ type SettingsOutput struct {
 
 // SettingsInput changes settings. An absent member stays as it is.
 type SettingsInput struct {
-	Recipient     *bool         `json:"allow_recipient" doc:"Whoever has a tracking number gets a token for the chat in the tracking answer"`
+	Recipient     *bool         `json:"allow_recipient" doc:"Tracking answers hold a token for the chat, for every caller who has the tracking number"`
 	Customer      *bool         `json:"allow_customer"`
 	Driver        *bool         `json:"allow_driver"`
 	CloseHours    *int          `json:"auto_close_hours" min:"1" max:"720" doc:"After an order has ended"`

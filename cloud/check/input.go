@@ -63,7 +63,7 @@ const (
 func Messages() []string {
 	return []string{MessageRequired, MessageBetween, MessageLeast, MessageMost, MessageAbove, MessageLength, MessageShort, MessageLong, MessageItems,
 		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageTwice, MessageControl, MessageLine, MessageUTF8,
-		MessageWith, MessageFixed, MessageKeyLength, MessageKeyEnum, MessageZero, MessageFuture, MessageOneOf}
+		MessageWith, MessageFixed, MessageKeyLength, MessageKeyEnum, MessageText, MessageWhole, MessageNumber, MessageAmount, MessageBool, MessageTime, MessageList, MessageObject, MessageZero, MessageFuture, MessageOneOf}
 }
 
 // plan is how a type is checked: by member.
@@ -401,8 +401,12 @@ func (r *Rules) text(f Fields, path, s string) {
 }
 
 // Say adds a message about a member: one of Messages, whose first place is the
-// member's name as people write it.
+// member's name as people write it, or a sentence without places.
 func (f Fields) Say(path, message string, args ...any) {
+	if !strings.Contains(message, "%s") {
+		f.Add(path, message)
+		return
+	}
 	f.Add(path, fmt.Sprintf(message, append([]any{displayPath(path)}, args...)...))
 }
 

@@ -9,36 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Texts of members that JSON cannot carry as they are.
-const (
-	MessageType = "The value has the wrong type."
-	MessageZero = "%s must not contain the character U+0000."
-)
-
-// TypePath is the path of the value at which a decoder found a wrong type, with the
-// index of each array: packages.3.weight. offset is that of the decoder's error; the
-// whole body is "body".
-func TypePath(body []byte, offset int64) string {
-	path := ""
-	walkJSON(body, func(at string, start int64, _ []byte) bool {
-		if start >= offset {
-			return false
-		}
-		path = at
-		return true
-	})
-	if path == "" {
-		return "body"
-	}
-	return path
-}
+// MessageZero is of text that no database takes.
+const MessageZero = "%s must not contain the character U+0000."
 
 // BadText finds the first text of a valid JSON body that no database takes: with the
 // character U+0000, or with half of a surrogate pair. The path of a member's name is
 // that of its object. Elements of the lists that rows names are left out: each of them
 // is refused by itself.
 func BadText(body []byte, rows ...string) (path, message string, found bool) {
-	walkJSON(body, func(at string, _ int64, raw []byte) bool {
+	walkJSON(body, func(at string, raw []byte) bool {
 		if message = badString(raw); message == "" || slices.ContainsFunc(rows, func(list string) bool { return strings.HasPrefix(at, list+".") }) {
 			return true
 		}
@@ -68,10 +47,9 @@ func badString(raw []byte) string {
 	return ""
 }
 
-// walkJSON goes through the values of a valid body in their order: where each is, the
-// offset at which it begins and, of texts and member names, their bytes. fn ends it by
-// false.
-func walkJSON(body []byte, fn func(path string, start int64, raw []byte) bool) {
+// walkJSON goes through the values of a valid body in their order: where each is
+// and, of texts and member names, their bytes. fn ends it by false.
+func walkJSON(body []byte, fn func(path string, raw []byte) bool) {
 	type level struct {
 		path  string
 		array bool
@@ -105,7 +83,7 @@ func walkJSON(body []byte, fn func(path string, start int64, raw []byte) bool) {
 				top.n++
 			case !top.key:
 				top.key, top.name = true, token.(string)
-				if badString(raw) != "" && !fn(top.path, start, raw) {
+				if badString(raw) != "" && !fn(top.path, raw) {
 					return
 				}
 				continue
@@ -116,7 +94,7 @@ func walkJSON(body []byte, fn func(path string, start int64, raw []byte) bool) {
 				}
 			}
 		}
-		if !fn(path, start, raw) {
+		if !fn(path, raw) {
 			return
 		}
 		if d, ok := token.(json.Delim); ok {

@@ -177,7 +177,7 @@ func (s *Service) line(j cloud.Job, o *catalog.Operation, cells []string) (map[s
 			continue
 		}
 		if !utf8.ValidString(cell) {
-			f.Say(path, check.MessageType)
+			f.Say(path, check.MessageUTF8)
 			continue
 		}
 		put(in, path, cellReader{s.cfg}.cellValue(columns[k], cell))

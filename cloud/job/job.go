@@ -195,7 +195,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in Input) (Output,
 	f := check.Fields{}
 	shared := map[string]any{}
 	if len(in.Input) > 0 && json.Unmarshal(in.Input, &shared) != nil {
-		f.Say("input", check.MessageType)
+		f.Say("input", check.MessageObject)
 	}
 	for name := range shared {
 		if strings.Contains(name, "password") || strings.Contains(name, "secret") { // a job would keep it

@@ -33,7 +33,7 @@ func Events() []cloud.HookEvent {
 	for _, e := range []struct{ name, about string }{
 		{EventStored, "A package was stored in a device."},
 		{EventCollected, "A package in a device was collected by whom it waited for."},
-		{EventRemoved, "A package was taken out of a device by somebody else; removal_reason says why."},
+		{EventRemoved, "A package was taken out of a device by another person than the recipient; removal_reason says why."},
 		{EventOverdue, "A package in a device was not collected in time; it stays, and its code works."},
 		{EventExceptionOpened, "Something at a compartment needs to be looked at."},
 		{EventExceptionClosed, "An exception is settled; resolution_action says how."},

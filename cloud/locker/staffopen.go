@@ -18,7 +18,7 @@ type StaffOpenInput struct {
 	Grids       []cloud.GridID `json:"grid_ids" required:"true" max:"24" doc:"Compartments of this cabinet, 1 to 24"`
 	Reason      string         `json:"reason" required:"true" max:"255" doc:"Why; the door history keeps it with your name"`
 	Attended    *bool          `json:"attended" required:"true" doc:"true confirms that a person whom you trust stands at the cabinet. Doors are not opened without it: an open door cannot be closed from afar."`
-	WaitSeconds *int           `json:"wait_seconds" min:"0" max:"20" doc:"How long to wait for the cabinet's answer; 10 unless told otherwise"`
+	WaitSeconds *int           `json:"wait_seconds" min:"0" max:"20" doc:"How long to wait for the cabinet's answer; 10 when absent"`
 }
 
 // StaffContents is what the cloud believes lies behind a door that staff open.

@@ -159,7 +159,7 @@ func (a *app) run() {
 		}
 		if err := a.deliver(next); err != nil {
 			if !errors.Is(err, errClosed) {
-				a.end("it could not be told", err)
+				a.end("a message could not be sent", err)
 			}
 			<-a.done
 			return
@@ -308,7 +308,7 @@ func (a *app) recheck(ctx context.Context) {
 	case err == nil && !holds:
 		a.part()
 	case doubts > 1:
-		a.end("nobody knows whether it may", err)
+		a.end("its rights could not be read", err)
 	}
 }
 

@@ -123,7 +123,7 @@ func New(cfg Config) (*Broker, error) {
 	b.sends = sends{publish: b.publish, queues: map[string][]sending{}}
 	b.events = &brokerEvents{cfg: cfg, apps: newApps(cfg), turns: newTurns(), clients: map[string]*login{}, conns: map[net.Conn]*login{}}
 	if err := s.AddHook(b.events, nil); err != nil {
-		return nil, fmt.Errorf("add broker hook: %w", err)
+		return nil, fmt.Errorf("add broker extension: %w", err)
 	}
 	if err := s.Serve(); err != nil {
 		return nil, fmt.Errorf("start broker: %w", err)

@@ -34,20 +34,16 @@ type BatchRow struct {
 func (r *BatchRow) UnmarshalJSON(raw []byte) error {
 	*r = BatchRow{}
 	f := newFields()
-	var wrong *json.UnmarshalTypeError
 	err := json.Unmarshal(raw, &r.CreateInput)
-	if err != nil && !errors.As(err, &wrong) {
-		return err
-	}
 	if path, message, found := check.BadText(raw); found {
 		f.Say(path, message)
 		if !IsSane(r.Ref) {
 			r.Ref = ""
 		}
-	} else if wrong != nil {
-		f.Add(check.TypePath(raw, wrong.Offset), check.MessageType)
+		r.unreadable = f.Err()
+	} else if r.unreadable = check.WrongType(raw, &r.CreateInput); r.unreadable == nil {
+		return err
 	}
-	r.unreadable = f.Err()
 	return nil
 }
 

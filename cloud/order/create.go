@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -170,7 +171,7 @@ func placed(in CreateInput) error {
 	f := map[string][]string{}
 	for path, a := range map[string]*cloud.Address{"sender": in.Sender, "recipient": in.Recipient} {
 		if a != nil && a.Latitude == nil {
-			f[path+".latitude"] = []string{"This is required."}
+			f[path+".latitude"] = []string{fmt.Sprintf(check.MessageRequired, path+".latitude")}
 		}
 	}
 	if len(f) == 0 {

@@ -90,9 +90,9 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.NoError(t, err)
 		out = w.run(wrong.AsyncID, 1)
 		require.Equal(t, []any{"completed", 3, 3}, []any{out.Status, out.Processed, out.Failed})
-		require.Equal(t, map[string][]string{"packages.0.weight": {"The value has the wrong type."}}, out.Results[0].Errors)
+		require.Equal(t, map[string][]string{"packages.0.weight": {"packages[0].weight must be a number."}}, out.Results[0].Errors)
 		require.Equal(t, "T-1", *out.Results[0].Ref)
-		require.Equal(t, map[string][]string{"body": {"The value has the wrong type."}}, out.Results[1].Errors)
+		require.Equal(t, map[string][]string{"body": {"body must be an object."}}, out.Results[1].Errors)
 		require.Contains(t, out.Results[2].Errors, "packages")
 
 		// So is one with text that no database takes, which its result has nowhere.

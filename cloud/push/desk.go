@@ -3,9 +3,7 @@ package push
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -46,19 +44,6 @@ type Done struct {
 // good. A device has one driver: the one who came last. Error:
 // VALIDATION_FAILED.
 func (d *Reader) Register(ctx context.Context, c cloud.Caller, login [32]byte, in TokenInput) (Done, error) {
-	fields := map[string][]string{}
-	switch {
-	case in.Token == "":
-		fields["token"] = []string{"This is required."}
-	case len(in.Token) > maxToken || !utf8.ValidString(in.Token):
-		fields["token"] = []string{"This is too long."}
-	}
-	if !slices.Contains(Platforms, in.Platform) {
-		fields["platform"] = []string{"This is none of the values allowed here."}
-	}
-	if len(fields) > 0 {
-		return Done{}, &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: fields}
-	}
 	err := d.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 		return &cloud.Changes{PushChanges: cloud.PushChanges{PushTokens: []cloud.PushToken{{DriverID: c.Account.ID, Token: in.Token, Platform: in.Platform, Login: login, At: time.Now().UTC()}}}}, nil
 	})

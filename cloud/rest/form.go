@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"mime"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Bounds of a form. Uploads and downloads may take longer than other calls.
@@ -222,12 +224,12 @@ func (f form) digest() []byte {
 // takeForm fills an input from a form.
 func (r *route) takeForm(v reflect.Value, f form) error {
 	if len(f.file) == 0 {
-		return invalid("file", "This is required.")
+		return invalid("file", fmt.Sprintf(check.MessageRequired, "file"))
 	}
 	v.FieldByIndex(r.Upload()).SetBytes(f.file)
 	for _, m := range r.Members() {
 		if text := f.texts[m.Name]; m.Place == "" && text != "" && !catalog.SetText(v.FieldByIndex(m.Field.Index), text) {
-			return invalid(m.Name, wrongType)
+			return catalog.WrongText(m.Name, m.Type)
 		}
 	}
 	return nil

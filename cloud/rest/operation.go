@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -57,8 +56,6 @@ func invalid(field, message string) error {
 	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{field: {message}}}
 }
 
-const wrongType = "The value has the wrong type."
-
 // unknownHeader names the members of a body that had no effect.
 const unknownHeader = "X-Unknown-Members"
 
@@ -110,15 +107,7 @@ func decodeBody(body []byte, in any) error {
 			return f.Err()
 		}
 	}
-	err := json.Unmarshal(body, in)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong):
-		return invalid(check.TypePath(body, wrong.Offset), check.MessageType)
-	}
-	return &cloud.Error{Kind: cloud.Malformed, Code: "MALFORMED_JSON"}
+	return catalog.Decode(body, in)
 }
 
 // rowsOf names the members of an input whose elements are checked by themselves.
@@ -169,7 +158,7 @@ func binder(t reflect.Type) func(reflect.Value, *query) error {
 					v.FieldByIndex(m.index).SetInt(-1)
 					continue
 				}
-				return invalid(m.name, wrongType)
+				return catalog.WrongText(m.name, v.FieldByIndex(m.index).Type())
 			}
 		}
 		return nil

@@ -160,7 +160,7 @@ func (in *CabinetInput) check() ([]wire.LayoutDoor, error) {
 	f := check.Fields{}
 	in.Name, in.Code, in.Address = strings.TrimSpace(in.Name), strings.TrimSpace(in.Code), strings.TrimSpace(in.Address)
 	if in.Name == "" {
-		f.Add("device_name", "The value is required.")
+		f.Say("device_name", check.MessageRequired)
 	}
 	f.Line("device_name", in.Name, 120)
 	f.Line("address", in.Address, 200)

@@ -53,7 +53,7 @@ func (in *Input) person(f check.Fields) {
 // business checks what a new business has, and makes its code.
 func (in *Input) business(f check.Fields) {
 	if in.Business = strings.TrimSpace(in.Business); in.Business == "" {
-		f.Add("business", "The value is required.")
+		f.Say("business", check.MessageRequired)
 	} else {
 		f.Line("business", in.Business, 120)
 	}

@@ -15,7 +15,7 @@ type AccountLogInput struct {
 	ReferenceType string          `query:"reference_type"`
 	ReferenceID   string          `query:"reference_id"`
 	Status        string          `query:"status" enum:"pending,delivering,success,retrying,failed,dead,paused"`
-	CustomerID    cloud.AccountID `query:"customer_id" doc:"Whose own addresses were told"`
+	CustomerID    cloud.AccountID `query:"customer_id" doc:"Customer whose own addresses got the deliveries"`
 	From          string          `query:"from" format:"moment" graphql:"DateTime"`
 	To            string          `query:"to" format:"moment" graphql:"DateTime"`
 	check.Keyset

@@ -20,7 +20,7 @@ type TestInput struct {
 	CustomerID cloud.AccountID `json:"customer_id" doc:"A customer of the business whose level is tested; empty: the business"`
 	Scheme     string          `json:"scheme" enum:"account,provider,ohp" doc:"How it is signed; account when empty"`
 	Secret     string          `json:"secret" doc:"16 to 128 characters; empty: the secret of the level"`
-	Format     string          `json:"format" enum:"native,ce_binary,ce_structured" doc:"How it is put; empty: as the address is told, native where that is none of the settings"`
+	Format     string          `json:"format" enum:"native,ce_binary,ce_structured" doc:"Format of the body; empty: that of the address, native for an address outside the settings"`
 }
 
 // TestOutput says what came of a test send.
@@ -79,12 +79,6 @@ func (s accountHooks) checkTest(ctx context.Context, in TestInput, known bool) e
 	if !known {
 		p.add("event", "There is no such event.")
 	}
-	if !slices.Contains([]string{"", cloud.SchemeAccount, cloud.SchemeProvider, cloud.SchemeHandoff}, in.Scheme) {
-		p.add("scheme", "The value is not one of those allowed.")
-	}
-	if in.Format != "" && !slices.Contains(cloud.HookFormats(), in.Format) {
-		p.add("format", notAllowed)
-	}
 	if in.Secret != "" && !goodSecret(in.Secret) {
 		p.add("secret", badSecret)
 	}
@@ -99,7 +93,7 @@ func (s accountHooks) checkTest(ctx context.Context, in TestInput, known bool) e
 func (s *core) allowed(ctx context.Context, field, address string) error {
 	p := problems{}
 	if len(address) > maxURL {
-		p.add(field, "The value is too long.")
+		p.add(field, tooLong(field, address))
 		return p.err()
 	}
 	if err := s.guard.CheckURL(ctx, address); err != nil {

@@ -1,9 +1,11 @@
 package webhook
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // kinds are the endpoints of providers.
@@ -31,7 +33,7 @@ func kindOf(c cloud.Caller, named string) (string, error) {
 	case named == cloud.ThirdPartyEndpoint:
 		p.add("kind", "This provider carries no orders: the business must add third_party to the provider's services.")
 	default:
-		p.add("kind", notAllowed)
+		p.add("kind", fmt.Sprintf(check.MessageEnum, "kind", cloud.LockerEndpoint+", "+cloud.ThirdPartyEndpoint))
 	}
 	return "", p.err()
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Levels of settings.
@@ -94,6 +95,14 @@ func (in *SettingsInput) UnmarshalJSON(raw []byte) error {
 	if len(inner) == 0 || string(inner) == "null" {
 		return nil
 	}
+	if inner[0] != '{' {
+		f := check.Fields{}
+		f.Say("settings", check.MessageObject)
+		return f.Err()
+	}
+	if err := check.WrongType(inner, in); err != nil {
+		return err
+	}
 	return in.UnmarshalJSON(inner)
 }
 
@@ -133,9 +142,6 @@ func (s accountHooks) checkSettings(ctx context.Context, in *SettingsInput, cust
 	overlapOf(p, in.OverlapHours, 0)
 	checkNames(p, memberEvents, in.LifecycleEvents, lifecycleEvents, "The events must be names of lifecycle events of orders.")
 	checkNames(p, memberDevice, in.DeviceEvents, deviceEvents, "The events must be names of events of device orders.")
-	if in.PlaceEvery != nil && (*in.PlaceEvery < minPlaceEvery || *in.PlaceEvery > maxPlaceEvery) {
-		p.add(memberPlace, "The value is out of range.")
-	}
 	for _, name := range []string{cloud.HookDriverPlace, memberPlace} {
 		if customer && in.given[name] {
 			p.add(name, "Only the business has this setting.")
@@ -156,7 +162,7 @@ func (s accountHooks) checkSettings(ctx context.Context, in *SettingsInput, cust
 		}
 		for _, u := range list {
 			if len(u) > maxURL {
-				p.add(name, "The value is too long.")
+				p.add(name, tooLong(name, u))
 			} else if err := s.guard.CheckURL(ctx, u); err != nil {
 				blocked.Fields[name] = []string{"This address cannot be used: it must be a public https address that our guard accepts."}
 				blocked.Details[name] = err.Error()

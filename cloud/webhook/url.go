@@ -188,14 +188,8 @@ func (s accountHooks) Pause(ctx context.Context, c cloud.Caller, in URLInput) (U
 // ACCOUNT_TYPE_NOT_ALLOWED, WEBHOOK_URL_NOT_FOUND, VALIDATION_FAILED.
 func (s accountHooks) Resume(ctx context.Context, c cloud.Caller, in ResumeInput) (out URLOutput, err error) {
 	failed := ""
-	switch in.Mode {
-	case "", "send":
-	case "fail":
+	if in.Mode == "fail" {
 		failed = reasonGivenUp
-	default:
-		p := problems{}
-		p.add("mode", "The value is not one of those allowed.")
-		return out, p.err()
 	}
 	id, err := s.setStatus(ctx, c, URLInput{in.URLID}, statusFresh, "", "webhook_url_resumed")
 	if err != nil {

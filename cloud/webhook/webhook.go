@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -164,8 +165,8 @@ type EndpointInput struct {
 	SandboxEnabled *bool     `json:"sandbox_enabled"`
 	Events         *[]string `json:"events"`
 	Categories     *[]string `json:"categories" doc:"Of third-party deliveries: some of assignment, handover, cancellation, outcome; none are all"`
-	Format         *string   `json:"format"`
-	Signature      *string   `json:"signature"`
+	Format         *string   `json:"format" enum:"native,ce_binary,ce_structured"`
+	Signature      *string   `json:"signature" enum:"native,standard_webhooks,standard_webhooks_v1a"`
 	PrivateKey     *string   `json:"private_key"`
 	Enabled        *bool     `json:"enabled"`
 }
@@ -230,7 +231,7 @@ func (s providers) Save(ctx context.Context, c cloud.Caller, in EndpointInput) (
 		if !known {
 			if in.URL == nil {
 				p := problems{}
-				p.add("url", "The value is required.")
+				p.add("url", fmt.Sprintf(check.MessageRequired, "url"))
 				return nil, p.err()
 			}
 			id, err := v.NewID(cloud.EndpointIDs)
@@ -293,12 +294,6 @@ func (s providers) check(ctx context.Context, in EndpointInput) error {
 			p.add("categories", "The categories must be some of assignment, handover, cancellation, outcome.")
 		}
 	}
-	if in.Format != nil && !slices.Contains(cloud.HookFormats(), *in.Format) {
-		p.add("format", notAllowed)
-	}
-	if in.Signature != nil && !slices.Contains(cloud.HookSignatures(), *in.Signature) {
-		p.add("signature", notAllowed)
-	}
 	if in.PrivateKey != nil && *in.PrivateKey != "" {
 		if _, err := signature.ParsePrivateKey(*in.PrivateKey); err != nil {
 			p.add("private_key", badKey)
@@ -307,11 +302,16 @@ func (s providers) check(ctx context.Context, in EndpointInput) error {
 	return p.err()
 }
 
+// tooLong says that an address has more than maxURL characters.
+func tooLong(field, url string) string {
+	return fmt.Sprintf(check.MessageLong, field, strconv.Itoa(maxURL), strconv.Itoa(len(url)))
+}
+
 func (s *core) checkURL(ctx context.Context, p problems, field string, url *string, emptyOK bool) {
 	switch {
 	case url == nil || emptyOK && *url == "":
 	case len(*url) > maxURL:
-		p.add(field, "The value is too long.")
+		p.add(field, tooLong(field, *url))
 	case s.guard.CheckURL(ctx, *url) != nil:
 		p.add(field, "This address cannot be used: it must be a public https address that our guard accepts.")
 	}

@@ -36,7 +36,7 @@ type options struct {
 	MQTTTLSListen  *string        `name:"mqtt-tls-listen" help:"MQTT address with TLS." placeholder:"HOST:PORT"`
 	MQTTWSListen   *string        `name:"mqtt-ws-listen" help:"MQTT over WebSocket, on the loopback, behind a proxy that has TLS." placeholder:"HOST:PORT"`
 	MQTTWSSListen  *string        `name:"mqtt-wss-listen" help:"MQTT over WebSocket with TLS." placeholder:"HOST:PORT"`
-	Broker         []string       `help:"Address that enrolling devices are told; repeat for more. Default: from the MQTT addresses." placeholder:"URL"`
+	Broker         []string       `help:"Broker address for enrolling devices; repeat for more. Default: from the MQTT addresses." placeholder:"URL"`
 	TLSCert        *string        `help:"Certificate chain, PEM." placeholder:"FILE"`
 	TLSKey         *string        `help:"Its key, PEM, readable by its owner alone." placeholder:"FILE"`
 	TLSListen      *string        `name:"tls-listen" help:"HTTPS address; empty: none. Plain HTTP then only leads there." placeholder:"HOST:PORT"`
@@ -56,7 +56,7 @@ type options struct {
 	WebhookPort    []uint16       `name:"webhook-allow-port" help:"Further port that webhook receivers may use; repeat for more." placeholder:"PORT"`
 	WebhookHTTP    bool           `name:"webhook-http" help:"Let webhook receivers use plain http."`
 	WebhookProxy   *string        `name:"webhook-proxy" help:"HTTP proxy (CONNECT) by which webhook receivers are reached; empty: directly. Its login is in the file that webhook.proxy_secret_file of the settings names." placeholder:"URL"`
-	OTLPEndpoint   *string        `name:"otlp-endpoint" env:"POSTERN_OTLP_ENDPOINT" help:"Trace collector that is told of every parcel's journey, OTLP over HTTP; empty: none." placeholder:"URL"`
+	OTLPEndpoint   *string        `name:"otlp-endpoint" env:"POSTERN_OTLP_ENDPOINT" help:"Trace collector that gets every parcel's journey, OTLP over HTTP; empty: none." placeholder:"URL"`
 	LogLevel       *string        `help:"Least level that is logged: debug, info, warn or error." placeholder:"LEVEL"`
 	Check          bool           `help:"Check settings and stop."`
 	Version        bool           `help:"Print the version and stop."`

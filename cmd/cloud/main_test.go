@@ -42,7 +42,7 @@ func TestTheFileInConfigsIsInOrder(t *testing.T) {
 	t.Parallel()
 	out, err := program(t, "-config", "../../configs/cloud.yaml", "-check")
 	require.NoError(t, err)
-	require.Contains(t, out, "devices are told tcp://127.0.0.1:1883")
+	require.Contains(t, out, "broker addresses for devices: tcp://127.0.0.1:1883")
 	out, err = program(t, "-check")
 	require.NoError(t, err)
 	require.Contains(t, out, `HTTP at ":8080", TLS ""; MQTT at "127.0.0.1:1883"`, "defaults")

@@ -33,7 +33,7 @@ func (s script) day(ctx context.Context) error {
 		}},
 		{"An agent makes an order, and asks a person before it stops it", s.askAPerson},
 		{"A driver is on the way, and the recipient asks", s.onTheWay},
-		{"A delivery company carries an order, and hears of it by webhooks alone", s.carry},
+		{"A delivery company carries an order, and knows of it by webhooks alone", s.carry},
 		{"The cable is cut while a courier stands at an open door; the parcel is collected before it is mended", func(ctx context.Context) error { return s.cutDuringDeposit(ctx, front) }},
 		{"A courier and a recipient use a cabinet that has had no network all along", func(ctx context.Context) error { return s.offlineAllTheWay(ctx, yard) }},
 		{"A door is left open", func(ctx context.Context) error { return s.leftOpen(ctx, desk) }},
@@ -61,7 +61,7 @@ func (s script) day(ctx context.Context) error {
 	if err := s.shop.waitDelivered(ctx); err != nil {
 		return err
 	}
-	s.logStory("shop", "was told of the rest; what it refused, and the test that nobody took, wait at http://%s/console/webhooks to be sent again", s.http)
+	s.logStory("shop", "has got the rest; the deliveries that it refused, and the test that no endpoint took, wait at http://%s/console/webhooks to be sent again", s.http)
 	return s.rest(ctx)
 }
 

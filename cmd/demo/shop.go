@@ -175,13 +175,13 @@ func (p *shop) day(ctx context.Context) error {
 	if err := s.order(ctx); err != nil {
 		return err
 	}
-	if err := s.awaits(ctx, "an order told to the shop", time.Minute, func() bool { return p.verified() > before }); err != nil {
+	if err := s.awaits(ctx, "an order sent to the shop", time.Minute, func() bool { return p.verified() > before }); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	p.illness = append([]symptom{}, illness...)
 	p.mu.Unlock()
-	s.logStory("shop", "answers 500, then hangs: see who is told of what, and what becomes of it, at http://%s/console/webhooks", s.http)
+	s.logStory("shop", "answers 500, then hangs: see the deliveries and their attempts at http://%s/console/webhooks", s.http)
 	for range 4 {
 		if err := s.order(ctx); err != nil {
 			return err
@@ -203,7 +203,7 @@ func (p *shop) test(ctx context.Context) error {
 
 // waitDelivered waits until nothing is left to tell the shop and the system for tests.
 func (p *shop) waitDelivered(ctx context.Context) error {
-	return p.s.awaits(ctx, "the shop told of everything", 2*time.Minute, func() bool {
+	return p.s.awaits(ctx, "all events at the shop", 2*time.Minute, func() bool {
 		left := 1
 		if p.well() {
 			left = p.s.unfinished(ctx, p.s.admin(), "/api/v1/webhook-delivery-logs?status=") + p.s.unfinished(ctx, p.s.api, "/api/v1/third-party-delivery/webhook-deliveries?status=")

@@ -297,7 +297,7 @@ Postern is up.
 
   Console   http://%s/console    (log in as %s, password %s)
   API       http://%s/api/v1     (provider token in %s)
-  Webhooks  http://%s/console/webhooks    (who is told of what, what failed and why; press "Send again" there)
+  Webhooks  http://%s/console/webhooks    (deliveries, their attempts and failures; press "Send again" there)
   Messages  http://%s/console/chats    (what drivers, recipients and staff say about orders, live)
   Agents    http://%s/mcp        (tools; what they may not decide waits at /mcp-approvals)
 `, s.http, s.box.Admin.Email, s.box.Admin.Password, s.http, s.credentials(), s.http, s.http, s.http)

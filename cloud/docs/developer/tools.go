@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -67,7 +69,7 @@ func reader(c cloud.Caller, given catalog.Given) (string, error) {
 
 // unknown says that a value is none of ours, and which are.
 func unknown(argument string, known []string) error {
-	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{argument: {"This is none of the values allowed here."}}, Details: map[string]any{argument: known}}
+	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: map[string][]string{argument: {fmt.Sprintf("%s must be one of %s.", argument, strings.Join(known, ", "))}}, Details: map[string]any{argument: known}}
 }
 
 // programs are the languages that worked programs are there in.

@@ -177,6 +177,26 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
+// docs/architecture.md names every package of the programs, so that a reader finds the
+// room of each file.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../../docs/architecture.md")
+	require.NoError(t, err)
+	seen := 0
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if !regexp.MustCompile(`^(cloud|edge|protocol|firmware-sim)/`).MatchString(name) || strings.HasSuffix(name, "test") || strings.Contains(name, "/snippets/") {
+			continue
+		}
+		seen++
+		if !regexp.MustCompile("`(" + regexp.QuoteMeta(name) + ")`").Match(raw) {
+			t.Errorf("docs/architecture.md does not say what `%s` is for", name)
+		}
+	}
+	require.Greater(t, seen, 70)
+}
+
 // What only tests use stays out of the programs.
 func TestProgramsHoldNoTestTools(t *testing.T) {
 	t.Parallel()

@@ -198,7 +198,7 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 		}
 		for _, h := range b.Held {
 			if h.Number >= r.Entry.Number && h.At.Before(began) && !j.forgot(b, h.At, began) {
-				j.find("dead_code", b, uint(p.Door), p.At, "entry %d was revoked by entry %d, which the cabinet had told it holds at %s", e.Entry.Number, r.Entry.Number, clockTime(h.At))
+				j.find("dead_code", b, uint(p.Door), p.At, "entry %d was revoked by entry %d, which the cabinet had reported as held at %s", e.Entry.Number, r.Entry.Number, clockTime(h.At))
 				return ""
 			}
 		}

@@ -88,7 +88,7 @@ func (b *Cabinet) readAgain(door uint, at time.Time, records []wire.Record) time
 func (j *judge) forcedCause(b *Cabinet, door uint, at time.Time) {
 	if !b.hookOut(door, at.Add(-closeSlack), at.Add(time.Second)) {
 		if !b.troubled(door, at.Add(-closeSlack), at) {
-			j.find("cause", b, door, at, "told as forced, and its hook was in")
+			j.find("cause", b, door, at, "reported as forced, and its latch was in")
 		}
 		return
 	}
@@ -99,7 +99,7 @@ func (j *judge) forcedCause(b *Cabinet, door uint, at time.Time) {
 		}
 	}
 	if coil := b.coilBefore(door, out); out.Sub(coil) <= pulseGrace && !b.troubled(door, coil, at) {
-		j.find("cause", b, door, at, "told as forced, and a pulse had opened it at %s", clockTime(coil))
+		j.find("cause", b, door, at, "reported as forced, and a pulse had opened it at %s", clockTime(coil))
 	}
 }
 

@@ -35,7 +35,7 @@ func (j *judge) replacedCodes(b *Cabinet) {
 		}
 		for _, h := range b.Held {
 			if h.Number >= a.Replaced && h.At.Before(a.At) && !j.forgot(b, h.At, a.At) {
-				j.find("dead_code", b, 0, a.At, "a %s code of %s was replaced in list %d, which the cabinet had told it holds at %s", a.Code, a.Delivery, a.Replaced, clockTime(h.At))
+				j.find("dead_code", b, 0, a.At, "a %s code of %s was replaced in list %d, which the cabinet had reported as held at %s", a.Code, a.Delivery, a.Replaced, clockTime(h.At))
 				break
 			}
 		}

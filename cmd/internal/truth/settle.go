@@ -211,7 +211,7 @@ func (j *judge) exceptions(b *Cabinet) {
 		case wire.ExDoorLeftOpen:
 			left[e.Door] = append(left[e.Door], at)
 			if !b.hookOut(e.Door, at.Add(-closeSlack-leftSlack), at) {
-				j.find("cause", b, e.Door, at, "door_left_open (%s), and its hook was in", e.Evidence)
+				j.find("cause", b, e.Door, at, "door_left_open (%s), and its latch was in", e.Evidence)
 			}
 		case wire.ExItemMissing:
 			if !slices.ContainsFunc(b.Facts, func(f board.Fact) bool { return f.Door == e.Door && f.Kind == board.ItemOut && !f.At.After(at) }) {
