@@ -242,6 +242,18 @@ func TestReassign(t *testing.T) {
 			require.Equal(s.t, cloud.GridFree, s.cell(n).State, "what was reserved for it is free again")
 		}
 	})
+	f("the former door did not open, as is reported later", 1, func(s *story) {
+		a := s.open()
+		var b asked
+		_, err := s.reassign(locker.ReassignInput{Size: "M"}, func(x asked) { b = x; s.opened(x) })
+		require.NoError(s.t, err)
+		s.end(a, wire.EndOpenFailed)
+		require.Equal(s.t, cloud.GridBlocked, s.cell(a.Doors[0]).State)
+		require.Equal(s.t, s.cell(b.Doors[0]).GridID, *s.find().Packages[0].GridID, "it stays where it was moved")
+		require.Equal(s.t, b.Doors, s.listed(wire.CodeDelivery)[0].Doors)
+		s.settle(b)
+		s.status(cloud.DeliveryDelivered)
+	})
 	f("refusals", 1, func(s *story) {
 		try := func(in locker.ReassignInput) string {
 			in.Delivery = "ref:R-1"

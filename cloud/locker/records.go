@@ -617,14 +617,14 @@ func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 	return "", nil
 }
 
-// openFailed: no door opened. The compartments are blocked; the delivery fails
-// only when no others fit.
+// openFailed: no door opened. The compartments are blocked, and packages that were
+// meant for them are moved; the delivery fails only when no others fit.
 func (w reports) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err
 	}
-	var kept []cloud.GridID // may hold a parcel since an earlier opening: the cabinet keeps them too
+	var failed []cloud.GridID // but for those that may hold a parcel since an earlier opening: the cabinet keeps them too
 	for i := range o.Doors {
 		o.Doors[i].Status, o.Doors[i].Error = "closed", wire.DoorOpenFailed
 		c, err := w.cell(o.Doors[i].Door)
@@ -635,15 +635,15 @@ func (w reports) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) e
 			continue
 		}
 		if c.State == cloud.GridOccupied && c.DeliveryID == d.ID {
-			kept = append(kept, c.GridID)
 			continue
 		}
+		failed = append(failed, c.GridID)
 		w.blockCell(c, d.ID)
 	}
 	var moved []move
 	for i := range d.Packages {
 		p := &d.Packages[i]
-		if !holds(o, p.TrackingNumber) || slices.Contains(kept, p.GridID) {
+		if !holds(o, p.TrackingNumber) || p.GridID != 0 && !slices.Contains(failed, p.GridID) { // reassigned meanwhile
 			continue
 		}
 		c := pick(cells, p.Size, func(c *cloud.Compartment) bool {
