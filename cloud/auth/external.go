@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ type External struct {
 	// Role is what the provider's claim makes of the person; empty: roles are kept
 	// here.
 	Role cloud.AccountType
-	IP   string
+	Name string        // of the token, as its owner sees it; empty: console
+	Life time.Duration // of the token; 0: TokenLife
 }
 
 // Demanding lists the codes of businesses whose people sign in by their provider alone.
@@ -67,7 +69,7 @@ func (s *Service) External(ctx context.Context, x External) (l Login, err error)
 		if err := mapRole(v, ch, &a, x.Role, now); err != nil {
 			return nil, err
 		}
-		l, err = s.enter(v, ch, a, "console", TokenLife, now, true)
+		l, err = s.enter(v, ch, a, cmp.Or(x.Name, "console"), cmp.Or(x.Life, TokenLife), now, true)
 		return nil, err
 	})
 	if err != nil {

@@ -91,6 +91,7 @@ type login struct {
 	Nonce    string    `json:"n"`
 	Verifier string    `json:"v"`
 	Until    time.Time `json:"u"`
+	Next     string    `json:"x,omitempty"`
 }
 
 func (s *Service) provider(business string) (Provider, bool) {
@@ -141,9 +142,14 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
+// MaxNext is how long what a login is for may be, in bytes, so that browsers keep its
+// cookie.
+const MaxNext = 2000
+
 // Begin gives the address at which a person of a business signs in, and the cookie that
-// the browser has to bring back. Errors: OIDC_NO_PROVIDER, OIDC_UNAVAILABLE.
-func (s *Service) Begin(ctx context.Context, business string) (address, cookie string, err error) {
+// the browser has to bring back. next, at most MaxNext bytes, is what the login is for,
+// as Next gives it back. Errors: OIDC_NO_PROVIDER, OIDC_UNAVAILABLE.
+func (s *Service) Begin(ctx context.Context, business, next string) (address, cookie string, err error) {
 	p, ok := s.provider(business)
 	if !ok {
 		return "", "", cloud.E(cloud.NotFound, "OIDC_NO_PROVIDER")
@@ -152,7 +158,7 @@ func (s *Service) Begin(ctx context.Context, business string) (address, cookie s
 	if err != nil {
 		return "", "", err
 	}
-	l := login{Business: p.Business, State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Until: time.Now().Add(Life).UTC()}
+	l := login{Business: p.Business, State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Until: time.Now().Add(Life).UTC(), Next: next}
 	raw, err := json.Marshal(l)
 	if err != nil {
 		return "", "", err
@@ -173,6 +179,15 @@ func (s *Service) open(cookie string) (l login, ok bool) {
 	}
 	raw = raw[:len(raw)-sha256.Size]
 	return l, subtle.ConstantTimeCompare([]byte(s.seal(raw[:len(raw):len(raw)])), []byte(cookie)) == 1 && json.Unmarshal(raw, &l) == nil
+}
+
+// Next is what the login of a cookie is for, one that is over too; empty for a cookie of
+// another's making.
+func (s *Service) Next(cookie string) string {
+	if l, ok := s.open(cookie); ok {
+		return l.Next
+	}
+	return ""
 }
 
 // claims are those of a token, or of the provider's answer about the person.
