@@ -199,7 +199,7 @@ type claims struct {
 
 // Finish exchanges the code of a business's callback and gives the person that the
 // provider vouches for. Errors: OIDC_EXPIRED without the cookie that Begin gave for the
-// business, OIDC_UNAVAILABLE, OIDC_REFUSED, OIDC_NO_ROLE.
+// business, OIDC_UNAVAILABLE, OIDC_REFUSED.
 func (s *Service) Finish(ctx context.Context, business, cookie, state, code string) (x auth.External, err error) {
 	l, ok := s.open(cookie)
 	if !ok || !strings.EqualFold(l.Business, business) || !time.Now().Before(l.Until) || subtle.ConstantTimeCompare([]byte(l.State), []byte(state)) != 1 {
@@ -265,9 +265,8 @@ func (s *Service) Finish(ctx context.Context, business, cookie, state, code stri
 	}
 	x = auth.External{BusinessCode: p.Business, Issuer: id.Issuer, Subject: id.Subject, Email: c.Email, EmailVerified: c.EmailVerified}
 	if p.RoleClaim != "" {
-		if x.Role = p.role(all[p.RoleClaim]); x.Role == "" {
-			return x, cloud.E(cloud.Forbidden, "OIDC_NO_ROLE")
-		}
+		x.Role = p.role(all[p.RoleClaim])
+		x.NoRole = x.Role == ""
 	}
 	return x, nil
 }

@@ -251,6 +251,42 @@ func TestRolesOfAProvider(t *testing.T) {
 	require.Equal(t, cloud.ClientEmployee, r.account(11).Type)
 }
 
+// The last administrator whose claims give no role comes in as one, with an audit line;
+// others without a role stay out and are not linked, also while there is a second
+// administrator.
+func TestTheLastAdministratorWithoutARole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(p *oidc.Provider) { p.RoleClaim, p.Roles = "preferred_username", map[string]cloud.AccountType{"x": cloud.ClientAdmin} })
+	kept := func() (n int) {
+		t.Helper()
+		require.NoError(t, r.db.Look(t.Context(), func(v cloud.View) error {
+			list, _, err := v.Audits(cloud.AuditFilter{BusinessID: 1, Action: "role_kept", Page: cloud.Page{Sort: "at", Limit: 10}})
+			n = len(list)
+			return err
+		}))
+		return n
+	}
+	for _, who := range []string{"ann", "cus"} {
+		_, err := r.enter(who)
+		require.Equal(t, "OIDC_NO_ROLE", code(err), who)
+	}
+	require.NoError(t, r.db.Look(t.Context(), func(v cloud.View) error {
+		list, err := v.IdentitiesOf(10)
+		require.Empty(t, list, "a refused login links nothing")
+		return err
+	}))
+	require.Zero(t, kept())
+	ben := r.account(11)
+	ben.Enabled = false
+	r.write(cloud.AccountChanges{Accounts: []cloud.Account{ben}})
+	l, err := r.enter("ann")
+	require.NoError(t, err)
+	require.Equal(t, cloud.ClientAdmin, l.Account.Type)
+	require.Equal(t, 1, kept())
+	_, err = r.enter("cus")
+	require.Equal(t, "OIDC_NO_ROLE", code(err))
+}
+
 // Where a business demands its provider the password lets no person in; other businesses are
 // as they were.
 func TestBusinessThatDemandsItsProvider(t *testing.T) {
