@@ -24,8 +24,8 @@ type External struct {
 	// NoRole says that roles are kept at the provider, and that it has none for the
 	// person.
 	NoRole bool
-	Name string        // of the token, as its owner sees it; empty: console
-	Life time.Duration // of the token; 0: TokenLife
+	Name   string        // of the token, as its owner sees it; empty: console
+	Life   time.Duration // of the token; 0: TokenLife
 }
 
 // Demanding lists the codes of businesses whose people sign in by their provider alone.

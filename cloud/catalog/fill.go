@@ -100,6 +100,11 @@ func (o *Operation) Values(given map[string]any) Bind {
 		if err != nil {
 			return fmt.Errorf("encode input: %w", err)
 		}
+		if path, message, found := check.BadText(raw, check.RowsOf(in)...); found {
+			f := check.Fields{}
+			f.Say(path, message)
+			return f.Err()
+		}
 		var wrong *json.UnmarshalTypeError
 		if err := json.Unmarshal(raw, in); errors.As(err, &wrong) {
 			return invalid(check.TypePath(raw, wrong.Offset), wrongType)

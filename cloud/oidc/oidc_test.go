@@ -256,7 +256,9 @@ func TestRolesOfAProvider(t *testing.T) {
 // administrator.
 func TestTheLastAdministratorWithoutARole(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(p *oidc.Provider) { p.RoleClaim, p.Roles = "preferred_username", map[string]cloud.AccountType{"x": cloud.ClientAdmin} })
+	r := newRig(t, func(p *oidc.Provider) {
+		p.RoleClaim, p.Roles = "preferred_username", map[string]cloud.AccountType{"x": cloud.ClientAdmin}
+	})
 	kept := func() (n int) {
 		t.Helper()
 		require.NoError(t, r.db.Look(t.Context(), func(v cloud.View) error {

@@ -1,8 +1,8 @@
 package store
 
 import (
-	"context"
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
