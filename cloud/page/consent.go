@@ -62,7 +62,7 @@ func (p consentPages) agentRoutes(get, post func(string, fasthttp.RequestHandler
 	post(agentsLoginPath, page(p.agentLogin))
 	post(oauth.ConsentPath, page(p.consent))
 	if p.cfg.Passkeys {
-		post(agentsLoginPath+"/passkey", func(ctx *fasthttp.RequestCtx) { p.writePasskeyOptions(ctx, &forAgents) })
+		post(agentsLoginPath+"/passkey", func(ctx *fasthttp.RequestCtx) { writePasskeyOptions(p.kit, ctx, &forAgents) })
 	}
 	if p.cfg.OIDC != nil {
 		get(agentsOIDCPath, page(p.beginAgentOIDC))
@@ -146,7 +146,7 @@ func (p consentPages) agentProviders(f frame, r *oauth.Request) (out []link) {
 	if len(r.Query) > oidc.MaxNext {
 		return nil
 	}
-	for _, o := range p.providers() {
+	for _, o := range (consolePages{p.kit}).providers() {
 		out = append(out, link{agentsOIDCPath + "?" + url.Values{"business": {o.Business}, "request": {r.Query}}.Encode(), f.T("login.provider", o.Name)})
 	}
 	return out

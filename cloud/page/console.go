@@ -177,11 +177,13 @@ func bindingOf(ctx *fasthttp.RequestCtx, at *entrance) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (p consolePages) passkeyOptions(ctx *fasthttp.RequestCtx) { p.writePasskeyOptions(ctx, &forStaff) }
+func (p consolePages) passkeyOptions(ctx *fasthttp.RequestCtx) {
+	writePasskeyOptions(p.kit, ctx, &forStaff)
+}
 
 // writePasskeyOptions gives the script of a login page what it asks the browser for a
 // passkey with, as JSON.
-func (p *kit) writePasskeyOptions(ctx *fasthttp.RequestCtx, at *entrance) {
+func writePasskeyOptions(p *kit, ctx *fasthttp.RequestCtx, at *entrance) {
 	if !ownForm(ctx, at) {
 		ctx.SetStatusCode(fasthttp.StatusForbidden)
 		return

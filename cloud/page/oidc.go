@@ -20,7 +20,7 @@ const (
 	oidcCookieSite = fasthttp.CookieSameSiteLaxMode
 )
 
-func (p *kit) providers() []oidc.Provider {
+func (p consolePages) providers() []oidc.Provider {
 	if p.cfg.OIDC == nil {
 		return nil
 	}
