@@ -66,6 +66,10 @@ type Token struct {
 	// Policy is what may be done without a person; of tokens with a grant, too.
 	Policy KeyPolicy
 
+	// Strong says of a login that a passkey or a sign-in provider let in, which is as
+	// good as a second factor.
+	Strong bool
+
 	// Of tokens of the authorization server only, which have a grant. Their
 	// scopes are what was granted.
 	Grant    OAuthGrantID

@@ -61,6 +61,6 @@ type FactorChanges struct {
 	// EndTickets ends all tickets of accounts that were not used.
 	EndTickets []AccountID
 	// LimitLogins lets the logins of a business's people who have no second factor
-	// into nothing but what sets one up, and ends their agents.
+	// into nothing but what sets one up, and ends their agents; strong ones go on.
 	LimitLogins []BusinessID
 }

@@ -40,6 +40,7 @@ type OAuthGrant struct {
 	Scopes     []string
 	Audience   string // address that the tokens are bound to
 	Policy     KeyPolicy
+	Strong     bool // the login that allowed it was strong, as Token says
 	CreatedAt  time.Time
 	UsedAt     time.Time // when tokens were last given; zero: never
 	ExpiresAt  time.Time // of what can last be changed for tokens: the code, then the refresh token

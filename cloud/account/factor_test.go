@@ -557,6 +557,47 @@ func TestADemandEndsAgents(t *testing.T) {
 	})
 }
 
+// A login by a sign-in provider and its agent need no second factor: the demand of a
+// business leaves them as they are. Settings that are saved with a demand that was there
+// end nothing.
+func TestADemandLeavesStrongLogins(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, _ *desk) {
+		ctx := t.Context()
+		strong, err := d.auth.External(ctx, auth.External{BusinessCode: d.business(1).Code, Issuer: "https://id.example", Subject: "cus", Email: "cus@a.example", EmailVerified: true})
+		require.NoError(t, err)
+		weak, err := d.login("cus@a.example", "")
+		require.NoError(t, err)
+		require.Equal(t, []bool{true, false}, []bool{d.token(strong).Strong, d.token(weak).Strong})
+		now := moment()
+		grant := cloud.OAuthGrant{ID: 5, AccountID: 12, ClientID: "c", Strong: true, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(time.Hour), Code: cloud.OAuthCode{Hash: [32]byte{5}, ExpiresAt: now}}
+		d.write(&cloud.Changes{OAuthChanges: cloud.OAuthChanges{OAuthClients: []cloud.OAuthClient{{ID: "c", CreatedAt: now}}, OAuthGrants: []cloud.OAuthGrant{grant}},
+			AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: [32]byte{5}, AccountID: 12, Kind: cloud.AccessToken, Grant: 5, Strong: true, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}}}})
+		_, err = d.s.SaveSettings(ctx, d.now(10), SettingsInput{SecondFactor: ptr(true)})
+		require.NoError(t, err)
+		require.Equal(t, []bool{true, false}, []bool{d.alive(strong), d.alive(weak)})
+		d.look(func(v cloud.View) {
+			g, err := v.OAuthGrant(5)
+			require.NoError(t, err)
+			require.True(t, g.Strong && g.Live(time.Now()))
+			tok, err := v.Token([32]byte{5})
+			require.NoError(t, err)
+			require.True(t, tok.Strong && auth.Valid(tok, time.Now()))
+		})
+		later := cloud.Token{Hash: [32]byte{9}, AccountID: 12, Name: "login", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+		d.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{later}}})
+		for _, in := range []SettingsInput{{SecondFactor: ptr(true)}, {Country: ptr("DE")}} {
+			_, err = d.s.SaveSettings(ctx, d.now(10), in)
+			require.NoError(t, err)
+		}
+		d.look(func(v cloud.View) {
+			tok, err := v.Token([32]byte{9})
+			require.NoError(t, err)
+			require.True(t, auth.Valid(tok, time.Now()), "nothing changed")
+		})
+	})
+}
+
 // An administrator's own password is changed with the present one and the second
 // factor, not by the operation for the people of the business.
 func TestAnAdministratorsOwnPassword(t *testing.T) {

@@ -79,6 +79,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 			return nil, err
 		}
 		r := &b.Settings.Rules
+		demanded := r.SecondFactor
 		set(&b.Timezone, in.Timezone)
 		set(&b.Settings.DefaultLocale, in.DefaultLocale)
 		set(&b.Settings.Country, in.Country)
@@ -96,7 +97,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		}
 		out = SettingsOutput{Result: true, Settings: showSettings(b)}
 		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "settings_saved", "business", int64(b.ID))}}
-		if r.SecondFactor {
+		if r.SecondFactor && !demanded {
 			ch.LimitLogins = []cloud.BusinessID{b.ID}
 		}
 		return ch, nil

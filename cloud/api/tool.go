@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/order"
 )
 
 var (
@@ -153,10 +154,10 @@ func agentTools() []catalog.Tool {
 		{Name: "cancel_order", Title: "Cancel order", Servers: forOperations, Category: "orders", Operation: "orders.cancel", Named: true, OneOf: anyName,
 			Description: "Cancel an order that is not delivered. It cannot be undone; to stop an order for a while use hold_order.",
 			Arguments:   args(oneOrder, `reason text 0..255`)},
-		{Name: "bulk_create_orders", Title: "Bulk create orders", Servers: forOperations, Category: "orders", Scopes: []string{"orders:write"}, Types: makers, Risk: catalog.RiskHigh, Confirm: true, Run: createRows,
+		{Name: "bulk_create_orders", Title: "Bulk create orders", Servers: forOperations, Category: "orders", Rows: "orders", Scopes: []string{"orders:write"}, Types: makers, Risk: catalog.RiskHigh, Confirm: true, Run: createRows,
 			Description: "Create up to 100 orders now, each on its own. Gives what became of each row; for more rows use bulk_create_orders_async.",
 			Arguments:   args(`orders! list object 1..100 · `+orderRows, `stop_on_error boolean · default false`, repeatSafe)},
-		{Name: "bulk_create_orders_async", Title: "Bulk create orders async", Servers: forOperations, Category: "orders", Operation: "orders.batch_async",
+		{Name: "bulk_create_orders_async", Title: "Bulk create orders async", Servers: forOperations, Category: "orders", Rows: "orders", Operation: "orders.batch_async",
 			Description: "Queue a large batch, returns asyncId at once. Ask get_async_batch_result what became of the rows.",
 			Arguments:   args(`orders! list object 1..2000 · `+orderRows, `postback_url text · https`, `stop_on_error boolean`, repeatSafe)},
 		{Name: "reroute_to_address", Title: "Reroute to address", Servers: forOperations, Category: "orders", Operation: "orders.reroute", Named: true, OneOf: anyName,
@@ -397,7 +398,7 @@ func createRows(ctx context.Context, a catalog.Agent, given catalog.Given) (any,
 		if key != "" {
 			key = fmt.Sprintf("%.120s/%d", key, i+1)
 		}
-		row := map[string]any{"row": i + 1, "order_ref": values["order_ref"], "result": true, "order_id": nil, "tracking_number": nil, "order_status_id": nil, "code": nil, "message": nil, "errors": nil}
+		row := map[string]any{"row": i + 1, "order_ref": saneRef(values["order_ref"]), "result": true, "order_id": nil, "tracking_number": nil, "order_status_id": nil, "code": nil, "message": nil, "errors": nil}
 		out, err := a.Do(ctx, "orders.create", values, key)
 		if err == nil {
 			succeeded++
@@ -422,6 +423,14 @@ func createRows(ctx context.Context, a catalog.Agent, given catalog.Given) (any,
 		}
 	}
 	return map[string]any{"result": succeeded > 0, "total": len(rows), "succeeded": succeeded, "failed": failed, "results": results}, nil
+}
+
+// saneRef is a reference as a row shows it; nil for one that no order can have.
+func saneRef(v any) any {
+	if s, ok := v.(string); ok && !order.IsSane(s) {
+		return nil
+	}
+	return v
 }
 
 // auditTimeline puts all that happened to an order on one line.

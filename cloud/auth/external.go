@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,11 @@ type External struct {
 	// Role is what the provider's claim makes of the person; empty: roles are kept
 	// here.
 	Role cloud.AccountType
-	IP   string
+	// NoRole says that roles are kept at the provider, and that it has none for the
+	// person.
+	NoRole bool
+	Name   string        // of the token, as its owner sees it; empty: console
+	Life   time.Duration // of the token; 0: TokenLife
 }
 
 // Demanding lists the codes of businesses whose people sign in by their provider alone.
@@ -44,7 +49,8 @@ func (s *Service) demands(v cloud.View, a cloud.Account) (bool, error) {
 // External logs a person in whom a provider vouches for. The account is the one that
 // was linked to the person, or else the one of the same business that has the email,
 // if the provider verified it and no other person of the provider has the account.
-// No account is made. Errors: OIDC_NO_ACCOUNT, ACCOUNT_DISABLED.
+// No account is made. A person without a role is let in as the last administrator of a
+// business alone. Errors: OIDC_NO_ACCOUNT, OIDC_NO_ROLE, ACCOUNT_DISABLED.
 func (s *Service) External(ctx context.Context, x External) (l Login, err error) {
 	err = Decide(ctx, s.store, func(v cloud.View, ch *cloud.Changes, now time.Time) (*cloud.Error, error) {
 		none := cloud.E(cloud.Forbidden, "OIDC_NO_ACCOUNT")
@@ -64,10 +70,21 @@ func (s *Service) External(ctx context.Context, x External) (l Login, err error)
 		case !a.Enabled:
 			return cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED"), nil
 		}
+		if x.NoRole {
+			last, err := isLastAdmin(v, a)
+			if err != nil {
+				return nil, err
+			}
+			if !last {
+				*ch = cloud.Changes{} // a login that is refused links no account
+				return cloud.E(cloud.Forbidden, "OIDC_NO_ROLE"), nil
+			}
+			keepRole(ch, a, "", now)
+		}
 		if err := mapRole(v, ch, &a, x.Role, now); err != nil {
 			return nil, err
 		}
-		l, err = s.enter(v, ch, a, "console", TokenLife, now, true)
+		l, err = s.enter(v, ch, a, cmp.Or(x.Name, "console"), cmp.Or(x.Life, TokenLife), now, true)
 		return nil, err
 	})
 	if err != nil {
@@ -111,11 +128,12 @@ func mapRole(v cloud.View, ch *cloud.Changes, a *cloud.Account, role cloud.Accou
 		return nil
 	}
 	if a.Type == cloud.ClientAdmin {
-		admins, _, err := v.Accounts(cloud.AccountFilter{BusinessID: a.BusinessID, Types: []cloud.AccountType{cloud.ClientAdmin}, Enabled: true, Page: cloud.Page{Sort: "id", Limit: 2}})
+		last, err := isLastAdmin(v, *a)
 		if err != nil {
 			return err
 		}
-		if len(admins) < 2 {
+		if last {
+			keepRole(ch, *a, role, now)
 			return nil
 		}
 		b, err := v.Business(a.BusinessID)
@@ -129,4 +147,22 @@ func mapRole(v cloud.View, ch *cloud.Changes, a *cloud.Account, role cloud.Accou
 	a.Type = role
 	ch.Audits = append(ch.Audits, line)
 	return nil
+}
+
+// isLastAdmin reports whether an account is the only administrator of its business that is
+// switched on.
+func isLastAdmin(v cloud.View, a cloud.Account) (bool, error) {
+	if a.Type != cloud.ClientAdmin || !a.Enabled {
+		return false, nil
+	}
+	admins, _, err := v.Accounts(cloud.AccountFilter{BusinessID: a.BusinessID, Types: []cloud.AccountType{cloud.ClientAdmin}, Enabled: true, Page: cloud.Page{Sort: "id", Limit: 2}})
+	return len(admins) < 2, err
+}
+
+// keepRole notes that the last administrator stays one although the provider has another
+// role for the person, or none.
+func keepRole(ch *cloud.Changes, a cloud.Account, role cloud.AccountType, now time.Time) {
+	line := audit(a, now, "role_kept")
+	line.Detail = fmt.Sprintf(`{"role":%q,"provider_role":%q}`, a.Type, role)
+	ch.Audits = append(ch.Audits, line)
 }

@@ -224,7 +224,7 @@ func (s *Service) enter(v cloud.View, ch *cloud.Changes, a cloud.Account, name s
 		return Login{}, err
 	}
 	l := Login{Token: NewToken(), ExpiresAt: now.Add(life), Account: a, Business: b, SetsUp: b.Settings.SecondFactor && !f.On() && !strong}
-	t := cloud.Token{Hash: Hash(l.Token), AccountID: a.ID, Name: name, CreatedAt: now, ExpiresAt: l.ExpiresAt}
+	t := cloud.Token{Hash: Hash(l.Token), AccountID: a.ID, Name: name, CreatedAt: now, ExpiresAt: l.ExpiresAt, Strong: strong}
 	if l.SetsUp {
 		t.Kind = cloud.SetupToken
 	}

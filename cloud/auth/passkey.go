@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -201,6 +202,7 @@ type PasskeyTry struct {
 	Binding    string // as at BeginPasskey
 	Name       string // of the token, as its owner sees it
 	Remember   bool
+	Life       time.Duration // of the token; 0: as Remember says
 	IP         string
 }
 
@@ -338,6 +340,7 @@ func (s *Service) passkey(ctx context.Context, try PasskeyTry) (l Login, err err
 		if try.Remember {
 			life = RememberedLife
 		}
+		life = cmp.Or(try.Life, life)
 		if try.Challenge != "" {
 			t, of, problem, err := loginTicket(v, try.Challenge, now)
 			switch {

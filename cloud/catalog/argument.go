@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -190,7 +191,7 @@ func inputSchema(list []Argument) json.RawMessage {
 // Problem is what is wrong with an argument.
 type Problem struct {
 	Argument string
-	Rule     string // unknown, twice, missing, one_of, kind, enum, least, most, shortest, longest, fewest, many, date, date-time, time
+	Rule     string // unknown, twice, missing, one_of, zero, kind, enum, least, most, shortest, longest, fewest, many, date, date-time, time
 	Got      string // the value, shortened; "" when there is none to show
 	Want     string // of the rule: a kind, the values, a bound, the nearest name
 }
@@ -221,6 +222,9 @@ func (t *Tool) Check(raw json.RawMessage, repeated string) (map[string]any, []Pr
 			continue
 		case ok:
 			out = append(out, a.check(v)...)
+			if path, found := zeroIn(a.Name, v); found && a.Name != t.Rows {
+				out = append(out, Problem{Argument: path, Rule: "zero"})
+			}
 		}
 	}
 	var unknown []string
@@ -246,6 +250,31 @@ func (t *Tool) Check(raw json.RawMessage, repeated string) (map[string]any, []Pr
 		return cmp.Or(cmp.Compare(a.Argument, b.Argument), cmp.Compare(a.Rule, b.Rule))
 	})
 	return given, out[:min(len(out), maxProblems)]
+}
+
+// zeroIn finds a text with the character U+0000 in a value: stops[2].address. That of a
+// member's name is at its object.
+func zeroIn(path string, v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return path, strings.ContainsRune(v, 0)
+	case []any:
+		for i, x := range v {
+			if at, found := zeroIn(path+"["+strconv.Itoa(i)+"]", x); found {
+				return at, true
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if strings.ContainsRune(name, 0) {
+				return path, true
+			}
+			if at, found := zeroIn(path+"."+name, v[name]); found {
+				return at, true
+			}
+		}
+	}
+	return "", false
 }
 
 // want is what an argument is, in words of schemas.

@@ -101,6 +101,11 @@ func (o *Operation) Values(given map[string]any) Bind {
 		if err != nil {
 			return fmt.Errorf("encode input: %w", err)
 		}
+		if path, message, found := check.BadText(raw, check.RowsOf(in)...); found {
+			f := check.Fields{}
+			f.Say(path, message)
+			return f.Err()
+		}
 		return Decode(raw, in)
 	}
 }

@@ -71,10 +71,27 @@ func replayed(raw []byte) (Answer, error) {
 		return Answer{}, fmt.Errorf("kept answer: %w", err)
 	}
 	if e := k.Error; e != nil {
-		return Answer{Replayed: true}, &cloud.Error{Kind: e.Kind, Code: e.Code, Args: e.Args, Fields: e.Fields, Details: e.Details, Members: e.Members}
+		return Answer{Replayed: true}, &cloud.Error{Kind: e.Kind, Code: e.Code, Args: exactNumbers(e.Args), Fields: e.Fields, Details: e.Details, Members: e.Members}
 	}
 	if k.Body == nil { // done, and nothing more is known
 		return Answer{Replayed: true}, nil
 	}
 	return Answer{Status: k.Status, Body: k.Body, Headers: k.Headers, ETag: k.ETag, Type: k.Type, Replayed: true}, nil
+}
+
+// exactNumbers are arguments of a message with whole numbers as they were, since messages
+// format them, and others as fractions.
+func exactNumbers(args []any) []any {
+	for i, a := range args {
+		n, ok := a.(json.Number)
+		if !ok {
+			continue
+		}
+		if whole, err := n.Int64(); err == nil {
+			args[i] = whole
+		} else if f, err := n.Float64(); err == nil {
+			args[i] = f
+		}
+	}
+	return args
 }

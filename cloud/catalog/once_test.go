@@ -52,7 +52,7 @@ func TestOldCallsAreForgottenEveryHour(t *testing.T) {
 func TestHowACallEnds(t *testing.T) {
 	t.Parallel()
 	gone, later := errors.New("database is gone"), &cloud.Error{Kind: cloud.Timeout, Code: "DEVICE_TIMEOUT", RetryAfter: 5}
-	refused := &cloud.Error{Kind: cloud.Conflict, Code: "NO", Args: []any{"a"}, Details: map[string]any{"id": 9007199254740993}}
+	refused := &cloud.Error{Kind: cloud.Conflict, Code: "NO", Args: []any{"a", int64(9007199254740993), 1.5}, Details: map[string]any{"id": 9007199254740993}}
 	for name, c := range map[string]struct {
 		wrote       bool // a transaction, with an answer
 		unfinished  bool
@@ -106,7 +106,7 @@ func TestHowACallEnds(t *testing.T) {
 			if c.err != nil {
 				var e *cloud.Error
 				require.ErrorAs(t, err, &e)
-				require.Equal(t, []any{"NO", cloud.Conflict, []any{"a"}}, []any{e.Code, e.Kind, e.Args})
+				require.Equal(t, []any{"NO", cloud.Conflict, []any{"a", int64(9007199254740993), 1.5}}, []any{e.Code, e.Kind, e.Args})
 				first, _ := encode(refused.Details)
 				second, _ := encode(e.Details)
 				require.Equal(t, string(first), string(second), "numbers keep their digits")

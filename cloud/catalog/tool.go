@@ -67,6 +67,8 @@ type Tool struct {
 	Outside bool
 	// Named says that the tool is about one order, by id, reference or number.
 	Named bool
+	// Rows names the argument whose elements are refused one by one; empty: none is.
+	Rows string
 	// Asks says that a write is done by the word of a person alone, as those of a
 	// server that asks are.
 	Asks bool

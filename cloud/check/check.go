@@ -53,6 +53,15 @@ func (f Fields) Err() error {
 	return e
 }
 
+// Listed are details that name things, the first MaxFields of them; more_{name} counts the
+// rest.
+func Listed[T any](name string, list []T) map[string]any {
+	if more := len(list) - MaxFields; more > 0 {
+		return map[string]any{name: list[:MaxFields], "more_" + name: more}
+	}
+	return map[string]any{name: list}
+}
+
 // comparePaths orders packages.2 before packages.10.
 func comparePaths(a, b string) int {
 	for {

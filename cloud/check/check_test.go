@@ -30,3 +30,11 @@ func TestLines(t *testing.T) {
 		require.Equal(t, map[string][]string{"x": {c.message}}, e.Fields, name)
 	}
 }
+
+// Details name so many things and count the rest.
+func TestListedDetailsAreBounded(t *testing.T) {
+	t.Parallel()
+	list := make([]int, MaxFields+7)
+	require.Equal(t, map[string]any{"x": list[:MaxFields], "more_x": 7}, Listed("x", list))
+	require.Equal(t, map[string]any{"x": list[:MaxFields]}, Listed("x", list[:MaxFields]))
+}

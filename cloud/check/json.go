@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,16 @@ func BadText(body []byte, rows ...string) (path, message string, found bool) {
 		path = "body"
 	}
 	return path, message, found
+}
+
+// RowsOf names the members of an input, a pointer to a struct, whose elements are checked by themselves.
+func RowsOf(in any) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(in).Elem()) {
+		if f.Tag.Get("rows") == "true" {
+			names = append(names, f.Tag.Get("json"))
+		}
+	}
+	return names
 }
 
 // badString says what is wrong with a JSON string; "": nothing, or it is none.

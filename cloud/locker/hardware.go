@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -110,7 +111,7 @@ func (w requests) refuseFull() error {
 		}
 	}
 	if len(used) > 0 {
-		return &cloud.Error{Kind: cloud.Conflict, Code: "CABINET_NOT_EMPTY", Details: map[string]any{"grids": used}}
+		return &cloud.Error{Kind: cloud.Conflict, Code: "CABINET_NOT_EMPTY", Details: check.Listed("grids", used)}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -267,7 +268,7 @@ func (w requests) refuseMoved(cells []*cloud.Compartment, next map[uint]PlacedGr
 		}
 	}
 	if len(used) > 0 {
-		return &cloud.Error{Kind: cloud.Conflict, Code: "LAYOUT_IN_USE", Details: map[string]any{"grids": used}}
+		return &cloud.Error{Kind: cloud.Conflict, Code: "LAYOUT_IN_USE", Details: check.Listed("grids", used)}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func split(raw []byte) (o object, ok bool) {
 	if !isObject(raw) {
 		return nil, false
 	}
-	s := scan{b: raw, i: 1}
+	s := scan{b: raw, i: 1, checked: true}
 	for {
 		s.space()
 		if s.next('}') {
@@ -44,7 +44,7 @@ func split(raw []byte) (o object, ok bool) {
 		s.next(',')
 		s.space()
 		from := s.i
-		s.text()
+		s.text(nil)
 		name := unquote(raw[from:s.i])
 		s.space()
 		s.i++
@@ -57,7 +57,7 @@ func split(raw []byte) (o object, ok bool) {
 
 // elements takes a checked array apart, up to one more than limit.
 func elements(raw []byte, limit int) (list [][]byte) {
-	s := scan{b: raw, i: 1}
+	s := scan{b: raw, i: 1, checked: true}
 	for {
 		s.space()
 		if s.next(']') || len(list) > limit {
@@ -84,7 +84,7 @@ func (s *scan) skip() {
 			}
 			open--
 		case '"':
-			s.text()
+			s.text(nil)
 			s.i--
 		case ',', ' ', '\t', '\n', '\r':
 			if open == 0 {

@@ -30,6 +30,30 @@ func TestStrictJSON(t *testing.T) {
 	}
 }
 
+// The character U+0000 is refused everywhere but in the arguments of a tool, in a batch too.
+func TestZeroInArguments(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]bool{
+		`{"params":{"arguments":{"a":"\u0000"}}}`:            true,
+		`{"params":{"arguments":{"\u0000":1}}}`:              true,
+		`{"params":{"arguments":{"a":[{"b":"x\u0000"}]}}}`:   true,
+		`[{},{"params":{"arguments":{"a":"\u0000"}}}]`:       true,
+		`{"params":{"arguments":"\u0000"}}`:                  false,
+		`{"params":{"\u0000":1,"arguments":{}}}`:             false,
+		`{"params":{"arguments":{}},"\u0000":1}`:             false,
+		`{"params":{"name":"\u0000","arguments":{"a":"b"}}}`: false,
+		`{"arguments":{"params":{"a":"\u0000"}}}`:            false,
+		`{"params":[{"arguments":{"a":"\u0000"}}]}`:          false,
+		`[[{"params":{"arguments":{"a":"\u0000"}}}]]`:        false,
+		`{"params":{"arguments":{"a":"\ud800"}}}`:            false,
+		"{\"params\":{\"arguments\":{\"a\":\"\x00\"}}}":      false,
+		`{"x":{"params":{"arguments":{"a":"\u0000"}}}}`:      false,
+	} {
+		s := scan{b: []byte(in)}
+		require.Equal(t, want, s.read(), in)
+	}
+}
+
 func TestMembersThatAreThereTwice(t *testing.T) {
 	t.Parallel()
 	many := ""

@@ -10,12 +10,13 @@ import (
 // maxDepth is how far values may be nested.
 const maxDepth = 64
 
-// scan reads a body strictly: UTF-8, no text with U+0000 or half of a surrogate
-// pair (which readers replace in different ways), nothing behind the value. It
+// scan reads a body strictly: UTF-8, no text with half of a surrogate pair (which readers
+// replace in different ways) or, beyond arguments, with U+0000, nothing behind the value. It
 // notes members that an object has twice.
 type scan struct {
-	b []byte
-	i int
+	b       []byte
+	i       int
+	checked bool // the value was read before: only its parts are looked for
 	// outside is the path of the first repeated member that is no argument of
 	// a tool; arguments are the paths of the first repeated argument by the
 	// message's index in a batch, -1 when there is none.
@@ -73,7 +74,7 @@ func (s *scan) value(at *place) bool {
 	case '[':
 		return s.array(at)
 	case '"':
-		return s.text()
+		return s.text(at)
 	case 't':
 		return s.word("true")
 	case 'f':
@@ -131,7 +132,7 @@ func (s *scan) object(at *place) bool {
 	for {
 		s.space()
 		from := s.i
-		if s.i >= len(s.b) || s.b[s.i] != '"' || !s.text() {
+		if s.i >= len(s.b) || s.b[s.i] != '"' || !s.text(&in) {
 			return false
 		}
 		in.name = unquote(s.b[from:s.i])
@@ -163,7 +164,9 @@ func depth(at *place) int {
 	return at.depth
 }
 
-func (s *scan) text() bool {
+// text reads a text that lies at a place, or the name of a member there. One of arguments
+// may have U+0000: the tool says which, and rows are refused one by one.
+func (s *scan) text(at *place) bool {
 	for s.i++; s.i < len(s.b); s.i++ {
 		switch c := s.b[s.i]; {
 		case c == '"':
@@ -172,7 +175,7 @@ func (s *scan) text() bool {
 		case c < 0x20:
 			return false
 		case c == '\\':
-			if !s.escape() {
+			if !s.escape(at) {
 				return false
 			}
 		}
@@ -181,7 +184,7 @@ func (s *scan) text() bool {
 }
 
 // escape reads what follows a backslash and ends at its last byte.
-func (s *scan) escape() bool {
+func (s *scan) escape(at *place) bool {
 	s.i++
 	if s.i >= len(s.b) {
 		return false
@@ -191,8 +194,10 @@ func (s *scan) escape() bool {
 	}
 	r, ok := s.hex()
 	switch {
-	case !ok || r == 0 || 0xdc00 <= r && r < 0xe000:
+	case !ok || 0xdc00 <= r && r < 0xe000:
 		return false
+	case r == 0:
+		return s.checked || isArgument(at)
 	case r < 0xd800 || 0xe000 <= r:
 		return true
 	}
@@ -262,6 +267,22 @@ func (s *scan) repeated(at *place) {
 	if s.outside == "" {
 		s.outside = written(path)
 	}
+}
+
+// isArgument reports whether a place is the arguments of a tool, or inside of them.
+func isArgument(at *place) bool {
+	var outer [4]*place // innermost last, of the outermost ones
+	n := depth(at)
+	for p := at; p != nil; p = p.up {
+		if n--; n < len(outer) {
+			outer[n] = p
+		}
+	}
+	first := outer[:]
+	if first[0] != nil && first[0].name == nil { // a batch
+		first = first[1:]
+	}
+	return first[0] != nil && string(first[0].name) == "params" && first[1] != nil && string(first[1].name) == "arguments" && first[2] != nil
 }
 
 // written is a path as people write it: stops[2].address.

@@ -212,7 +212,7 @@ func TestAllowGivesOnlyWhatIsOffered(t *testing.T) {
 		id      cloud.AccountID
 		profile string
 	}{{admin, "nosuch"}, {admin, ""}, {admin, Asked}, {employee, "ops-write"}, {nobody, "ops-readonly"}, {nobody, "full"}, {disabled, "ops-readonly"}} {
-		_, err := r.s.Allow(t.Context(), q, x.id, Choice{Profile: x.profile}, "")
+		_, err := r.s.Allow(t.Context(), q, cloud.Token{AccountID: x.id}, Choice{Profile: x.profile}, "")
 		require.ErrorIs(t, err, ErrNoOffer, "%+v", x)
 	}
 	to, err := r.s.Refuse(t.Context(), q, cloud.Account{ID: admin, BusinessID: 42}, "")
@@ -472,7 +472,7 @@ func TestAllowDemandsTheSecondFactor(t *testing.T) {
 			b := cloud.Business{ID: 42, Code: "b"}
 			b.Settings.SecondFactor = true
 			r.write(cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: admin, Secret: []byte("s")}}}})
-			_, err := r.s.Allow(t.Context(), q, employee, Choice{Profile: "ops-readonly"}, "")
+			_, err := r.s.Allow(t.Context(), q, cloud.Token{AccountID: employee}, Choice{Profile: "ops-readonly"}, "")
 			require.Equal(t, cloud.E(cloud.Forbidden, "SECOND_FACTOR_SETUP_REQUIRED"), err)
 			require.Equal(t, "invalid_grant", r.token(paying(client, code)).error())
 			access, _ := r.given(paying(client, r.allowed(admin, "ops-readonly", asking(client))))

@@ -95,8 +95,9 @@ type Choice struct{ Profile, Ask string }
 // Allow gives a client what a user chose and returns where to send the user
 // with the code. ErrNoOffer when the choice is none of the Offers that the
 // account has by now, SECOND_FACTOR_SETUP_REQUIRED when its business has come to
-// demand a second factor that it has not.
-func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, choice Choice, ip string) (string, error) {
+// demand a second factor that neither it nor the login has.
+func (s *Service) Allow(ctx context.Context, r *Request, login cloud.Token, choice Choice, ip string) (string, error) {
+	id := login.AccountID
 	profile, ask := choice.Profile, cmp.Or(choice.Ask, cloud.AskAll)
 	if !slices.Contains(cloud.AskLevels(), ask) {
 		return "", ErrNoOffer
@@ -112,7 +113,7 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, cho
 		if i < 0 || !a.Enabled {
 			return nil, ErrNoOffer
 		}
-		if lacks, err := lacksFactor(v, a); err != nil {
+		if lacks, err := lacksFactor(v, a, login.Strong); err != nil {
 			return nil, err
 		} else if lacks {
 			return nil, cloud.E(cloud.Forbidden, "SECOND_FACTOR_SETUP_REQUIRED")
@@ -122,7 +123,7 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, cho
 			return nil, err
 		}
 		g := cloud.OAuthGrant{ID: cloud.OAuthGrantID(n), AccountID: id, ClientID: r.Client.ID, ClientName: cmp.Or(r.Client.Name, r.Host()), Host: r.Host(),
-			Scopes: offers[i].Scopes, Audience: r.Resource, Policy: cloud.KeyPolicy{Approval: ask}, CreatedAt: now, ExpiresAt: now.Add(CodeLife),
+			Scopes: offers[i].Scopes, Audience: r.Resource, Policy: cloud.KeyPolicy{Approval: ask}, Strong: login.Strong, CreatedAt: now, ExpiresAt: now.Add(CodeLife),
 			Code: cloud.OAuthCode{Hash: auth.Hash(code), RedirectURI: r.given, Challenge: r.challenge, ExpiresAt: now.Add(CodeLife)}}
 		if profile != Asked {
 			g.Profile = profile
@@ -140,9 +141,9 @@ func (s *Service) Allow(ctx context.Context, r *Request, id cloud.AccountID, cho
 }
 
 // lacksFactor reports whether an account has not the second factor that its business
-// demands: the password alone let in.
-func lacksFactor(v cloud.View, a cloud.Account) (bool, error) {
-	if a.BusinessID == 0 {
+// demands: the password alone let in. A strong login needs none.
+func lacksFactor(v cloud.View, a cloud.Account, strong bool) (bool, error) {
+	if strong || a.BusinessID == 0 {
 		return false, nil
 	}
 	b, err := v.Business(a.BusinessID)

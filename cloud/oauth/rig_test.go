@@ -170,7 +170,7 @@ func (r *rig) allowed(id cloud.AccountID, profile string, v url.Values) string {
 	r.t.Helper()
 	q, refusal := r.check(v)
 	require.Nil(r.t, refusal)
-	to, err := r.s.Allow(context.Background(), q, id, Choice{Profile: profile}, "192.0.2.7")
+	to, err := r.s.Allow(context.Background(), q, cloud.Token{AccountID: id}, Choice{Profile: profile}, "192.0.2.7")
 	require.NoError(r.t, err)
 	u, err := url.Parse(to)
 	require.NoError(r.t, err)

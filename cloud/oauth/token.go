@@ -179,7 +179,7 @@ func (s *Service) grantTokens(ctx context.Context, c caller, find func(cloud.Vie
 			if state.Suspended() { // nothing is used up: the client goes on once the business does
 				return nil, errGrant
 			}
-			if lacks, err := lacksFactor(v, a); err != nil {
+			if lacks, err := lacksFactor(v, a, g.Strong); err != nil {
 				return nil, err
 			} else if lacks {
 				return nil, errGrant
@@ -187,7 +187,7 @@ func (s *Service) grantTokens(ctx context.Context, c caller, find func(cloud.Vie
 		}
 		g.UsedAt, g.ExpiresAt = now, now.Add(RefreshLife)
 		ch.OAuthGrants = []cloud.OAuthGrant{g}
-		of := cloud.Token{AccountID: g.AccountID, Name: g.ClientName, CreatedAt: now, Grant: g.ID, Audience: g.Audience, Policy: g.Policy}
+		of := cloud.Token{AccountID: g.AccountID, Name: g.ClientName, CreatedAt: now, Grant: g.ID, Audience: g.Audience, Policy: g.Policy, Strong: g.Strong}
 		a, r := of, of
 		a.Hash, a.Kind, a.ExpiresAt, a.Scopes = auth.Hash(access), cloud.AccessToken, now.Add(AccessLife), g.Scopes
 		if scopes != nil {

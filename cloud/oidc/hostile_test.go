@@ -92,7 +92,7 @@ func TestHostileAnswersOfAProvider(t *testing.T) {
 	client := fetch.NewHTTPClient(fetch.Config{Guard: fetch.NewGuard(fetch.GuardConfig{Ports: []uint16{uint16(port)}, HTTP: true, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})})
 	s := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: c.url, ClientID: "postern", Secret: "secret", RoleClaim: "role", Roles: map[string]cloud.AccountType{"boss": cloud.ClientAdmin, "clerk": cloud.ClientEmployee}}}, Redirect: callbacks, Key: []byte("logins"), Client: client})
 	finish := func(nonce func(string) string) (auth.External, error) {
-		address, cookie, err := s.Begin(t.Context(), "acme")
+		address, cookie, err := s.Begin(t.Context(), "acme", "")
 		require.NoError(t, err)
 		to, err := url.Parse(address)
 		require.NoError(t, err)
@@ -184,9 +184,9 @@ func TestAProviderGetsNoCodeOfAnother(t *testing.T) {
 		return u.Query()
 	}
 	ctx := t.Context()
-	mine, _, err := s.Begin(ctx, "acme") // of the rogue's owner
+	mine, _, err := s.Begin(ctx, "acme", "") // of the rogue's owner
 	require.NoError(t, err)
-	theirs, cookie, err := s.Begin(ctx, "rival") // of a person with a session at acme's provider
+	theirs, cookie, err := s.Begin(ctx, "rival", "") // of a person with a session at acme's provider
 	require.NoError(t, err)
 	require.Equal(t, []string{callbacks + "/acme", callbacks + "/rival"}, []string{query(mine).Get("redirect_uri"), query(theirs).Get("redirect_uri")})
 	on := query(mine)

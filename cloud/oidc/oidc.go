@@ -91,6 +91,7 @@ type login struct {
 	Nonce    string    `json:"n"`
 	Verifier string    `json:"v"`
 	Until    time.Time `json:"u"`
+	Next     string    `json:"x,omitempty"`
 }
 
 func (s *Service) provider(business string) (Provider, bool) {
@@ -141,9 +142,14 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
+// MaxNext is how long what a login is for may be, in bytes, so that browsers keep its
+// cookie.
+const MaxNext = 2000
+
 // Begin gives the address at which a person of a business signs in, and the cookie that
-// the browser has to bring back. Errors: OIDC_NO_PROVIDER, OIDC_UNAVAILABLE.
-func (s *Service) Begin(ctx context.Context, business string) (address, cookie string, err error) {
+// the browser has to bring back. next, at most MaxNext bytes, is what the login is for,
+// as Next gives it back. Errors: OIDC_NO_PROVIDER, OIDC_UNAVAILABLE.
+func (s *Service) Begin(ctx context.Context, business, next string) (address, cookie string, err error) {
 	p, ok := s.provider(business)
 	if !ok {
 		return "", "", cloud.E(cloud.NotFound, "OIDC_NO_PROVIDER")
@@ -152,7 +158,7 @@ func (s *Service) Begin(ctx context.Context, business string) (address, cookie s
 	if err != nil {
 		return "", "", err
 	}
-	l := login{Business: p.Business, State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Until: time.Now().Add(Life).UTC()}
+	l := login{Business: p.Business, State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Until: time.Now().Add(Life).UTC(), Next: next}
 	raw, err := json.Marshal(l)
 	if err != nil {
 		return "", "", err
@@ -175,6 +181,15 @@ func (s *Service) open(cookie string) (l login, ok bool) {
 	return l, subtle.ConstantTimeCompare([]byte(s.seal(raw[:len(raw):len(raw)])), []byte(cookie)) == 1 && json.Unmarshal(raw, &l) == nil
 }
 
+// Next is what the login of a cookie is for, one that is over too; empty for a cookie of
+// another's making.
+func (s *Service) Next(cookie string) string {
+	if l, ok := s.open(cookie); ok {
+		return l.Next
+	}
+	return ""
+}
+
 // claims are those of a token, or of the provider's answer about the person.
 type claims struct {
 	Subject       string `json:"sub"`
@@ -184,7 +199,7 @@ type claims struct {
 
 // Finish exchanges the code of a business's callback and gives the person that the
 // provider vouches for. Errors: OIDC_EXPIRED without the cookie that Begin gave for the
-// business, OIDC_UNAVAILABLE, OIDC_REFUSED, OIDC_NO_ROLE.
+// business, OIDC_UNAVAILABLE, OIDC_REFUSED.
 func (s *Service) Finish(ctx context.Context, business, cookie, state, code string) (x auth.External, err error) {
 	l, ok := s.open(cookie)
 	if !ok || !strings.EqualFold(l.Business, business) || !time.Now().Before(l.Until) || subtle.ConstantTimeCompare([]byte(l.State), []byte(state)) != 1 {
@@ -250,9 +265,8 @@ func (s *Service) Finish(ctx context.Context, business, cookie, state, code stri
 	}
 	x = auth.External{BusinessCode: p.Business, Issuer: id.Issuer, Subject: id.Subject, Email: c.Email, EmailVerified: c.EmailVerified}
 	if p.RoleClaim != "" {
-		if x.Role = p.role(all[p.RoleClaim]); x.Role == "" {
-			return x, cloud.E(cloud.Forbidden, "OIDC_NO_ROLE")
-		}
+		x.Role = p.role(all[p.RoleClaim])
+		x.NoRole = x.Role == ""
 	}
 	return x, nil
 }

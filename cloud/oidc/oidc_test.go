@@ -81,7 +81,7 @@ func (r *rig) account(id cloud.AccountID) cloud.Account {
 // enter is a whole login of a person of the provider.
 func (r *rig) enter(who string) (auth.Login, error) {
 	r.t.Helper()
-	address, cookie, err := r.s.Begin(r.t.Context(), "acme")
+	address, cookie, err := r.s.Begin(r.t.Context(), "acme", "")
 	if err != nil {
 		return auth.Login{}, err
 	}
@@ -131,14 +131,14 @@ func TestSignInByAProvider(t *testing.T) {
 	require.Equal(t, "ACCOUNT_DISABLED", code(err))
 
 	// State, cookie and code are one browser's, once.
-	address, cookie, err := r.s.Begin(ctx, "ACME")
+	address, cookie, err := r.s.Begin(ctx, "ACME", "")
 	require.NoError(t, err)
 	u, err := url.Parse(address)
 	require.NoError(t, err)
 	require.Equal(t, "S256", u.Query().Get("code_challenge_method"))
 	require.NotEmpty(t, u.Query().Get("nonce"))
 	q := r.p.SignIn(address, "cus")
-	_, other, err := r.s.Begin(ctx, "acme")
+	_, other, err := r.s.Begin(ctx, "acme", "")
 	require.NoError(t, err)
 	for why, c := range map[string][2]string{"another browser": {other, q.Get("state")}, "no cookie": {"", q.Get("state")}, "another state": {cookie, "x"}, "a cookie that was changed": {"A" + cookie[1:], q.Get("state")}, "half a cookie": {cookie[:20], q.Get("state")}} {
 		_, err = r.s.Finish(ctx, "acme", c[0], c[1], q.Get("code"))
@@ -152,17 +152,17 @@ func TestSignInByAProvider(t *testing.T) {
 	_, err = r.s.Finish(ctx, "acme", cookie, q.Get("state"), q.Get("code"))
 	require.Equal(t, "OIDC_REFUSED", code(err), "the code was used")
 	// A code that was given to another login has another verifier.
-	a1, c1, err := r.s.Begin(ctx, "acme")
+	a1, c1, err := r.s.Begin(ctx, "acme", "")
 	require.NoError(t, err)
-	_, c2, err := r.s.Begin(ctx, "acme")
+	_, c2, err := r.s.Begin(ctx, "acme", "")
 	require.NoError(t, err)
-	a2, c3, err := r.s.Begin(ctx, "acme")
+	a2, c3, err := r.s.Begin(ctx, "acme", "")
 	require.NoError(t, err)
 	require.NotEqual(t, c1, c2)
 	stolen, mine := r.p.SignIn(a1, "ann"), r.p.SignIn(a2, "cus")
 	_, err = r.s.Finish(ctx, "acme", c3, mine.Get("state"), stolen.Get("code"))
 	require.Equal(t, "OIDC_REFUSED", code(err), "PKCE")
-	_, _, err = r.s.Begin(ctx, "rival")
+	_, _, err = r.s.Begin(ctx, "rival", "")
 	require.Equal(t, "OIDC_NO_PROVIDER", code(err))
 }
 
@@ -180,7 +180,7 @@ func TestProviderDownAndWithOtherKeys(t *testing.T) {
 	r.p.Start()
 	_, err = r.enter("ann")
 	require.NoError(t, err, "with other keys, which it publishes")
-	address, cookie, err := r.s.Begin(t.Context(), "acme")
+	address, cookie, err := r.s.Begin(t.Context(), "acme", "")
 	require.NoError(t, err)
 	q := r.p.SignIn(address, "ann")
 	r.p.Stop(502)
@@ -207,13 +207,13 @@ func TestProviderDownAndWithOtherKeys(t *testing.T) {
 	r.p.Start()
 
 	wrong := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: r.p.URL, ClientID: "postern", Secret: "another"}}, Redirect: callbacks, Client: r.client(true)})
-	address, cookie, err = wrong.Begin(t.Context(), "acme")
+	address, cookie, err = wrong.Begin(t.Context(), "acme", "")
 	require.NoError(t, err)
 	q = r.p.SignIn(address, "ann")
 	_, err = wrong.Finish(t.Context(), "acme", cookie, q.Get("state"), q.Get("code"))
 	require.Equal(t, "OIDC_REFUSED", code(err))
 	closed := oidc.New(oidc.Config{Providers: []oidc.Provider{{Business: "acme", Issuer: r.p.URL, ClientID: "postern"}}, Redirect: callbacks, Client: r.client(false)})
-	_, _, err = closed.Begin(t.Context(), "acme")
+	_, _, err = closed.Begin(t.Context(), "acme", "")
 	require.Equal(t, "OIDC_UNAVAILABLE", code(err), "an address that the guard refuses")
 }
 
@@ -249,6 +249,44 @@ func TestRolesOfAProvider(t *testing.T) {
 	_, err = r.enter("ann")
 	require.NoError(t, err)
 	require.Equal(t, cloud.ClientEmployee, r.account(11).Type)
+}
+
+// The last administrator whose claims give no role comes in as one, with an audit line;
+// others without a role stay out and are not linked, also while there is a second
+// administrator.
+func TestTheLastAdministratorWithoutARole(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(p *oidc.Provider) {
+		p.RoleClaim, p.Roles = "preferred_username", map[string]cloud.AccountType{"x": cloud.ClientAdmin}
+	})
+	kept := func() (n int) {
+		t.Helper()
+		require.NoError(t, r.db.Look(t.Context(), func(v cloud.View) error {
+			list, _, err := v.Audits(cloud.AuditFilter{BusinessID: 1, Action: "role_kept", Page: cloud.Page{Sort: "at", Limit: 10}})
+			n = len(list)
+			return err
+		}))
+		return n
+	}
+	for _, who := range []string{"ann", "cus"} {
+		_, err := r.enter(who)
+		require.Equal(t, "OIDC_NO_ROLE", code(err), who)
+	}
+	require.NoError(t, r.db.Look(t.Context(), func(v cloud.View) error {
+		list, err := v.IdentitiesOf(10)
+		require.Empty(t, list, "a refused login links nothing")
+		return err
+	}))
+	require.Zero(t, kept())
+	ben := r.account(11)
+	ben.Enabled = false
+	r.write(cloud.AccountChanges{Accounts: []cloud.Account{ben}})
+	l, err := r.enter("ann")
+	require.NoError(t, err)
+	require.Equal(t, cloud.ClientAdmin, l.Account.Type)
+	require.Equal(t, 1, kept())
+	_, err = r.enter("cus")
+	require.Equal(t, "OIDC_NO_ROLE", code(err))
 }
 
 // Where a business demands its provider the password lets no person in; other businesses are

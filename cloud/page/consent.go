@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/oidc"
 )
 
 // Where people decide about programs that want to act for them. A program
@@ -29,6 +30,9 @@ import (
 const (
 	agentsPath      = "/oauth"
 	agentsLoginPath = agentsPath + "/login"
+	agentsOIDCPath  = agentsLoginPath + "/oidc"
+	agentsLogin     = "agents"      // name of the login
+	agentsOpener    = "unsafe-none" // what opened the page may go on to look at it
 
 	consentLife = 10 * time.Minute // of a login, and of a page until it is sent
 )
@@ -50,13 +54,19 @@ func (p consentPages) agentRoutes(get, post func(string, fasthttp.RequestHandler
 		return func(ctx *fasthttp.RequestCtx) {
 			// Programs in a browser open these pages in a window of their own and
 			// wait there for the answer.
-			ctx.Response.Header.Set("Cross-Origin-Opener-Policy", "unsafe-none")
+			ctx.Response.Header.Set("Cross-Origin-Opener-Policy", agentsOpener)
 			h(ctx)
 		}
 	}
 	get(oauth.AuthorizePath, page(p.authorize))
 	post(agentsLoginPath, page(p.agentLogin))
 	post(oauth.ConsentPath, page(p.consent))
+	if p.cfg.Passkeys {
+		post(agentsLoginPath+"/passkey", func(ctx *fasthttp.RequestCtx) { writePasskeyOptions(p.kit, ctx, &forAgents) })
+	}
+	if p.cfg.OIDC != nil {
+		get(agentsOIDCPath, page(p.beginAgentOIDC))
+	}
 }
 
 // pending checks the authorization request that a page is about. ok is false
@@ -124,6 +134,22 @@ type agentLoginPage struct {
 	Local                          bool
 	Clients                        []map[string]string // businesses to choose from, when the email is known in several
 	Challenge                      string              // as that of loginPage
+	Passkeys                       bool
+	Providers                      []link // each to its sign-in page
+}
+
+// link is an address with the words that lead to it.
+type link struct{ Href, Words string }
+
+// agentProviders lead to the sign-in providers and back to a request.
+func (p consentPages) agentProviders(f frame, r *oauth.Request) (out []link) {
+	if len(r.Query) > oidc.MaxNext {
+		return nil
+	}
+	for _, o := range (consolePages{p.kit}).providers() {
+		out = append(out, link{agentsOIDCPath + "?" + url.Values{"business": {o.Business}, "request": {r.Query}}.Encode(), f.T("login.provider", o.Name)})
+	}
+	return out
 }
 
 func (p consentPages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, status int, problem, challenge string, clients []map[string]string) {
@@ -132,7 +158,8 @@ func (p consentPages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, statu
 	if len(email) > maxField {
 		email = ""
 	}
-	p.show(ctx, status, "agentlogin.html", agentLoginPage{frame: f, Name: r.Client.Name, Host: r.Host(), Local: r.Local(), CSRF: p.formToken(ctx, &forAgents), Email: email, Error: problem, Clients: clients, Challenge: challenge})
+	p.show(ctx, status, "agentlogin.html", agentLoginPage{frame: f, Name: r.Client.Name, Host: r.Host(), Local: r.Local(), CSRF: p.formToken(ctx, &forAgents), Email: email, Error: problem, Clients: clients, Challenge: challenge,
+		Passkeys: p.cfg.Passkeys, Providers: p.agentProviders(f, r)})
 }
 
 // agentLogin lets somebody in who then goes on with the request: to our own
@@ -149,7 +176,7 @@ func (p consentPages) agentLogin(ctx *fasthttp.RequestCtx) {
 		p.askLogin(ctx, r, fasthttp.StatusForbidden, f.T("console.expired"), "", nil)
 		return
 	}
-	l, status, problem, challenge, err := p.attempt(c, ctx, f.Lang, auth.Try{Name: "agents", ClientCode: string(ctx.PostArgs().Peek("client_code")), Life: consentLife})
+	l, status, problem, challenge, err := p.attempt(c, ctx, &forAgents, f.Lang, auth.Try{Name: agentsLogin, ClientCode: string(ctx.PostArgs().Peek("client_code")), Life: consentLife})
 	switch {
 	case status != 0:
 		var shown *cloud.Error
@@ -167,9 +194,14 @@ func (p consentPages) agentLogin(ctx *fasthttp.RequestCtx) {
 		p.askLogin(ctx, r, fasthttp.StatusForbidden, locale.Error(f.Lang, "SECOND_FACTOR_SETUP_REQUIRED"), "", nil)
 		return
 	}
+	p.enterAgent(ctx, l, r.Query)
+}
+
+// enterAgent keeps the token of a login in the browser and goes on with a request.
+func (p consentPages) enterAgent(ctx *fasthttp.RequestCtx, l auth.Login, query string) {
 	p.setCookie(ctx, forAgents.session, l.Token, agentsPath, consentLife, forAgents.site)
 	p.setCookie(ctx, forAgents.form, "", agentsPath, 0, forAgents.site)
-	seeOther(ctx, oauth.AuthorizePath+"?"+r.Query)
+	seeOther(ctx, oauth.AuthorizePath+"?"+query)
 }
 
 type consentPage struct {
@@ -242,7 +274,7 @@ func (p consentPages) consent(ctx *fasthttp.RequestCtx) {
 	to, ip := "", ctx.RemoteIP().String()
 	switch string(ctx.PostArgs().Peek("decision")) {
 	case "allow":
-		to, err = p.cfg.Agents.Allow(c, r, s.Account.ID, oauth.Choice{Profile: string(ctx.PostArgs().Peek("profile")), Ask: string(ctx.PostArgs().Peek("ask"))}, ip)
+		to, err = p.cfg.Agents.Allow(c, r, s.Token, oauth.Choice{Profile: string(ctx.PostArgs().Peek("profile")), Ask: string(ctx.PostArgs().Peek("ask"))}, ip)
 	case "switch":
 		to = oauth.AuthorizePath + "?" + r.Query
 	default:

@@ -134,7 +134,7 @@ func sameSite(ctx *fasthttp.RequestCtx) bool {
 // attempt logs in with what a form holds: email and password, or a challenge and a
 // code of the second factor. An error that the caller can mend comes back as
 // a status with words and the error; challenge is that of the step to go on with.
-func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, try auth.Try) (l auth.Login, status int, problem, challenge string, err error) {
+func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, at *entrance, lang string, try auth.Try) (l auth.Login, status int, problem, challenge string, err error) {
 	field := func(name string) string { return string(ctx.PostArgs().Peek(name)) }
 	try.Email, try.Password, try.IP = field("email"), field("password"), ctx.RemoteIP().String()
 	challenge = field("challenge")
@@ -142,7 +142,7 @@ func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, lang string, 
 	case len(try.Email) > maxField || len(try.Password) > maxField || len(try.ClientCode) > maxField || len(challenge) > maxField || len(field("otp")) > maxField:
 		challenge, err = "", cloud.E(cloud.Unauthenticated, "INVALID_CREDENTIALS")
 	case field("credential") != "":
-		l, _, err = p.cfg.Gate.Passkey(c, auth.PasskeyTry{Credential: field("credential"), Challenge: challenge, Binding: bindingOf(ctx), Name: try.Name, IP: try.IP})
+		l, _, err = p.cfg.Gate.Passkey(c, auth.PasskeyTry{Credential: field("credential"), Challenge: challenge, Binding: bindingOf(ctx, at), Name: try.Name, Life: try.Life, IP: try.IP})
 	case challenge != "":
 		l, _, err = p.cfg.Gate.Second(c, auth.Step{Challenge: challenge, Code: field("otp"), IP: try.IP})
 	default:
@@ -172,15 +172,19 @@ const maxField = 256 // bytes of what is typed at a login
 
 // bindingOf is what the challenge of a passkey is bound to: the browser that it was
 // given to.
-func bindingOf(ctx *fasthttp.RequestCtx) string {
-	sum := sha256.Sum256(ctx.Request.Header.Cookie(forStaff.form))
+func bindingOf(ctx *fasthttp.RequestCtx, at *entrance) string {
+	sum := sha256.Sum256(ctx.Request.Header.Cookie(at.form))
 	return hex.EncodeToString(sum[:])
 }
 
-// passkeyOptions gives the script of the login page what it asks the browser for a
-// passkey with, as JSON.
 func (p consolePages) passkeyOptions(ctx *fasthttp.RequestCtx) {
-	if !ownForm(ctx, &forStaff) {
+	writePasskeyOptions(p.kit, ctx, &forStaff)
+}
+
+// writePasskeyOptions gives the script of a login page what it asks the browser for a
+// passkey with, as JSON.
+func writePasskeyOptions(p *kit, ctx *fasthttp.RequestCtx, at *entrance) {
+	if !ownForm(ctx, at) {
 		ctx.SetStatusCode(fasthttp.StatusForbidden)
 		return
 	}
@@ -190,7 +194,7 @@ func (p consolePages) passkeyOptions(ctx *fasthttp.RequestCtx) {
 	if len(challenge) > maxField {
 		challenge = challenge[:maxField]
 	}
-	options, _, err := p.cfg.Gate.BeginPasskey(c, auth.PasskeyTry{Challenge: challenge, Binding: bindingOf(ctx), IP: ctx.RemoteIP().String()})
+	options, _, err := p.cfg.Gate.BeginPasskey(c, auth.PasskeyTry{Challenge: challenge, Binding: bindingOf(ctx, at), IP: ctx.RemoteIP().String()})
 	var shown *cloud.Error
 	switch {
 	case errors.As(err, &shown) && shown.Kind == cloud.Limited:
@@ -238,7 +242,7 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 	var status int
 	var problem string
 	var err error
-	l, status, problem, challenge, err = p.attempt(c, ctx, f.Lang, auth.Try{Name: "console"})
+	l, status, problem, challenge, err = p.attempt(c, ctx, &forStaff, f.Lang, auth.Try{Name: "console"})
 	switch {
 	case status != 0:
 		again(status, problem)

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/descope/virtualwebauthn"
 	"github.com/stretchr/testify/require"
@@ -102,6 +103,55 @@ func TestPasskeysOnPages(t *testing.T) {
 	without := newRig(t, func(c *page.Config) { c.Passkeys = false })
 	require.NotContains(t, without.do("GET", "/console/login", nil).body, "passkey")
 	require.Equal(t, 404, without.do("POST", "/console/login/passkey", nil).status)
+}
+
+// A passkey lets in on the page that asks about an agent too, where the business demands a
+// second factor that the person has not: the passkey is as good.
+func TestAPasskeyLetsInAtAgents(t *testing.T) {
+	t.Parallel()
+	r := agents(t)
+	r.signedIn()
+	l, err := r.w.FindToken(t.Context(), auth.Hash(r.cookies["postern_session"]))
+	require.NoError(t, err)
+	rp := virtualwebauthn.RelyingParty{ID: "cloud.test", Name: "Postern", Origin: "https://cloud.test"}
+	device := virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: fmt.Appendf(nil, "account/%d", l.Account.ID)})
+	key := newKey(t)
+	g := r.account("passkey", "password", webtest.Password)
+	o, err := virtualwebauthn.ParseAttestationOptions(html.UnescapeString(optionsField.FindStringSubmatch(g.body)[1]))
+	require.NoError(t, err)
+	require.Equal(t, 200, r.account("passkey_add", "name", "Phone", "credential", virtualwebauthn.CreateAttestationResponse(rp, device, key, *o)).status)
+	require.NoError(t, r.w.DB.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+		b, err := v.Business(l.Account.BusinessID)
+		b.Settings.SecondFactor = true
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
+	}))
+
+	address := authorizeURL(r.registered())
+	g = r.do("GET", address, nil)
+	require.Contains(t, g.body, `data-options="/oauth/login/passkey"`)
+	asked := fields(g.body)
+	g = r.do("POST", "/oauth/login", plus(asked, "email", r.w.Emails[cloud.ClientAdmin], "password", webtest.Password))
+	require.Equal(t, 403, g.status, "the password alone")
+	require.Equal(t, 403, r.do("POST", "/oauth/login/passkey", url.Values{"form": {r.cookies["postern_form"] + "x"}}).status)
+	sign := func() string {
+		t.Helper()
+		g := r.do("POST", "/oauth/login/passkey", url.Values{"form": {asked.Get("form")}})
+		require.Equal(t, 200, g.status, g.body)
+		o, err := virtualwebauthn.ParseAssertionOptions(g.body)
+		require.NoError(t, err)
+		key.Counter++
+		return virtualwebauthn.CreateAssertionResponse(rp, device, key, *o)
+	}
+	answer := sign()
+	require.Equal(t, 401, r.do("POST", "/console/login", url.Values{"form": {r.cookies["postern_form"]}, "credential": {answer}}).status, "made for another page")
+	g = r.do("POST", "/oauth/login", plus(asked, "credential", sign()))
+	require.Equal(t, 303, g.status, g.body)
+	s, err := r.w.FindToken(t.Context(), auth.Hash(r.cookies["postern_agents"]))
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now().Add(10*time.Minute), s.Token.ExpiresAt, time.Minute)
+	g = r.do("GET", g.header("Location"), nil)
+	require.Equal(t, 200, g.status)
+	require.Len(t, back(t, r.consent(g, "decision", "allow", "profile", "support")).Get("code"), 64)
 }
 
 // In a real browser, with its own virtual authenticator: a passkey is made and signs

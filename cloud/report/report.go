@@ -9,6 +9,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -36,7 +37,35 @@ const (
 	hourly = 2
 
 	usualCabinets = 50
+
+	pruneEvery = 6 * time.Hour
 )
+
+// Kept is how long sums and gaps of connections are kept: a month can be compared with that
+// of the year before, and with the one before that.
+const Kept = 800 * 24 * time.Hour
+
+// Pruner removes what reports no longer read.
+type Pruner interface {
+	PruneReports(ctx context.Context, before time.Time) error
+}
+
+// Prune removes what is older than Kept, now and every six hours, until ctx ends. Other
+// nodes may do the same.
+func Prune(ctx context.Context, p Pruner, log *slog.Logger) error {
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		if err := p.PruneReports(ctx, time.Now().Add(-Kept)); err != nil && ctx.Err() == nil {
+			log.Error("old figures of reports cannot be removed now", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
 
 // RangeInput chooses the time of a report.
 type RangeInput struct {

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -218,6 +219,16 @@ func TestConnectionGaps(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, out.Items, 1)
 		require.Equal(t, 2, out.Cabinets)
+		gaps := func() int {
+			t.Helper()
+			out, err := s.Connections(t.Context(), ann, report.ConnectionsInput{})
+			require.NoError(t, err)
+			return len(out.Items)
+		}
+		require.NoError(t, db.PruneReports(t.Context(), ago(29*time.Hour)))
+		require.Equal(t, 2, gaps(), "it ended at that moment")
+		require.NoError(t, db.PruneReports(t.Context(), ago(29*time.Hour).Add(time.Millisecond)))
+		require.Equal(t, 1, gaps(), "one that goes on is read from the session")
 	})
 }
 
@@ -287,5 +298,48 @@ func TestDepositsAtOnceAreAllCounted(t *testing.T) {
 		out, err := s.Deliveries(t.Context(), ann, report.DeliveriesInput{})
 		require.NoError(t, err)
 		require.Equal(t, []int{192, 192}, []int{out.Deposits, out.Collections})
+	})
+}
+
+// Figures older than they are kept go, those at the bound stay, of every business; a second
+// run, or another node's, finds nothing.
+func TestOldFiguresAreRemoved(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, db *store.DB, s *report.Service) {
+		bound := now.Truncate(cloud.ReportSlot)
+		var ds []cloud.Delivery
+		for i, age := range []time.Duration{-time.Hour, 0, time.Minute, 30 * time.Hour, 400 * 24 * time.Hour} {
+			for b := range cloud.BusinessID(2) {
+				ds = append(ds, cloud.Delivery{ID: cloud.DeliveryID(2*i + int(b) + 1), BusinessID: 7 + b, Livemode: true, DepositedAt: bound.Add(-age)})
+			}
+		}
+		save(t, db, ds...)
+		counts := func() (out []int) {
+			t.Helper()
+			require.NoError(t, db.Look(t.Context(), func(v cloud.View) error {
+				out = nil
+				for b := range cloud.BusinessID(2) {
+					r := cloud.ReportRange{BusinessID: 7 + b, From: bound.Add(-500 * 24 * time.Hour), To: bound.Add(24 * time.Hour)}
+					slots, err := v.DeliverySlots(r, true)
+					if err != nil {
+						return err
+					}
+					out = append(out, len(slots))
+				}
+				return nil
+			}))
+			return out
+		}
+		require.Equal(t, []int{5, 5}, counts())
+		var wg sync.WaitGroup
+		errs := make([]error, 2)
+		for i := range errs {
+			wg.Go(func() { errs[i] = db.PruneReports(t.Context(), bound) })
+		}
+		wg.Wait()
+		require.NoError(t, errors.Join(errs...))
+		require.Equal(t, []int{2, 2}, counts())
+		require.NoError(t, db.PruneReports(t.Context(), bound))
+		require.Equal(t, []int{2, 2}, counts())
 	})
 }

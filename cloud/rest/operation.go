@@ -101,23 +101,13 @@ func decodeBody(body []byte, in any) error {
 		return cloud.E(cloud.Malformed, "MALFORMED_JSON")
 	}
 	if !otep.ValidJSON(body) {
-		if path, message, found := check.BadText(body, rowsOf(in)...); found {
+		if path, message, found := check.BadText(body, check.RowsOf(in)...); found {
 			f := check.Fields{}
 			f.Say(path, message)
 			return f.Err()
 		}
 	}
 	return catalog.Decode(body, in)
-}
-
-// rowsOf names the members of an input whose elements are checked by themselves.
-func rowsOf(in any) (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(in).Elem()) {
-		if f.Tag.Get("rows") == "true" {
-			names = append(names, f.Tag.Get("json"))
-		}
-	}
-	return names
 }
 
 // binder plans which members of a type come from path, query and headers.

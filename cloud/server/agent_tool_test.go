@@ -70,6 +70,19 @@ func TestToolsThatComeTogether(t *testing.T) {
 	require.Equal(t, rows[0], again["results"].([]any)[0], "a row with a key is made once")
 	require.Len(t, again["results"], 2, "stopped")
 
+	zero := w.good("bulk_create_orders", fmt.Sprintf(`{"confirm":true,"orders":[%s,%s]}`, strings.Replace(fmt.Sprintf(anOrder, "ZZ"), `"ZZ"`, `"Z\u0000"`, 1), fmt.Sprintf(anOrder, "Z-1")), admin...)
+	require.Equal(t, []any{true, 1.0, 1.0}, []any{zero["result"], zero["succeeded"], zero["failed"]}, "%v", zero)
+	bad := zero["results"].([]any)[0].(map[string]any)
+	require.Equal(t, []any{"VALIDATION_FAILED", nil}, []any{bad["code"], bad["order_ref"]})
+	require.Contains(t, fmt.Sprint(bad["errors"]), "must not contain the character U+0000.")
+	refused := w.call("get_order_detail", `{"order_ref":"T\u0000"}`, admin...)
+	require.Contains(t, string(refused.raw), "order_ref must not contain the character U+0000.")
+	late := w.good("bulk_create_orders_async", fmt.Sprintf(`{"confirm":true,"orders":[%s,%s]}`, strings.Replace(fmt.Sprintf(anOrder, "ZZ"), `"ZZ"`, `"Z\u0000"`, 1), fmt.Sprintf(anOrder, "Z-2")), admin...)
+	ring.Await(t, func() bool {
+		r := w.good("get_async_batch_result", fmt.Sprintf(`{"async_id":%q}`, late["asyncId"]), admin...)
+		return r["status"] == "completed" && r["failed"] == 1.0
+	})
+
 	queued := w.good("bulk_create_orders_async", fmt.Sprintf(`{"confirm":true,"orders":[%s]}`, fmt.Sprintf(anOrder, "T-4")), admin...)
 	ring.Await(t, func() bool {
 		return w.good("get_async_batch_result", fmt.Sprintf(`{"async_id":%q}`, queued["asyncId"]), admin...)["status"] == "completed"

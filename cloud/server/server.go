@@ -44,6 +44,7 @@ import (
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
+	"github.com/postern-io/postern/cloud/report"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/seal"
@@ -412,6 +413,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	run("businesses", func(ctx context.Context) error { return s.platform.Run(ctx, s.log) })
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)
+	run("reports", func(ctx context.Context) error { return report.Prune(ctx, s.Store, s.log) })
 	run("agents", s.agents.Run)
 	if s.traces != nil {
 		run("traces", s.traces.Run)

@@ -28,7 +28,7 @@ const (
 	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
   next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key, rate, burst, status_reason, numbered, categories`
-	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience, policy`
+	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience, policy, strong`
 	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
   price_hidden`
 )
@@ -60,13 +60,13 @@ ON CONFLICT (id) DO UPDATE SET
   price_hidden = excluded.price_hidden`
 
 const sqlSaveToken = `INSERT INTO token (
-  hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience, policy)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+  hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience, policy, strong)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (hash) DO UPDATE SET
   account_id = excluded.account_id, name = excluded.name, created_at = excluded.created_at, expires_at =
   excluded.expires_at, revoked_at = excluded.revoked_at, id = excluded.id, scopes = excluded.scopes,
   profile = excluded.profile, ip_allowlist = excluded.ip_allowlist, grant_id = excluded.grant_id, kind = excluded.kind,
-  audience = excluded.audience, policy = excluded.policy`
+  audience = excluded.audience, policy = excluded.policy, strong = excluded.strong`
 
 const sqlSaveEndpoint = `INSERT INTO endpoint (
   id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
@@ -100,7 +100,7 @@ func accountFields(a *cloud.Account) []any {
 
 func scanToken(r rows, t *cloud.Token) error {
 	return r.Scan(fixed(t.Hash[:]), &t.AccountID, &t.Name, when(&t.CreatedAt), when(&t.ExpiresAt), when(&t.RevokedAt),
-		&t.ID, parsed(&t.Scopes), &t.Profile, parsed(&t.IPAllowlist), &t.Grant, &t.Kind, &t.Audience, parsed(&t.Policy))
+		&t.ID, parsed(&t.Scopes), &t.Profile, parsed(&t.IPAllowlist), &t.Grant, &t.Kind, &t.Audience, parsed(&t.Policy), &t.Strong)
 }
 
 // scanEndpoint leaves the secrets sealed; unsealEndpoint opens them.
@@ -176,7 +176,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 	}
 	for _, t := range c.Tokens {
 		w.add(anything, sqlSaveToken, t.Hash[:], int64(t.AccountID), t.Name, ms(t.CreatedAt), ms(t.ExpiresAt), ms(t.RevokedAt),
-			int64(t.ID), text(t.Scopes), t.Profile, text(t.IPAllowlist), int64(t.Grant), string(t.Kind), t.Audience, text(t.Policy))
+			int64(t.ID), text(t.Scopes), t.Profile, text(t.IPAllowlist), int64(t.Grant), string(t.Kind), t.Audience, text(t.Policy), t.Strong)
 	}
 	for _, e := range c.Endpoints {
 		purpose := secretPurpose(e.ID)

@@ -26,9 +26,9 @@ ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at, used_at = exc
 	// Changes no value: logins and removals of second factors write their
 	// account, so of such a one and a demand at the same moment one is run again.
 	sqlMeetLogins  = `UPDATE account SET enabled = enabled WHERE business_id = $1 AND type <> 'provider'`
-	sqlLimitLogins = `UPDATE token SET kind = 'setup' WHERE id = 0 AND grant_id = 0 AND kind = '' AND revoked_at IS NULL AND ` + withoutFactor
-	sqlLimitGrants = `UPDATE oauth_grant SET ended_at = $2 WHERE ended_at IS NULL AND ` + withoutFactor
-	sqlLimitAgents = `UPDATE token SET revoked_at = $2 WHERE grant_id <> 0 AND revoked_at IS NULL AND ` + withoutFactor
+	sqlLimitLogins = `UPDATE token SET kind = 'setup' WHERE id = 0 AND grant_id = 0 AND kind = '' AND NOT strong AND revoked_at IS NULL AND ` + withoutFactor
+	sqlLimitGrants = `UPDATE oauth_grant SET ended_at = $2 WHERE ended_at IS NULL AND NOT strong AND ` + withoutFactor
+	sqlLimitAgents = `UPDATE token SET revoked_at = $2 WHERE grant_id <> 0 AND NOT strong AND revoked_at IS NULL AND ` + withoutFactor
 
 	withoutFactor = `account_id IN (SELECT id FROM account WHERE business_id = $1 AND type <> 'provider'
     AND NOT EXISTS (SELECT 1 FROM second_factor WHERE second_factor.account_id = account.id AND second_factor.secret IS NOT NULL))`

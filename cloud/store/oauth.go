@@ -15,11 +15,11 @@ const (
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, redirect_uris = excluded.redirect_uris, created_at = excluded.created_at, used_at = excluded.used_at`
 
 	grantColumns = `id, account_id, client_id, client_name, host, profile, scopes, audience, created_at, used_at, expires_at, ended_at,
-  code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, policy`
+  code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, policy, strong`
 	sqlGrant       = `SELECT ` + grantColumns + ` FROM oauth_grant WHERE id = $1`
 	sqlGrantByCode = `SELECT ` + grantColumns + ` FROM oauth_grant WHERE code_hash = $1`
 	sqlGrants      = `SELECT ` + grantColumns + ` FROM oauth_grant WHERE account_id = $1 ORDER BY id DESC`
-	sqlSaveGrant   = `INSERT INTO oauth_grant (` + grantColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+	sqlSaveGrant   = `INSERT INTO oauth_grant (` + grantColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at, expires_at = excluded.expires_at, ended_at = excluded.ended_at,
   code_used_at = excluded.code_used_at`
 
@@ -42,7 +42,7 @@ func scanClient(r rows, c *cloud.OAuthClient) error {
 func scanGrant(r rows, g *cloud.OAuthGrant) error {
 	return r.Scan(&g.ID, &g.AccountID, &g.ClientID, &g.ClientName, &g.Host, &g.Profile, parsed(&g.Scopes), &g.Audience, when(&g.CreatedAt),
 		when(&g.UsedAt), when(&g.ExpiresAt), when(&g.EndedAt), fixed(g.Code.Hash[:]), &g.Code.RedirectURI, &g.Code.Challenge,
-		when(&g.Code.ExpiresAt), when(&g.Code.UsedAt), parsed(&g.Policy))
+		when(&g.Code.ExpiresAt), when(&g.Code.UsedAt), parsed(&g.Policy), &g.Strong)
 }
 
 func (v accountView) OAuthClient(id string) (cloud.OAuthClient, error) {
@@ -82,7 +82,7 @@ func (w *writer) oauth(c *cloud.Changes) {
 	for _, g := range c.OAuthGrants {
 		w.add(anything, sqlSaveGrant, int64(g.ID), int64(g.AccountID), g.ClientID, g.ClientName, g.Host, g.Profile, text(g.Scopes), g.Audience,
 			ms(g.CreatedAt), ms(g.UsedAt), ms(g.ExpiresAt), ms(g.EndedAt), g.Code.Hash[:], g.Code.RedirectURI, g.Code.Challenge,
-			ms(g.Code.ExpiresAt), ms(g.Code.UsedAt), text(g.Policy))
+			ms(g.Code.ExpiresAt), ms(g.Code.UsedAt), text(g.Policy), g.Strong)
 	}
 	for _, e := range c.OAuthEnds {
 		w.add(anything, sqlEndGrant, int64(e.ID), ms(e.At))

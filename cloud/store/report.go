@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -47,6 +48,12 @@ ON CONFLICT DO NOTHING`
 	sqlOpenGaps = `SELECT d.id, d.name, x.last_seen_at FROM device d JOIN device_session x ON x.device_id = d.id
 WHERE d.business_id = $1 AND d.retired_at IS NULL AND NOT d.disabled AND NOT x.online AND x.last_seen_at IS NOT NULL AND x.last_seen_at <= $2 ORDER BY d.id`
 
+	// Sums and gaps of one day are removed at a time, the oldest first.
+	sqlOldestSlot = `SELECT slot FROM report_slot WHERE business_id = $1 AND slot < $2 ORDER BY slot LIMIT 1`
+	sqlDropSlots  = `DELETE FROM report_slot WHERE business_id = $1 AND slot < $2`
+	sqlOldestGap  = `SELECT ended_at FROM connection_gap WHERE business_id = $1 AND ended_at < $2 ORDER BY ended_at LIMIT 1`
+	sqlDropGaps   = `DELETE FROM connection_gap WHERE business_id = $1 AND ended_at < $2`
+
 	sqlEndpointHours = `SELECT h.hour, h.attempts, h.failures FROM endpoint e JOIN endpoint_hour h ON h.endpoint_id = e.id
 WHERE e.business_id = $1 AND h.hour >= $2 AND h.hour < $3`
 	sqlCompartmentStates = `SELECT d.id, d.name, c.state, COUNT(*) FROM device d JOIN compartment c ON c.device_id = d.id
@@ -54,6 +61,39 @@ WHERE d.business_id = $1 AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_en
 	sqlOrderDays = `SELECT scheduled_date, status_id, COUNT(*) FROM orders
 WHERE business_id = $1 AND scheduled_date >= $2 AND scheduled_date <= $3 GROUP BY scheduled_date, status_id ORDER BY scheduled_date, status_id`
 )
+
+// PruneReports removes the sums of reports and the gaps of connections that were over
+// before a time, a day of one business in each transaction. What several nodes remove at
+// once is removed once.
+func (db accounts) PruneReports(ctx context.Context, before time.Time) error {
+	const day = int64(24 * time.Hour / time.Millisecond)
+	for after := int64(0); ; {
+		ids, err := readList(ctx, db.database, sqlNextBusiness, scanInt, after)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			after = id
+			for _, x := range []struct {
+				oldest, drop string
+				before, step int64
+			}{{sqlOldestSlot, sqlDropSlots, before.UnixMilli() / slotMS, day / slotMS}, {sqlOldestGap, sqlDropGaps, before.UnixMilli(), day}} {
+				for {
+					found, err := readList(ctx, db.database, x.oldest, scanInt, id, x.before)
+					if err != nil {
+						return err
+					}
+					if len(found) == 0 {
+						break
+					}
+					if err := db.exec(ctx, x.drop, id, min(found[0]+x.step, x.before)); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+}
 
 // reportView reads what reports add up.
 type reportView struct{ *snapshot }

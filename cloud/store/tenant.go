@@ -56,7 +56,7 @@ var tenantTables = withRows([]tenantTable{
 	{"identity", "business_id", "business", "issuer subject account_id created_at", "business_id"},
 	{"mail", "n", "business", "id account_id kind at until state attempts ended_at reason", "n business_id next_at lease_owner lease_until generation body"},
 	{"ticket", "hash", "account", "", ""},
-	{"oauth_grant", "id", "account", "id account_id client_id client_name host profile scopes audience created_at used_at expires_at ended_at policy", "code_hash code_redirect code_challenge code_expires_at code_used_at"},
+	{"oauth_grant", "id", "account", "id account_id client_id client_name host profile scopes audience created_at used_at expires_at ended_at policy strong", "code_hash code_redirect code_challenge code_expires_at code_used_at"},
 	{"push_token", "driver_id", "person", "", ""},
 	{"push", "n", "business", "id driver_id type test at state attempts ended_at reason", "n business_id collapse next_at lease_owner lease_until generation body"},
 	{"driver", "account_id", "driver", "account_id broker_id body waits_since", "business"},

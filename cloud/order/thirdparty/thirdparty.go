@@ -166,7 +166,7 @@ func chosen(list []cloud.ThirdPartyPackage, numbers []string) (which []int, unkn
 
 // notIn says that packages are not of an assignment.
 func notIn(unknown []string) error {
-	return &cloud.Error{Kind: cloud.Invalid, Code: codeNotInThird, Details: map[string]any{"package_tracking_numbers": unknown}}
+	return &cloud.Error{Kind: cloud.Invalid, Code: codeNotInThird, Details: check.Listed("package_tracking_numbers", unknown)}
 }
 
 // stateConflict says that the assignment is in no state for what was asked.
