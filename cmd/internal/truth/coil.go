@@ -14,6 +14,7 @@ import (
 // Limits of device-link.md 4.1 and locker-hardware.md 3.
 const (
 	lineLatency  = 2 * time.Second  // from the trace's line to the coil: a slow line, a split request
+	busyLatency  = 10 * time.Second // the same of real processes, which wait for a processor too
 	actLife      = 60 * time.Second // of an authorisation
 	queueStep    = 4 * time.Second  // more for each door before it in a queue
 	coilsPerAct  = 2
@@ -27,7 +28,10 @@ const (
 
 // coils joins coils and lines of the trace, by board, channel and order.
 func (j *judge) coils(b *Cabinet) {
-	used := make([]bool, len(b.Pulses))
+	used, latency := make([]bool, len(b.Pulses)), lineLatency
+	if b.WallClock {
+		latency = busyLatency
+	}
 	for _, f := range b.Facts {
 		if f.Kind != board.CoilFired || f.Cause != board.ByRequest {
 			continue
@@ -38,7 +42,7 @@ func (j *judge) coils(b *Cabinet) {
 			if p.At.After(f.At) {
 				break
 			}
-			if !used[i] && p.Board == f.Board && p.Channel == f.Channel && f.At.Sub(p.At) <= lineLatency {
+			if !used[i] && p.Board == f.Board && p.Channel == f.Channel && f.At.Sub(p.At) <= latency {
 				found = i // the newest: an older one was lost
 			}
 		}
