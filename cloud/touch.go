@@ -10,13 +10,13 @@ import (
 // look again. A member is zero where the part does not say it.
 type Touch struct {
 	// Kind is the member of Changes, such as Orders, or the kind of a stored row.
-	Kind     string
-	Business BusinessID
-	Device   DeviceID
-	Shipment ShipmentID
-	Order    OrderID
-	Delivery DeliveryID
-	Account  AccountID
+	Kind     string     `json:"kind,omitempty"`
+	Business BusinessID `json:"business,omitempty"`
+	Device   DeviceID   `json:"device,omitempty"`
+	Shipment ShipmentID `json:"shipment,omitempty"`
+	Order    OrderID    `json:"order,omitempty"`
+	Delivery DeliveryID `json:"delivery,omitempty"`
+	Account  AccountID  `json:"account,omitempty"`
 }
 
 // untouched are members of Changes that no page shows: how devices number what they

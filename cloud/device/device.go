@@ -36,6 +36,9 @@ type Store interface {
 	FindDeviceByCode(ctx context.Context, code string) (cloud.Device, error)
 	// ListSessions lists sessions by device, those after the given one.
 	ListSessions(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Session, error)
+	// ChangedDevices gives devices whose commands, code list, configuration or standing
+	// changed since a time, each with when that was last.
+	ChangedDevices(ctx context.Context, since time.Time) (map[cloud.DeviceID]int64, error)
 }
 
 // Meaning tells what records lead to.
@@ -378,6 +381,9 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Go(func() { s.tend(ctx) })
 	wg.Go(func() { s.pace(ctx) })
 	wg.Go(func() { s.watch(ctx) })
+	if s.cfg.Peers {
+		wg.Go(func() { s.follow(ctx) })
+	}
 	wg.Wait()
 	return ctx.Err()
 }

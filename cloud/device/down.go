@@ -211,11 +211,17 @@ func (s downlink) push(ctx context.Context, x *session, codes bool) {
 	if err != nil {
 		return
 	}
+	s.sendLacking(ctx, x, d, true, codes)
+}
+
+// sendLacking sends configuration and commands that a device lacks, and of the code list
+// if codes is set. ask says that it is to ask for the whole list, if it needs that.
+func (s downlink) sendLacking(ctx context.Context, x *session, d cloud.Device, codes, ask bool) {
 	if d.ConfigVersion > d.Applied && x.configDue(d.ConfigVersion, time.Time{}) {
 		s.sendConfig(x, d)
 	}
 	s.sendCommands(ctx, x)
-	if !codes || !s.announceCodes(x, d) {
+	if codes && (!ask || !s.announceCodes(x, d)) {
 		s.sendCodes(ctx, x, d, nil)
 	}
 }

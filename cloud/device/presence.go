@@ -62,13 +62,17 @@ func (s presence) check(ctx context.Context, now time.Time) error {
 // any more: another node has a newer one, or cut the device off.
 func (s presence) dropSuperseded(row cloud.Session) {
 	for _, x := range s.sessions.list() {
-		if x.id != row.DeviceID || x.generation >= row.Generation {
-			continue
+		if x.id == row.DeviceID && x.generation < row.Generation {
+			s.drop(x)
 		}
-		s.end(x)
-		s.sessions.remove(x)
-		s.sender.Kick(x.code)
 	}
+}
+
+// drop ends a session and closes its connection.
+func (s *core) drop(x *session) {
+	s.end(x)
+	s.sessions.remove(x)
+	s.sender.Kick(x.code)
 }
 
 // alive tells other nodes that a session of this one still stands.

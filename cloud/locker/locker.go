@@ -171,19 +171,30 @@ func (s *core) Committed(ch *cloud.Changes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noteExpiry(ch)
-	wake := func(id string) {
-		for _, c := range s.waiters[id] {
-			select {
-			case c <- struct{}{}:
-			default:
-			}
-		}
-	}
 	for _, o := range ch.Openings {
-		wake(o.ID)
+		s.wake(o.ID)
 	}
 	for _, c := range ch.Commands {
-		wake(c.OpeningID)
+		s.wake(c.OpeningID)
+	}
+}
+
+// Notice wakes those who wait for openings that another node changed. It does not block.
+func (s *core) Notice(openings []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range openings {
+		s.wake(id)
+	}
+}
+
+// wake wakes those who wait for an opening. Called with mu held.
+func (s *core) wake(id string) {
+	for _, c := range s.waiters[id] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
 	}
 }
 

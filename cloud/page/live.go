@@ -33,6 +33,9 @@ func (p livePages) tickets() tickets { return tickets{p.cfg.DigestKey} }
 // never waits.
 func (p *Pages) Committed(ch *cloud.Changes) { p.hub.Committed(ch.Touches()) }
 
+// Notice takes what another node changed, as Committed does. It never waits.
+func (p *Pages) Notice(changed []cloud.Touch) { p.hub.Committed(changed) }
+
 // Live counts what was done for live pages.
 func (p *Pages) Live() stream.Stats { return p.hub.Stats() }
 

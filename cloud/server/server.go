@@ -65,7 +65,10 @@ type Config struct {
 	Objects  string // folder of uploaded files, the same for every node; empty: one in Dir
 	Database string // postgres://…; empty: SQLite in Dir
 	Node     string // name of this node; empty: the host's
-	BaseURL  string // public address, for links; empty: from the request
+	// NoNotices leaves nodes on PostgreSQL to find each other's commits by looking every
+	// second, as where a pooler keeps no connection.
+	NoNotices bool
+	BaseURL   string // public address, for links; empty: from the request
 	// Proxies are those whose word about their callers counts.
 	Proxies peer.Proxies
 	// TLS are the certificates of all listeners with TLS. RedirectTLS is the address
@@ -194,7 +197,9 @@ type Server struct {
 	authority *authority
 
 	pages *page.Pages
-	rest  *rest.Server
+	// notices are exchanged with other nodes; nil: none are.
+	notices *store.Notices
+	rest    *rest.Server
 	// refusals bounds what is kept of topics that clients were refused.
 	refusals, allRefusals *limit.Budget
 	ctx                   context.Context // of the running server, for what commits wake
@@ -303,6 +308,10 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Store.OnCommit(s.Live.Committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.pages.Committed(ch) })
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.rest.Committed(ch) })
+	if !cfg.NoNotices {
+		s.notices = store.NewNotices(s.Store, cfg.Log)
+		s.Store.OnCommit(func(ch *cloud.Changes) { s.notices.Add(noticeOf(ch)) })
+	}
 	if cfg.OTLPEndpoint != "" {
 		if s.traces, err = trace.New(trace.Config{Store: s.Store, Endpoint: cfg.OTLPEndpoint, Metrics: s.Metrics, Log: cfg.Log}); err != nil {
 			return nil, errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
@@ -397,6 +406,12 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 		})
 	}
 	run("devices", s.Devices.Run)
+	if s.notices != nil {
+		run("notices", func(ctx context.Context) error {
+			s.notices.Run(ctx, func(n store.Notice) { s.noticed(ctx, n) })
+			return nil
+		})
+	}
 	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
 	run("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
 	run("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })

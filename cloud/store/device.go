@@ -77,8 +77,8 @@ WHERE device_id = $1 AND closed_at IS NULL ORDER BY n`
 const sqlSaveDevice = `INSERT INTO device (
   id, business_id, code, name, type, address, latitude, longitude, timezone, protocol, disabled, livemode,
   owner_provider_id, created_at, secret_mac, sealed_code, enrolled_at, config, config_version, code_list,
-  list_from, up_key, code_generation, cut_off_at, retired_at, maintenance_at, profile)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)
+  list_from, up_key, code_generation, cut_off_at, retired_at, maintenance_at, profile, changed_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, code = excluded.code, name = excluded.name, type = excluded.type,
   address = excluded.address, latitude = excluded.latitude, longitude = excluded.longitude, timezone =
@@ -88,7 +88,9 @@ ON CONFLICT (id) DO UPDATE SET
   excluded.config, config_version = excluded.config_version, code_list = excluded.code_list,
   list_from = excluded.list_from, up_key = excluded.up_key, code_generation = excluded.code_generation,
   cut_off_at = excluded.cut_off_at, retired_at = excluded.retired_at, maintenance_at = excluded.maintenance_at,
-  profile = excluded.profile`
+  profile = excluded.profile, changed_at = CASE WHEN device.config_version = excluded.config_version AND device.code_list =
+  excluded.code_list AND device.code_generation = excluded.code_generation AND device.disabled = excluded.disabled AND
+  COALESCE(device.cut_off_at, 0) = COALESCE(excluded.cut_off_at, 0) THEN device.changed_at ELSE excluded.changed_at END`
 
 const sqlSaveSession = `INSERT INTO device_session (
   device_id, generation, node, online, instance, instances, connected_at, last_seen_at)
@@ -248,7 +250,7 @@ func (w *writer) devices(c *cloud.Changes) error {
 			d.Longitude, d.Timezone, d.Protocol, d.Disabled, d.Livemode, int64(d.OwnerProviderID), ms(d.CreatedAt),
 			blob(d.SecretMAC), blob(d.SealedCode), ms(d.EnrolledAt), blob(d.Config), int64(d.ConfigVersion), int64(d.CodeList),
 			int64(d.ListFrom), blob(d.UpKey), int64(d.CodeGeneration), ms(d.CutOffAt), ms(d.RetiredAt),
-			ms(d.MaintenanceAt), text(d.Profile))
+			ms(d.MaintenanceAt), text(d.Profile), time.Now().UnixMilli())
 		w.add(anything, sqlStartSeen, int64(d.ID))
 	}
 	for _, s := range c.Sessions {

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"context"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store"
+)
+
+// noticeOf is what other nodes are told of a commit of this one.
+func noticeOf(ch *cloud.Changes) (n store.Notice) {
+	for _, c := range ch.Commands {
+		if c.State == cloud.CommandQueued {
+			n.Devices = append(n.Devices, c.DeviceID)
+		}
+		if c.OpeningID != "" {
+			n.Openings = append(n.Openings, c.OpeningID)
+		}
+	}
+	for _, c := range ch.Codes {
+		n.Devices = append(n.Devices, c.DeviceID)
+	}
+	for _, d := range ch.Devices {
+		n.Devices = append(n.Devices, d.ID)
+	}
+	for _, x := range ch.Sessions {
+		n.Devices = append(n.Devices, x.DeviceID)
+	}
+	for _, o := range ch.Openings {
+		n.Openings = append(n.Openings, o.ID)
+	}
+	n.Touches = ch.Touches()
+	return n
+}
+
+// noticed passes what another node committed on to those who wait for it here.
+func (s *Server) noticed(ctx context.Context, n store.Notice) {
+	if n.Missed {
+		go s.Devices.NoticeAll(ctx)
+	}
+	s.Devices.Notice(ctx, n.Devices)
+	s.Lockers.Notice(n.Openings)
+	s.pages.Notice(n.Touches)
+}
