@@ -392,8 +392,14 @@ type Listeners struct {
 }
 
 // Run runs the loops and takes connections until ctx ends. It returns nil
-// after an ordinary stop. The store is closed when it returns.
-func (s *Server) Run(ctx context.Context, ln Listeners) error {
+// after an ordinary stop. The store is closed when it returns. Errors: store.ErrInUse.
+func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
+	release, err := s.Store.Hold()
+	if err != nil {
+		s.stop()
+		return errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup
@@ -436,7 +442,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) error {
 	if s.authority != nil {
 		run("certificates", func(ctx context.Context) error { return s.authority.run(ctx, portOf(ln.HTTP), portOf(ln.HTTPS)) })
 	}
-	err := s.listen(ln)
+	err = s.listen(ln)
 	var face sync.WaitGroup
 	faces, closeFaces := context.WithCancel(loops)
 	defer closeFaces()

@@ -158,6 +158,25 @@ func litePath(cfg Config) (string, error) {
 	return path, os.MkdirAll(filepath.Dir(path), 0o700)
 }
 
+// ErrInUse says that another running node has the SQLite database.
+var ErrInUse = errors.New("another running node has this database; stop it first, or give several nodes a PostgreSQL database")
+
+// Hold keeps other nodes from running on the same SQLite database until release is
+// called or the process ends. Programs that only look or change a little, such as those
+// of an administrator, need no hold. On PostgreSQL, which several nodes share, it does
+// nothing. Errors: ErrInUse.
+func (db *database) Hold() (release func() error, err error) {
+	e, ok := db.engine.(*lite)
+	if !ok {
+		return func() error { return nil }, nil
+	}
+	f, err := hold(e.path)
+	if err != nil {
+		return nil, err
+	}
+	return f.Close, nil
+}
+
 // Close waits for running transactions, ends the writer and closes the
 // database. No other method may be called after it.
 func (db *database) Close() error { return db.engine.close() }
