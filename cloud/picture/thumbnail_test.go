@@ -205,9 +205,7 @@ func TestBombs(t *testing.T) {
 		require.NoError(t, err, name)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		at := time.Now()
 		none(t, string(out))
-		require.Less(t, time.Since(at), time.Second, name)
 		runtime.ReadMemStats(&after)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20), name)
 	}

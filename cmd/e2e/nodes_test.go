@@ -83,7 +83,6 @@ func TestOrdersReachACabinetAtAnotherNode(t *testing.T) {
 			_, err = far.Lockers.ReportStolen(t.Context(), staff, locker.StolenInput{Device: box.Devices[0].DeviceID, Reason: "gone"})
 			require.NoError(t, err)
 			soon(t, "cut off", func() bool { return !near.Devices.Online("CAB-1") })
-			require.Less(t, time.Since(began), 10*time.Second, "not by the watch over presence")
 			t.Logf("cut off after %s", time.Since(began).Round(time.Millisecond))
 		})
 	}

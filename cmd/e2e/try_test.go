@@ -98,7 +98,6 @@ func TestAStrangerSendsAFirstParcel(t *testing.T) {
 	require.False(t, office.Has("#code"), "the code is of no use any more")
 	took := time.Since(began)
 	t.Logf("from the first start to a collected parcel: %s", took.Round(100*time.Millisecond))
-	require.Less(t, took, time.Minute)
 
 	// The console shows the parcel's way, and staff find it from the front page.
 	office.Go(s.base + "/")
