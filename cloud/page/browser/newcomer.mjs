@@ -42,7 +42,7 @@ const idle = new Set("a an and are at be because by for from have i in is it its
 
 // stems are the words of a text, without endings, that say something.
 function stems(text) {
-  return (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).filter((w) => !idle.has(w)).map((w) => w.replace(/(ies|y)$/, "i").replace(/(ing|ed|es|s|e)$/, ""));
+  return (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).filter((w) => !idle.has(w)).map((w) => w.replace(/ations?$/, "").replace(/(ies|y)$/, "i").replace(/(ing|ed|es|s|e)$/, ""));
 }
 
 // controls are what can be pressed on the screen, in its order, with the words on them.
@@ -228,8 +228,9 @@ await job(`What happened to the parcel ${parcel.delivery_number}?`, { find: parc
 await job(`Add a cabinet Gate ${unique} with the code GATE-${unique.toUpperCase()}.`, { knows: { Name: `Gate ${unique}`, Code: `GATE-${unique.toUpperCase()}` }, judge: async () => JSON.stringify(await api("/api/v1/smart-lockers/devices")).includes(`Gate ${unique}`) });
 await job(`Create an API key with the name key ${unique}.`, { knows: { Name: `key ${unique}` }, judge: async () => JSON.stringify(await api("/api/v1/user/api-keys")).includes(`key ${unique}`) });
 await job(`Edit the settings: the correction window is 17 minutes.`, { knows: { "corrections minutes": "17" }, judge: async () => (await api("/api/v1/settings")).settings?.correction_window_minutes === 17 });
-await job(`Answer a driver in the messages: hello.`, { knows: { Message: `hello ${unique}` }, judge: screen(`hello ${unique}`) });
-await job(`Invite a person, Ida Roth, as an employee.`, { knows: { Name: "Ida Roth", Email: `ida-${unique}@acme.example`, "Account type": "Employee" }, judge: async () => JSON.stringify(await api("/api/v1/users/invitations")).includes(`ida-${unique}`) });
+const asked = (await eventually(async () => (await api("/api/v1/order-chat/conversations")).conversations?.[0], 300)).tracking_number;
+await job(`Write hello in the messages of the order ${asked}.`, { find: asked, knows: { Message: `hello ${unique}` }, judge: screen(`hello ${unique}`) });
+await job(`Invite Ida Roth to the people of the business, as an employee.`, { knows: { Name: "Ida Roth", Email: `ida-${unique}@acme.example`, "Account type": "Employee" }, judge: async () => JSON.stringify(await api("/api/v1/users/invitations")).includes(`ida-${unique}`) });
 
 await browser.close();
 process.stdout.write(JSON.stringify(found, null, 1));
