@@ -155,6 +155,9 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	for _, name := range n.Others {
 		if other := p.cfg.Catalog.Noun(name); other != nil && other.Create != "" && p.may(c, v, other.Create) {
 			out.Others = append(out.Others, verbLink{To: ConsolePath + "/" + other.Path + "/new", Text: label(v.Lang, other.Create)})
+			if p.imports(c, v, other) {
+				out.Import = ConsolePath + "/" + other.Path + "/import"
+			}
 		}
 	}
 	if p.imports(c, v, n) {

@@ -230,7 +230,7 @@ await job(`Create an API key with the name key ${unique}.`, { knows: { Name: `ke
 await job(`Edit the settings: the correction window is 17 minutes.`, { knows: { "corrections minutes": "17" }, judge: async () => (await api("/api/v1/settings")).settings?.correction_window_minutes === 17 });
 const asked = (await eventually(async () => (await api("/api/v1/order-chat/conversations")).conversations?.[0], 300)).tracking_number;
 await job(`Write hello in the messages of the order ${asked}.`, { find: asked, knows: { Message: `hello ${unique}` }, judge: screen(`hello ${unique}`) });
-await job(`Invite Ida Roth to the people of the business, as an employee.`, { knows: { Name: "Ida Roth", Email: `ida-${unique}@acme.example`, "Account type": "Employee" }, judge: async () => JSON.stringify(await api("/api/v1/users/invitations")).includes(`ida-${unique}`) });
+await job(`Invite Ida Roth to the people of the business, as an employee.`, { knows: { Name: "Ida Roth", mail: `ida-${unique}@acme.example`, "Account type": "Employee" }, judge: async () => JSON.stringify(await api("/api/v1/invitations")).includes(`ida-${unique}`) });
 
 await browser.close();
 process.stdout.write(JSON.stringify(found, null, 1));
