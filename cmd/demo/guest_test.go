@@ -459,6 +459,41 @@ func TestANewcomerFindsTheWay(t *testing.T) {
 	require.GreaterOrEqual(t, len(found.Jobs), 12)
 }
 
+// The pages of the console, drawn and generated, and the tracking page keep their
+// budgets of bytes and requests with an empty cache; a tracking page shows what it has
+// within 1.2 s on a slow mobile network.
+func TestPagesKeepTheirBudgets(t *testing.T) {
+	t.Parallel()
+	ring.SkipUnlessFull(t, "a browser loads a hundred pages")
+	p, run := startBrowserJobs(t)
+	var found struct {
+		Pages []struct {
+			Path                           string
+			Status, Requests, HTML, Assets int
+			First, Largest                 float64 // ms
+		}
+		Failed []string
+	}
+	run("budgets.mjs", &found, filepath.Join(p.dir, "sandbox.json"))
+	require.Greater(t, len(found.Pages), 50)
+	quickest := 1e9
+	for _, x := range found.Pages {
+		most, requests := 120<<10, 8
+		switch {
+		case strings.HasPrefix(x.Path, "/track/"):
+			most, requests = 60<<10, 5
+			quickest = min(quickest, max(x.First, x.Largest))
+		case x.Path == "/console/day":
+			most = 200 << 10
+		}
+		require.Equal(t, 200, x.Status, x.Path)
+		require.LessOrEqual(t, x.HTML+x.Assets, most, "bytes of %s", x.Path)
+		require.LessOrEqual(t, x.Requests, requests, "requests of %s", x.Path)
+		t.Logf("%s: %d + %d bytes, %d requests, painted after %.0f and %.0f ms", x.Path, x.HTML, x.Assets, x.Requests, x.First, x.Largest)
+	}
+	require.LessOrEqual(t, quickest, 1200.0, "ms until a tracking page is painted; the best of three, since the machine may be busy")
+}
+
 // startBrowserJobs starts a demo, and gives what runs a script of a real browser against
 // it and reads its answer.
 func startBrowserJobs(t *testing.T) (p *program, run func(script string, found any, sandbox string, more ...string)) {
