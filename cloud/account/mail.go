@@ -22,9 +22,9 @@ const (
 func (s *Access) mails() bool { return s.cfg.MailBase != "" }
 
 // ImportedInvitations is how many invitations a file may make: none where links do not go
-// by mail, since a job shows no link.
+// by mail, since a job shows no link. A nil Access makes none.
 func (s *Access) ImportedInvitations() int {
-	if !s.mails() {
+	if s == nil || !s.mails() {
 		return 0
 	}
 	return maxInvitations
