@@ -24,6 +24,9 @@ type JobView interface {
 type JobChanges struct {
 	Jobs    []Job
 	JobRows []JobRow
+	// JobSteps are jobs that have come further, for pages that show how far. They are not
+	// stored. The store adds the job of a row that a decision does.
+	JobSteps []JobProgress
 	// RetryJobs opens the rows of jobs again that failed and hold what is to be done.
 	RetryJobs []string
 	// UncheckJobs makes all open rows of jobs be checked again.
@@ -66,6 +69,12 @@ type Job struct {
 	FileHash string   `json:"FileHash,omitempty"`
 	Headers  []string `json:"Headers,omitempty"`
 	Columns  []string `json:"Columns,omitempty"`
+}
+
+// JobProgress says that rows of a job were checked, done or refused.
+type JobProgress struct {
+	BusinessID BusinessID
+	JobID      string
 }
 
 // States of a job. One that is checked waits for its person to start it.

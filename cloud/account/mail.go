@@ -21,6 +21,15 @@ const (
 // mails reports whether the deployment has a mail server.
 func (s *Access) mails() bool { return s.cfg.MailBase != "" }
 
+// ImportedInvitations is how many invitations a file may make: none where links do not go
+// by mail, since a job shows no link. A nil Access makes none.
+func (s *Access) ImportedInvitations() int {
+	if s == nil || !s.mails() {
+		return 0
+	}
+	return maxInvitations
+}
+
 // mailLink is the address of a page in a mail. It begins as the settings say: what a
 // caller's Host header says is never sent to another person.
 func (s *Access) mailLink(path, token string) string {

@@ -156,6 +156,7 @@ func (c Config) keeping() []catalog.Operation {
 				Name: "user", Path: "people", Area: "business", Icon: "people",
 				ID: "id", Refs: []string{"user_id"}, Named: true, Title: []string{"name", "email"},
 				Columns: []string{"name", "email", "account_type", "enabled", "permissions", "created_at"},
+				Others:  []string{"invitation"},
 				Verbs:   []string{"users.edit", "users.password_reset", "users.second_factor.reset", "users.sessions.end", "users.identities.end"},
 				Related: []catalog.Relation{{Noun: "session", By: "id"}, {Noun: "identity", By: "id"}},
 			},

@@ -19,6 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/job"
+	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
 )
 
@@ -519,4 +520,46 @@ func TestJobsByForms(t *testing.T) {
 	require.Equal(t, []any{"type", "", "note"}, x.jobIn(p.session, id, "checked")["columns"])
 	require.Equal(t, 303, d.ask(p.session, "/console/jobs/"+id, url.Values{"do": {"cancel"}}).status)
 	x.jobIn(p.session, id, "cancelled")
+}
+
+// A file of people makes invitations: with the rights that it names, by mail, and neither
+// an account nor a password. Where no mail is sent there is no such import.
+func TestAFileInvitesPeople(t *testing.T) {
+	t.Parallel()
+	x := newWorldMailing(t, storetest.OpenSQLite(t), "https://cloud.test")
+	x.runJobs()
+	me := x.login(x.token(admin))
+	file := []byte("Name,E-mail,Account type,Permissions,Password\nNoor Haddad,noor@acme.example,Employee,orders:read; orders:write,a long enough one\nBo Lee,bo@acme.example,driver,,\nCy Dean,cy@acme.example,client_employee,orders:all,\nDi,no address,driver,,\n")
+	require.Equal(t, "JOB_NEEDS_PERSON", x.upload(x.made("POST", "/api/v1/user/api-keys", me, `{"name":"k"}`)["token"].(string), "invitation", file).code())
+	require.Equal(t, 403, x.upload(x.login(x.token(cloud.ClientEmployee)), "invitation", file).status, "only administrators invite")
+	require.Equal(t, "VALIDATION_FAILED", x.upload(me, "user", file).code(), "an account is made by its person")
+	a := x.upload(me, "invitation", file)
+	require.Equal(t, 201, a.status, "%s", a.body)
+	id := at(a.json, "job", "job_id").(string)
+	j := x.jobIn(me, id, "checked")
+	require.Equal(t, []any{"name", "email", "account_type", "permissions", ""}, j["columns"])
+	require.EqualValues(t, 2, j["good"], "%v", x.rowsOf(me, id, ""))
+	list := func() []any { return x.made("GET", "/api/v1/invitations", me, "")["invitations"].([]any) }
+	before, users := len(list()), x.made("GET", "/api/v1/users", me, "")["total"]
+	x.made("POST", "/api/v1/jobs/"+id+"/start", me, `{"digest":"`+j["digest"].(string)+`"}`)
+	x.jobIn(me, id, "completed")
+	made := map[string]any{}
+	for _, i := range list()[:2] {
+		made[at(i, "email").(string)] = at(i, "permissions")
+		require.Equal(t, "pending", at(i, "status"))
+	}
+	require.Len(t, list(), before+2)
+	require.Equal(t, map[string]any{"noor@acme.example": []any{"orders:read", "orders:write"}, "bo@acme.example": []any{}}, made)
+	require.Equal(t, users, x.made("GET", "/api/v1/users", me, "")["total"])
+	mails, err := x.w.DB.ListMails(t.Context(), 42, 10)
+	require.NoError(t, err)
+	require.Len(t, mails, 2)
+	for _, m := range mails {
+		key := strings.SplitN(m.Link, "key=", 2)[1]
+		require.NotContains(t, fmt.Sprint(x.rowsOf(me, id, "")), key, "the link is in the mail alone")
+	}
+	require.Len(t, x.rowsOf(me, id, "done"), 2)
+
+	plain := newWorld(t)
+	require.Equal(t, "VALIDATION_FAILED", plain.upload(plain.login(plain.token(admin)), "invitation", file).code())
 }

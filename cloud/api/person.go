@@ -332,6 +332,7 @@ func (c Config) own() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "invitations.create",
 			Summary:     "Create an invitation",
+			Many:        a.ImportedInvitations(),
 			Description: "The link goes to the person by mail; without a mail server it is shown in the answer, once. The person opens the link within 7 days, gives the email that was invited and chooses a password. A newer invitation of the same email replaces the former one. Only a login may invite.",
 			Tag:         "Client",
 			Method:      http.MethodPost,

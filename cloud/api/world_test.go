@@ -100,7 +100,10 @@ func answering(context.Context, netip.AddrPort) (net.Conn, error) {
 func newWorld(t *testing.T) *world { return newWorldOn(t, storetest.OpenSQLite(t)) }
 
 // newWorldOn fills an empty store.
-func newWorldOn(t *testing.T, db *store.DB) *world {
+func newWorldOn(t *testing.T, db *store.DB) *world { return newWorldMailing(t, db, "") }
+
+// newWorldMailing sends links by mail that begin with an address; "": it sends none.
+func newWorldMailing(t *testing.T, db *store.DB, mailBase string) *world {
 	w := webtest.NewOn(t, db)
 	w.Business.Settings.DriverMarksReady, w.Other.Settings.DriverMarksReady = true, true
 	for _, b := range []*cloud.Business{&w.Business, &w.Other} {
@@ -118,7 +121,7 @@ func newWorldOn(t *testing.T, db *store.DB) *world {
 	keys, err := auth.NewPasskeys("https://cloud.test", []byte("challenges"))
 	require.NoError(t, err)
 	w.Auth.WithPasskeys(keys)
-	accounts := account.New(account.Config{Passkeys: keys, Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate)})
+	accounts := account.New(account.Config{Passkeys: keys, Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate), MailBase: mailBase})
 	receivers := webhook.New(w.DB, openGuard{}).Sending(sender.New(sender.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
 		func(event string) (cloud.HookSample, bool) {
 			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)

@@ -45,6 +45,9 @@ type Noun struct {
 	// List, Find and Create are operations; "" where there is none, "-" in a row where none
 	// is shown. A noun without a list is one record of the business, such as its settings.
 	List, Find, Create string
+	// Others are nouns that are made in place of one, such as invitations of people: their
+	// forms stand beside the noun's own.
+	Others []string
 	// Columns are members of a listed record, by path (recipient.name). Phones show the
 	// first three.
 	Columns []string

@@ -290,7 +290,7 @@ func (s *Service) check(ctx context.Context, j cloud.Job) error {
 			if err != nil || now.Status != cloud.JobChecking {
 				return nil, err
 			}
-			return &cloud.Changes{JobChanges: cloud.JobChanges{JobRows: rows}, Unaudited: true}, nil
+			return &cloud.Changes{JobChanges: cloud.JobChanges{JobRows: rows, JobSteps: []cloud.JobProgress{{BusinessID: j.BusinessID, JobID: j.ID}}}, Unaudited: true}, nil
 		}); err != nil {
 			return err
 		}
@@ -519,7 +519,7 @@ func (r *runner) save(ctx context.Context, x cloud.JobRow, o outcome, failed boo
 	}
 	x.Result, x.Failed = raw, failed
 	err = r.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{JobChanges: cloud.JobChanges{JobRows: []cloud.JobRow{x}}, Unaudited: true}, nil
+		return &cloud.Changes{JobChanges: cloud.JobChanges{JobRows: []cloud.JobRow{x}, JobSteps: []cloud.JobProgress{{BusinessID: r.j.BusinessID, JobID: r.j.ID}}}, Unaudited: true}, nil
 	})
 	if errors.Is(err, cloud.ErrStale) {
 		return nil

@@ -413,3 +413,36 @@ func TestLiveInARealBrowser(t *testing.T) {
 	require.True(t, f.Off, "a verb of an old page leads nowhere")
 	require.Equal(t, []string{"Live", "Live", "Live", "Live", "Live", "Checked"}, f.Pages)
 }
+
+// A page follows its job while rows are done; it is read twice a second at most, however
+// many are done in between, and a job of another business costs nothing.
+func TestAPageFollowsItsJob(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	const rows = 40
+	jobs := []cloud.Job{{ID: "bat_live", BusinessID: 42, AccountID: 9, Operation: "orders.hold", Noun: "order", Status: cloud.JobProcessing, Total: rows, CreatedAt: time.Now().UTC(), StartedAt: time.Now().UTC()},
+		{ID: "bat_other", BusinessID: r.w.Other.ID, AccountID: 9, Operation: "orders.hold", Noun: "order", Status: cloud.JobProcessing, Total: 1, CreatedAt: time.Now().UTC()}}
+	steps := func(j cloud.Job, row int, result []byte) cloud.Changes {
+		return cloud.Changes{Unaudited: true, JobChanges: cloud.JobChanges{JobRows: []cloud.JobRow{{JobID: j.ID, Row: row, Input: []byte(`{"ID":"1"}`), Checked: []byte(`{}`), Result: result}}, JobSteps: []cloud.JobProgress{{BusinessID: j.BusinessID, JobID: j.ID}}}}
+	}
+	r.w.Write(t, cloud.Changes{JobChanges: cloud.JobChanges{Jobs: jobs}})
+	s := r.follow("/console/jobs/bat_live")
+	s.next("job:bat_live")
+	before, began := r.f.pages.Live(), time.Now()
+	for row := range rows {
+		r.w.Write(t, steps(jobs[0], row+1, []byte(`{"Title":"x"}`)))
+	}
+	for {
+		if e := s.next("job:bat_live"); strings.Contains(e.Sections["jobbody"], fmt.Sprintf(`value="%d"`, rows)) {
+			break
+		}
+	}
+	after := r.f.pages.Live()
+	require.LessOrEqual(t, float64(after.Reads-before.Reads), 2+time.Since(began).Seconds()*2+1, "of the job and of the counts")
+	r.w.Write(t, steps(jobs[1], 1, []byte(`{}`)))
+	jobs[0].Status, jobs[0].FinishedAt = cloud.JobCompleted, time.Now().UTC()
+	r.w.Write(t, cloud.Changes{JobChanges: cloud.JobChanges{Jobs: jobs[:1]}})
+	require.NotContains(t, s.next("job:bat_live").Sections["jobbody"], "value=\"cancel\"")
+	require.Equal(t, 1, r.f.pages.Live().Reads-after.Reads)
+}

@@ -31,6 +31,7 @@ import (
 //	work                      the counts of the navigation
 //	work:{show}               the work list
 //	day:{date}                the day board
+//	job:{id}                  how far a job over many records is
 //	track:{number}:{level}    a tracking page
 //
 // A topic is read as its page is: by the operations of the interface, with the visitor's
@@ -95,6 +96,7 @@ type liveRead struct {
 	read        func(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (any, error)
 	sections    func(data any) ([]stream.Section, error)
 	wants       []stream.Want
+	pace        time.Duration // between reads; 0: that of the hub
 }
 
 // topicOf is a topic for a watcher. Errors are those of reading the page.
@@ -131,7 +133,7 @@ func (p livePages) topicOf(c context.Context, w watcher, name string) (stream.To
 		}
 		return data, err
 	}
-	return stream.Topic{Name: name, Key: key, Wants: x.wants, Read: read, Render: x.sections, Check: p.check(w), Look: p.look(15 * time.Second)}, nil
+	return stream.Topic{Name: name, Key: key, Wants: x.wants, Read: read, Render: x.sections, Check: p.check(w), Look: p.look(15 * time.Second), Pace: x.pace}, nil
 }
 
 // look is how often topics are read without a notice. Other nodes commit without one.
@@ -165,6 +167,10 @@ var (
 	workKinds    = []string{"Exceptions", "DeviceFaults", "Deliveries", "Sessions", "Devices", "Endpoints", "Approvals", string(cloud.WorkMarkIDs), "Accounts", "Compartments"}
 	dayKinds     = []string{"Orders", "Routes", "Drivers", "Assignments", "ThirdParties", "DroppedOrders"}
 )
+
+// jobPace is the least time between two reads of a job, whose rows are done by the
+// hundred a second.
+const jobPace = 500 * time.Millisecond
 
 func (p livePages) liveReadOf(w watcher, kind, rest string) (liveRead, error) {
 	missing := cloud.E(cloud.NotFound, "NOT_FOUND")
@@ -202,6 +208,11 @@ func (p livePages) liveReadOf(w watcher, kind, rest string) (liveRead, error) {
 		return liveRead{path: workPath, personal: true, operation: "work_items.list", wants: w.about(workKinds...), read: func(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (any, error) {
 			return p.workList(c, ctx, v, rest)
 		}, sections: p.executed("workbody")}, nil
+	case "job":
+		id := unescape(rest)
+		return liveRead{path: jobsPath + "/" + rest, personal: true, operation: "jobs.find", pace: jobPace, wants: w.about("Jobs", "JobSteps"), read: func(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (any, error) {
+			return jobPages{p.nounPages}.readJob(c, ctx, v, id)
+		}, sections: p.executed("jobbody")}, nil
 	case "day":
 		return liveRead{path: dayPath, operation: "routes.list", wants: w.about(dayKinds...), read: func(c context.Context, ctx *fasthttp.RequestCtx, v visitor) (any, error) {
 			return p.dayOf(c, ctx, v, rest)

@@ -34,6 +34,7 @@ type undoing struct {
 	Digest    string         `json:"digest"` // of what it would change
 	At        time.Time      `json:"at"`
 	Key       string         `json:"key"`
+	Back      string         `json:"back,omitempty"` // address of the page that follows; "" the record's
 }
 
 // Undo is offered for undoShown after a call; a page without script may send it until
@@ -178,6 +179,13 @@ func (p nounPages) undo(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		refuse(locale.Word(v.Lang, "work.undo.moved")+" "+text, statusFor(err))
 		return
 	}
-	back := recordAddress(n, map[string]any{n.ID: id})
-	seeOther(ctx, back+"?"+sealAfter(p.kit, ctx, after{Operation: a.Operation, Taken: true, Notices: receipt.Notices(), Target: receipt.Target()}))
+	back := u.Back
+	if back == "" {
+		back = recordAddress(n, map[string]any{n.ID: id})
+	}
+	sep := "?"
+	if strings.Contains(back, "?") {
+		sep = "&"
+	}
+	seeOther(ctx, back+sep+sealAfter(p.kit, ctx, after{Operation: a.Operation, Taken: true, Notices: receipt.Notices(), Target: receipt.Target()}))
 }

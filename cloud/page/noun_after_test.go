@@ -98,3 +98,36 @@ func TestAVerbShowsItsAnswer(t *testing.T) {
 	require.Contains(t, g.body, "/console/audit?target=")
 	require.NotContains(t, g.body, "shown once")
 }
+
+// What is gone after a verb has no page: its list follows and says what was done.
+func TestTheListFollowsWhatIsGone(t *testing.T) {
+	r := newRig(t, nil)
+	r.signedIn()
+	const list = "/console/api-keys"
+	hidden := func(g got, name string) string {
+		m := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(g.body)
+		require.NotNil(t, m, "%s: %s", name, g.body)
+		return html.UnescapeString(m[1])
+	}
+	confirm := func(path string, form url.Values) got {
+		g := r.do("GET", path, nil)
+		form.Set("form", formField.FindStringSubmatch(g.body)[1])
+		form.Set("key", hidden(g, "key"))
+		form.Set("was", hidden(g, "was"))
+		form.Set("step", "next")
+		g = r.do("POST", path, form)
+		require.Equal(t, 200, g.status, g.body)
+		form.Set("digest", hidden(g, "digest"))
+		form.Set("step", "do")
+		return r.do("POST", path, form)
+	}
+	require.Equal(t, 200, confirm(list+"/new", url.Values{"in:name": {"short lived"}}).status)
+	m := regexp.MustCompile(list + `/(\d+)`).FindStringSubmatch(r.do("GET", list, nil).body)
+	require.NotNil(t, m)
+	g := confirm(m[0]+"/revoke", url.Values{})
+	require.Equal(t, 303, g.status, g.body)
+	require.Contains(t, g.header("Location"), list+"?done=")
+	g = r.do("GET", g.header("Location"), nil)
+	require.Equal(t, 200, g.status)
+	require.NotContains(t, g.body, m[0])
+}

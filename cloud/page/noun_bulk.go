@@ -146,7 +146,7 @@ type jobPage struct {
 	ID, Heading, Noun string
 	NounPath          string
 	State             shown
-	Live              bool   // it goes on: the page is asked again
+	Running           bool   // it goes on: the page follows it
 	Says              string // how far it is
 	Reached, Total    int    // of the bar
 	Reason            string
@@ -234,6 +234,28 @@ func number(v any) int {
 }
 
 func (p jobPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id string, j map[string]any, problem string, status int) {
+	out, err := p.jobData(c, ctx, v, id, j)
+	if err != nil {
+		p.refused(ctx, v, err)
+		return
+	}
+	if out.Problem = problem; out.Running {
+		followTopics(p.kit, ctx, &out.frame, "job:"+url.PathEscape(id))
+	}
+	p.show(ctx, status, "job.html", out)
+}
+
+// readJob is what the page of a job shows now.
+func (p jobPages) readJob(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id string) (jobPage, error) {
+	answer, err := p.read(c, ctx, v, "jobs.find", map[string]any{"id": id})
+	if err != nil {
+		return jobPage{}, err
+	}
+	j, _ := answer["job"].(map[string]any)
+	return p.jobData(c, ctx, v, id, j)
+}
+
+func (p jobPages) jobData(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id string, j map[string]any) (jobPage, error) {
 	operation, state := plainText(j["operation"]), plainText(j["status"])
 	n, o := p.cfg.Catalog.Noun(plainText(j["noun"])), p.cfg.Catalog.Find(operation)
 	file := plainText(j["file_name"])
@@ -242,7 +264,6 @@ func (p jobPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id
 		out.Heading = v.T("bulk.import") + ": " + outside(file, maxValue)
 	}
 	out.workFrame = p.work(ctx, v, out.Heading)
-	out.Problem = problem
 	if n != nil {
 		out.Noun, out.NounPath = v.T("noun."+n.Name), ConsolePath+"/"+n.Path
 	}
@@ -257,7 +278,7 @@ func (p jobPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id
 	refused := number(j["refused"])
 	switch state {
 	case cloud.JobChecking:
-		out.Live, out.Reached, out.Says = true, number(j["checked"]), v.T("bulk.checking", number(j["checked"]), out.Total)
+		out.Running, out.Reached, out.Says = true, number(j["checked"]), v.T("bulk.checking", number(j["checked"]), out.Total)
 	case cloud.JobChecked:
 		out.Reached, out.Says = out.Total, v.T("bulk.found", out.Good, refused)
 		if out.Good > 0 && p.may(c, v, "jobs.start") {
@@ -267,14 +288,14 @@ func (p jobPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id
 			}
 		}
 	default:
-		out.Live = state == cloud.JobQueued || state == cloud.JobProcessing
+		out.Running = state == cloud.JobQueued || state == cloud.JobProcessing
 		out.Reached = number(j["succeeded"]) + out.Failed
 		out.Says = v.T("bulk.progress", number(j["succeeded"]), out.Total, out.Failed)
 		out.Result = jobsPath + "/" + url.PathEscape(id) + "/rows.csv"
 	}
 	out.Cancels = plainText(j["finished_at"]) == "" && p.may(c, v, "jobs.cancel")
 	out.Retries = plainText(j["finished_at"]) != "" && plainText(j["started_at"]) != "" && (out.Failed > 0 || out.Reached+refused < out.Total) && p.may(c, v, "jobs.retry")
-	if refused+out.Failed > 0 && file != "" && !out.Live {
+	if refused+out.Failed > 0 && file != "" && !out.Running {
 		out.Bad = jobsPath + "/" + url.PathEscape(id) + "/rows.csv?state=bad"
 	}
 	tables := []jobTable{{Title: "bulk.failed", Bad: true}, {Title: "bulk.refused", Bad: true}, {Title: "bulk.donerows"}}
@@ -293,8 +314,7 @@ func (p jobPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id
 		}
 		answer, err := p.read(c, ctx, v, "jobs.rows", map[string]any{"id": id, "state": states[i], "per_page": jobShown})
 		if err != nil {
-			p.refused(ctx, v, err)
-			return
+			return jobPage{}, err
 		}
 		rows, _ := answer["rows"].([]any)
 		t.Title, t.More = v.T(t.Title), number(answer["total"])-len(rows)
@@ -316,7 +336,7 @@ func (p jobPages) job(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id
 			out.Columns = append(out.Columns, pick)
 		}
 	}
-	p.show(ctx, status, "job.html", out)
+	return out, nil
 }
 
 // jobLine is a row of a job, with fields where it can be mended.

@@ -32,6 +32,7 @@ type nounList struct {
 	First    string // address of the first page; "" on it
 	Next     string // address of the next page; "" on the last
 	New      string // address of the form that creates one; "" where the visitor may not
+	Others   []verbLink
 	CSV      string
 	Columns  []choice // that can be shown
 	Empty    string
@@ -150,6 +151,14 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	out.CSV = ConsolePath + "/" + n.Path + ".csv" + query(map[string]string{"cursor": "", "lang": ""})
 	if n.Create != "" && p.may(c, v, n.Create) {
 		out.New = ConsolePath + "/" + n.Path + "/new"
+	}
+	for _, name := range n.Others {
+		if other := p.cfg.Catalog.Noun(name); other != nil && other.Create != "" && p.may(c, v, other.Create) {
+			out.Others = append(out.Others, verbLink{To: ConsolePath + "/" + other.Path + "/new", Text: label(v.Lang, other.Create)})
+			if p.imports(c, v, other) {
+				out.Import = ConsolePath + "/" + other.Path + "/import"
+			}
+		}
 	}
 	if p.imports(c, v, n) {
 		out.Import = ConsolePath + "/" + n.Path + "/import"

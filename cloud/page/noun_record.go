@@ -135,6 +135,9 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 			out.Menu = append(out.Menu, l)
 		}
 	}
+	if n.Name == "order" && p.cfg.Chats && slices.Contains(staff, v.c.Account.Type) && p.may(c, v, "order_chat.find") {
+		out.Menu = append(out.Menu, verbLink{To: chatsPath + "/" + url.PathEscape(id), Text: v.T("chat.title")})
+	}
 	if o := p.cfg.Catalog.Find(n.Find); o != nil {
 		out.Call = "curl -H 'Authorization: Bearer …' " + p.base(ctx) + addressOf(o, id)
 	}

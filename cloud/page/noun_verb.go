@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/url"
 	"slices"
@@ -276,7 +277,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if operation == n.Create && recordAddress(n, found) != "" {
 		to = recordAddress(n, found)
 	}
-	if out.Type != "" {
+	if out.Type != "" || o.Method == "DELETE" && id != "" && p.isGone(c, ctx, v, n, id) {
 		to = ConsolePath + "/" + n.Path
 	}
 	sep := "?"
@@ -284,6 +285,13 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		sep = "&"
 	}
 	seeOther(ctx, to+sep+sealAfter(p.kit, ctx, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target(), Undo: p.undoOf(c, v, who, n, o, id, record)}))
+}
+
+// isGone reports whether a record has no page any more.
+func (p nounPages) isGone(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string) bool {
+	_, err := p.find(c, ctx, v, n, id)
+	var shown *cloud.Error
+	return errors.Is(err, cloud.ErrNotFound) || errors.As(err, &shown) && shown.Kind == cloud.NotFound
 }
 
 // formMembers are the members of an operation's input that a form asks for: not what

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/work"
 )
@@ -124,7 +125,8 @@ func (p drawnPages) markWork(ctx *fasthttp.RequestCtx) {
 		p.missing(ctx)
 		return
 	}
-	if _, err := run[work.Output](c, ctx, p.kit, v, operation, in); err != nil {
+	what, err := p.runMark(c, ctx, v, operation, field("item"), in)
+	if err != nil {
 		problem, fields, known := p.explain(v.Lang, err)
 		if !known {
 			p.trouble(ctx, err)
@@ -136,11 +138,29 @@ func (p drawnPages) markWork(ctx *fasthttp.RequestCtx) {
 		p.showWork(c, ctx, v, problem)
 		return
 	}
-	to := workPath + "?done=" + url.QueryEscape(operation)
+	to := workPath + "?"
 	if s := string(ctx.QueryArgs().Peek("show")); s == "mine" || s == "snoozed" {
-		to += "&show=" + s
+		to += "show=" + s + "&"
 	}
-	seeOther(ctx, to+"#"+url.PathEscape(field("item")))
+	if what.Undo != nil {
+		what.Undo.Back = strings.TrimRight(to, "?&")
+	}
+	seeOther(ctx, to+sealAfter(p.kit, ctx, what)+"#"+url.PathEscape(field("item")))
+}
+
+// runMark runs an operation on an item of the work list and says what was done, with the
+// call that takes it back.
+func (p drawnPages) runMark(c context.Context, ctx *fasthttp.RequestCtx, v visitor, operation, id string, in map[string]any) (after, error) {
+	n, o := p.cfg.Catalog.Noun("work_item"), p.cfg.Catalog.Find(operation)
+	record, err := p.find(c, ctx, v, n, id)
+	if err != nil {
+		return after{}, err
+	}
+	who, receipt := visitorCaller(p.kit, ctx, v), &cloud.Receipt{}
+	if _, err := p.answerTo(cloud.WithReceipt(c, receipt), who, operation, in, catalog.Key{}); err != nil {
+		return after{}, err
+	}
+	return after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target(), Undo: p.undoOf(c, v, who, n, o, id, record)}, nil
 }
 
 // todo is an item in words, with the steps that a visitor may take.

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"html"
 	"net/url"
 	"testing"
 	"time"
@@ -51,4 +52,54 @@ func TestWorkList(t *testing.T) {
 		require.Equal(t, 200, r.do("GET", "/console/cabinets/88?tab="+tab, nil).status)
 	}
 	require.Equal(t, 404, r.do("GET", "/console/cabinets/987654", nil).status)
+}
+
+// What a form of the work list did can be taken back there, as on the pages of records;
+// what others did since stays.
+func TestUndoOnTheWorkList(t *testing.T) {
+	r := newRig(t, nil)
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{
+		{ID: 9301, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "w1", Type: "door_left_open", Severity: "high", Status: "open", OpenedAt: time.Now().Add(-time.Hour)},
+	}}})
+	r.signedIn()
+	token := formField.FindStringSubmatch(r.do("GET", "/console/work", nil).body)[1]
+	mark := func(show, do string, more url.Values) got {
+		form := url.Values{"form": {token}, "item": {"exception-9301"}, "do": {do}}
+		for k, v := range more {
+			form[k] = v
+		}
+		g := r.do("POST", "/console/work?show="+show, form)
+		require.Equal(t, 303, g.status, g.body)
+		return r.do("GET", g.header("Location"), nil)
+	}
+	undo := func(page got) got {
+		m := undoForm.FindStringSubmatch(page.body)
+		require.NotNil(t, m, page.body)
+		return r.do("POST", m[1], url.Values{"form": {token}, "undo": {html.UnescapeString(m[2])}})
+	}
+	list := func(show string) string { return r.do("GET", "/console/work?show="+show, nil).body }
+
+	g := undo(mark("all", "take", nil))
+	require.Equal(t, 303, g.status, g.body)
+	require.Contains(t, g.header("Location"), "/console/work?done=", "back on the list")
+	require.NotContains(t, list("mine"), "exception-9301")
+	require.Contains(t, r.do("GET", g.header("Location"), nil).body, "Taken back: ")
+
+	page := mark("all", "snooze", url.Values{"hours": {"1"}})
+	require.NotContains(t, list("all"), "exception-9301")
+	require.Equal(t, 303, undo(page).status)
+	require.Contains(t, list("all"), "exception-9301")
+
+	mark("all", "take", nil)
+	page = mark("mine", "note", url.Values{"note": {"first"}})
+	mark("mine", "note", url.Values{"note": {"second"}})
+	require.Equal(t, 409, undo(page).status, "it has changed since")
+	require.Contains(t, list("mine"), "second")
+	g = undo(mark("mine", "note", url.Values{"note": {"third"}}))
+	require.Contains(t, g.header("Location"), "/console/work?show=mine&done=")
+	require.Contains(t, list("mine"), "second")
+
+	page = mark("mine", "release", nil)
+	require.Equal(t, 303, undo(page).status)
+	require.Contains(t, list("mine"), "exception-9301")
 }

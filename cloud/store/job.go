@@ -130,6 +130,7 @@ func addStep(w *writer, step *cloud.JobStep, c *cloud.Changes) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("encode the result of row %d of %s: %w", step.Row, step.JobID, err)
 	}
+	c.JobSteps = append(c.JobSteps, cloud.JobProgress{BusinessID: step.BusinessID, JobID: step.JobID})
 	w.add(mustBeFirst, sqlStepDone, step.JobID, step.Row, result, []byte{})
 	if step.Key != "" {
 		w.add(mustBeFirst, sqlStepKey, int64(step.BusinessID), step.Key, step.JobID)

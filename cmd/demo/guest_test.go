@@ -407,36 +407,108 @@ func serveForTest(t *testing.T, p *page.Page) string {
 
 // A person does the jobs of the workplace in the browser while the demo's day goes on,
 // by what is on the screen alone and with no more presses than each may take; the
-// interface knows of every one afterwards.
+// interface knows of every one afterwards. Then by keyboard alone, with the focus in
+// sight at each stop, and in a browser without script.
 func TestJobsInARealBrowser(t *testing.T) {
 	t.Parallel()
 	ring.SkipUnlessFull(t, "a person needs a minute for all jobs")
+	p, run := startBrowserJobs(t)
+	for _, mode := range []string{"mouse", "keys", "plain"} {
+		var found struct {
+			Jobs []struct {
+				Number, Limit, Presses int
+				Words                  string
+				Done                   bool
+			}
+			Console, Failed []string
+		}
+		run("jobs.mjs", &found, filepath.Join(p.dir, "sandbox.json"), mode)
+		require.Empty(t, found.Failed, mode)
+		require.Empty(t, found.Console, mode)
+		require.Greater(t, len(found.Jobs), 26, mode)
+		for _, j := range found.Jobs {
+			if mode == "mouse" {
+				require.LessOrEqual(t, j.Presses, j.Limit, "%d %s", j.Number, j.Words)
+			}
+			t.Logf("%s: %d %s: %d of %d presses", mode, j.Number, j.Words, j.Presses, j.Limit)
+		}
+	}
+}
+
+// A newcomer who has a sentence for each of twelve jobs and more finds the way by the
+// words on the screen alone, and the interface knows of each job afterwards.
+func TestANewcomerFindsTheWay(t *testing.T) {
+	t.Parallel()
+	ring.SkipUnlessFull(t, "a person needs a minute for all jobs")
+	p, run := startBrowserJobs(t)
+	var found struct {
+		Jobs []struct {
+			Say  string
+			Path []string
+			Done bool
+		}
+		Console, Failed []string
+	}
+	run("newcomer.mjs", &found, filepath.Join(p.dir, "sandbox.json"))
+	for _, j := range found.Jobs {
+		t.Logf("%s %s", j.Say, strings.Join(j.Path, " > "))
+	}
+	require.Empty(t, found.Failed)
+	require.Empty(t, found.Console)
+	require.GreaterOrEqual(t, len(found.Jobs), 12)
+}
+
+// The pages of the console, drawn and generated, and the tracking page keep their
+// budgets of bytes and requests with an empty cache; a tracking page shows what it has
+// within 1.2 s on a slow mobile network.
+func TestPagesKeepTheirBudgets(t *testing.T) {
+	t.Parallel()
+	ring.SkipUnlessFull(t, "a browser loads a hundred pages")
+	p, run := startBrowserJobs(t)
+	var found struct {
+		Pages []struct {
+			Path                           string
+			Status, Requests, HTML, Assets int
+			First, Largest                 float64 // ms
+		}
+		Failed []string
+	}
+	run("budgets.mjs", &found, filepath.Join(p.dir, "sandbox.json"))
+	require.Greater(t, len(found.Pages), 50)
+	quickest := 1e9
+	for _, x := range found.Pages {
+		most, requests := 120<<10, 8
+		switch {
+		case strings.HasPrefix(x.Path, "/track/"):
+			most, requests = 60<<10, 5
+			quickest = min(quickest, max(x.First, x.Largest))
+		case x.Path == "/console/day":
+			most = 200 << 10
+		}
+		require.Equal(t, 200, x.Status, x.Path)
+		require.LessOrEqual(t, x.HTML+x.Assets, most, "bytes of %s", x.Path)
+		require.LessOrEqual(t, x.Requests, requests, "requests of %s", x.Path)
+		t.Logf("%s: %d + %d bytes, %d requests, painted after %.0f and %.0f ms", x.Path, x.HTML, x.Assets, x.Requests, x.First, x.Largest)
+	}
+	require.LessOrEqual(t, quickest, 1200.0, "ms until a tracking page is painted; the best of three, since the machine may be busy")
+}
+
+// startBrowserJobs starts a demo, and gives what runs a script of a real browser against
+// it and reads its answer.
+func startBrowserJobs(t *testing.T) (p *program, run func(script string, found any, sandbox string, more ...string)) {
 	chromium, err := browsertest.Program()
 	node, lost := exec.LookPath("node")
 	if err != nil || lost != nil {
 		require.NotEqual(t, "require", os.Getenv(browsertest.Required), "chromium or node is missing")
 		t.Skip("chromium or node is missing")
 	}
-	p := startProgram(t)
+	p = startProgram(t)
 	p.reads(`Morning: three deposits`)
-	cmd := exec.CommandContext(t.Context(), node, "jobs.mjs", filepath.Join(p.dir, "sandbox.json"), chromium)
-	cmd.Dir, cmd.Stderr = "../../cloud/page/browser", t.Output()
-	out, err := cmd.Output()
-	require.NoError(t, err)
-	var found struct {
-		Jobs []struct {
-			Number, Limit, Presses int
-			Words                  string
-			Done                   bool
-		}
-		Console, Failed []string
-	}
-	require.NoError(t, json.Unmarshal(out, &found))
-	require.Empty(t, found.Failed)
-	require.Empty(t, found.Console)
-	require.Greater(t, len(found.Jobs), 25)
-	for _, j := range found.Jobs {
-		require.LessOrEqual(t, j.Presses, j.Limit, "%d %s", j.Number, j.Words)
-		t.Logf("%d %s: %d of %d presses", j.Number, j.Words, j.Presses, j.Limit)
+	return p, func(script string, found any, sandbox string, more ...string) {
+		cmd := exec.CommandContext(t.Context(), node, append([]string{script, sandbox, chromium}, more...)...)
+		cmd.Dir, cmd.Stderr = "../../cloud/page/browser", t.Output()
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(out, found))
 	}
 }

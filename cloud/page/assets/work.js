@@ -63,19 +63,3 @@ document.querySelector("[aria-invalid=true]:not(.sample *)")?.focus();
 // What was done can be taken back for ten seconds.
 const undo = document.querySelector("form.undo");
 if (undo) setTimeout(() => undo.remove(), 10000);
-
-// A job that goes on is asked for again. A page that is told of job:ID replaces the same
-// part.
-async function follow() {
-  const job = document.querySelector("#job[data-poll]");
-  if (!job) return;
-  if (!document.hidden) {
-    try {
-      const r = await fetch(location.pathname, { headers: { Accept: "text/html" } });
-      const next = r.ok && new DOMParser().parseFromString(await r.text(), "text/html").getElementById("job");
-      if (next) job.replaceWith(next);
-    } catch { /* not connected: the next look may be */ }
-  }
-  setTimeout(follow, Number(job.dataset.poll));
-}
-setTimeout(follow, 1000);

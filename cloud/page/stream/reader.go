@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -61,10 +62,7 @@ func (h *Hub) Enter(session string, account cloud.AccountID, since string, topic
 func (h *Hub) join(r *Reader, t *Topic, since int64, once chan<- []kept) {
 	s := h.sources[t.Key]
 	if s == nil {
-		s = &source{h: h, key: t.Key, list: t.Wants, look: t.Look, views: map[string]*view{}}
-		if s.look == 0 {
-			s.look = h.cfg.Look
-		}
+		s = &source{h: h, key: t.Key, list: t.Wants, look: cmp.Or(t.Look, h.cfg.Look), pace: cmp.Or(t.Pace, h.cfg.Pace), views: map[string]*view{}}
 		h.sources[t.Key] = s
 		for _, w := range t.Wants {
 			if h.index[w.Subject] == nil {

@@ -24,6 +24,7 @@ type source struct {
 	key   string
 	list  []Want
 	look  time.Duration
+	pace  time.Duration
 	views map[string]*view
 	size  int // members
 
@@ -93,7 +94,7 @@ func (s *source) schedule() {
 	}
 	wait := time.Duration(0)
 	if s.dirty && s.version > 0 {
-		wait = max(0, time.Until(s.last.Add(s.h.cfg.Pace)))
+		wait = max(0, time.Until(s.last.Add(s.pace)))
 	}
 	if s.failed {
 		wait = max(wait, retry)

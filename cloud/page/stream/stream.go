@@ -72,8 +72,8 @@ type Topic struct {
 	Check func(ctx context.Context) error
 	// Sees says whether the reader may see what was read. nil: whoever read it may.
 	Sees func(data any) bool
-	// Look is in place of Config.Look.
-	Look time.Duration
+	// Look is in place of Config.Look, Pace of Config.Pace.
+	Look, Pace time.Duration
 }
 
 // Section is a part of a page.
