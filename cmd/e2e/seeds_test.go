@@ -321,8 +321,8 @@ func (w *world) tryPickups(i int, c *cabinet) string {
 		if x.cabinet != i || w.outOfUse(c, x) || d.Status != cloud.DeliveryDelivered && (d.Status != cloud.DeliveryExpired || d.DepositedAt == nil) {
 			continue
 		}
-		if !d.PickupCodeActive && !slices.ContainsFunc(d.Packages, func(p locker.PackageBody) bool { return p.Status == cloud.PackageInCompartment }) {
-			continue // staff took out what was settled, and are to look for the rest
+		if !d.PickupCodeActive && (w.wasStolen(c) || !slices.ContainsFunc(d.Packages, func(p locker.PackageBody) bool { return p.Status == cloud.PackageInCompartment })) {
+			continue // the codes died with a theft, or staff took out what was settled: they are to look
 		}
 		codes, ok := w.codes(x)
 		if !ok {

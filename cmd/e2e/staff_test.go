@@ -166,11 +166,17 @@ func (w *world) blockByCall(s step, rnd *rand.Rand) {
 	})
 }
 
+func (w *world) wasStolen(c *cabinet) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.strays, func(x truth.Stray) bool { return x.Cabinet == c.code && x.What == "stolen" })
+}
+
 // inspectFound has staff look at last behind the doors of what was stolen and found
 // again, where parcels wait whose codes died with the theft.
 func (w *world) inspectFound() {
 	for i, c := range w.cabinets {
-		if !slices.ContainsFunc(w.strays, func(x truth.Stray) bool { return x.Cabinet == c.code && x.What == "stolen" }) {
+		if !w.wasStolen(c) {
 			continue
 		}
 		var all []uint
