@@ -267,3 +267,14 @@ type ChatChanges struct {
 	// DroppedConversations are removed with all that is kept about them.
 	DroppedConversations []OrderKey
 }
+
+func (s *ChatChanges) preview(e *effectList) {
+	previewEach(e, "ChatMessages", s.ChatMessages, func(m ChatMessage) {
+		old, err := e.view.ChatMessage(m.BusinessID, m.ID)
+		e.showMembers(Effect{Type: "chat_message", ID: m.ID, Before: old.members(), After: m.members()}, old, err)
+	})
+}
+
+func (m ChatMessage) members() map[string]any {
+	return map[string]any{"order_id": m.OrderID, "kind": m.Kind, "text": OrNull(m.Text), "staff_only": m.Staff, "attachments": len(m.Attachments), "deleted": !m.DeletedAt.IsZero()}
+}
