@@ -235,6 +235,7 @@ type HookView interface {
 	// AccountEndpoints lists the receivers of a business's account channel, those
 	// of its customers and of postbacks too, enabled or not, without secrets.
 	AccountEndpoints(BusinessID) ([]Endpoint, error)
+	OutboxWork(OutboxID) (OutboxWork, error) // a delivery as it is stored, and its event
 }
 
 // HookChanges are the changes of webhook settings and endpoints.
