@@ -118,12 +118,12 @@ type ChatMessage struct {
 	DeletedAt      time.Time        `json:"DeletedAt"`
 	// Told are the live events that hold its words, and Push is the id of its
 	// driver's push: once it is deleted they hold them no more.
-	Told []ChatTold `json:"Told"`
+	Told []ChatSent `json:"Told"`
 	Push string     `json:"Push"`
 }
 
-// ChatTold is a live event about a message.
-type ChatTold struct {
+// ChatSent is a live event about a message.
+type ChatSent struct {
 	ID   string    `json:"ID"`
 	Type string    `json:"Type"`
 	At   time.Time `json:"At"`

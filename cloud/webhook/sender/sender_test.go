@@ -512,7 +512,7 @@ func TestGracefulStop(t *testing.T) {
 }
 
 // A receiver that hangs holds its own slots only.
-func TestHangingReceiverDelaysNobody(t *testing.T) {
+func TestHangingReceiverDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
