@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/webhook"
 )
@@ -39,6 +40,9 @@ func (e *ear) set(c cloud.Caller, members string) error {
 	require.NoError(e.t, json.Unmarshal([]byte(members), &in))
 	if c.Account.Type == cloud.Customer {
 		in.CustomerID = c.Account.ID
+	}
+	if err := check.Input(&in); err != nil {
+		return err
 	}
 	_, err := e.receivers.SaveSettings(e.t.Context(), e.admin, in)
 	return err
