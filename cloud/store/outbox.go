@@ -504,6 +504,7 @@ func (db webhooks) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, s
 // delivery or it is another owner's.
 func (db webhooks) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time,
 	with func(cloud.View, cloud.OutboxWork) (*cloud.Changes, error)) (work cloud.OutboxWork, err error) {
+	var written []cloud.OutboxDelivery
 	err = db.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		old, err := v.OutboxWork(of)
 		if err != nil {
@@ -527,9 +528,13 @@ func (db webhooks) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, i
 				return nil, err
 			}
 		}
-		c.Outbox = []cloud.OutboxWrite{{Event: work.Event, Deliveries: []cloud.OutboxDelivery{work.Delivery}, Stored: true}}
+		written = []cloud.OutboxDelivery{work.Delivery}
+		c.Outbox = []cloud.OutboxWrite{{Event: work.Event, Deliveries: written, Stored: true}}
 		return c, nil
 	})
+	if err == nil {
+		work.Delivery = written[0] // with its lease
+	}
 	return work, err
 }
 
