@@ -3,6 +3,7 @@ package cloud
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -283,4 +284,39 @@ type AccountChanges struct {
 	Providers  []Provider
 	Accounts   []Account
 	Tokens     []Token
+}
+
+func (s *AccountChanges) preview(e *effectList) {
+	previewEach(e, "Businesses", s.Businesses, func(x Business) {
+		old, err := e.view.Business(x.ID)
+		e.showChanged("business", x.ID, x.Name, old, err)
+	})
+	previewEach(e, "Providers", s.Providers, func(x Provider) {
+		old, err := e.view.Provider(x.ID)
+		e.showChanged("provider", x.ID, x.Name, old, err)
+	})
+	previewEach(e, "Accounts", s.Accounts, func(x Account) {
+		old, err := e.view.Account(x.ID)
+		shown := e.showChanged("account", x.ID, x.Name, old, err)
+		maps.Copy(shown.After, x.rights())
+		if shown.Before != nil {
+			maps.Copy(shown.Before, old.rights())
+		}
+		if x.PasswordHash != old.PasswordHash {
+			shown.After["password"] = Masked
+		}
+	})
+	previewEach(e, "Tokens", s.Tokens, func(x Token) {
+		old, err := e.view.Token(x.Hash)
+		e.showChanged("token", x.ID, x.Name, old, err)
+	})
+}
+
+// rights are what an account may, for a person who decides about it.
+func (a Account) rights() map[string]any {
+	out := map[string]any{"account_type": a.Type, "email": a.Email, "enabled": a.Enabled}
+	if len(a.Permissions) > 0 {
+		out["permissions"] = a.Permissions
+	}
+	return out
 }

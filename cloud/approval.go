@@ -141,3 +141,14 @@ type ApprovalView interface {
 type ApprovalChanges struct {
 	Approvals []Approval
 }
+
+func (s *ApprovalChanges) preview(e *effectList) {
+	previewEach(e, "Approvals", s.Approvals, func(a Approval) {
+		old, err := e.view.Approval(a.BusinessID, a.ID)
+		e.showMembers(Effect{Type: "approval", ID: a.ID, Name: string(a.ID), Before: old.members(), After: a.members()}, old, err)
+	})
+}
+
+func (a Approval) members() map[string]any {
+	return map[string]any{"tool": a.Tool, "status": a.Status, "summary": a.Summary, "review_note": OrNull(a.Note)}
+}

@@ -12,6 +12,13 @@ type AssignmentChanges struct {
 	Assignments []Assignment // those that end before those that begin
 }
 
+func (s *AssignmentChanges) preview(e *effectList) {
+	previewEach(e, "Assignments", s.Assignments, func(x Assignment) {
+		old, err := e.view.Assignment(x.BusinessID, x.ID)
+		e.showChanged("assignment", x.ID, "", old, err)
+	})
+}
+
 // Assignment is an order handed to one contractor alone. Of the assignments of
 // an order at most one is active.
 type Assignment struct {

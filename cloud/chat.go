@@ -118,12 +118,12 @@ type ChatMessage struct {
 	DeletedAt      time.Time        `json:"DeletedAt"`
 	// Told are the live events that hold its words, and Push is the id of its
 	// driver's push: once it is deleted they hold them no more.
-	Told []ChatTold `json:"Told"`
+	Told []ChatSent `json:"Told"`
 	Push string     `json:"Push"`
 }
 
-// ChatTold is a live event about a message.
-type ChatTold struct {
+// ChatSent is a live event about a message.
+type ChatSent struct {
 	ID   string    `json:"ID"`
 	Type string    `json:"Type"`
 	At   time.Time `json:"At"`
@@ -266,4 +266,15 @@ type ChatChanges struct {
 	DroppedChatAttachments []ChatAttachment
 	// DroppedConversations are removed with all that is kept about them.
 	DroppedConversations []OrderKey
+}
+
+func (s *ChatChanges) preview(e *effectList) {
+	previewEach(e, "ChatMessages", s.ChatMessages, func(m ChatMessage) {
+		old, err := e.view.ChatMessage(m.BusinessID, m.ID)
+		e.showMembers(Effect{Type: "chat_message", ID: m.ID, Before: old.members(), After: m.members()}, old, err)
+	})
+}
+
+func (m ChatMessage) members() map[string]any {
+	return map[string]any{"order_id": m.OrderID, "kind": m.Kind, "text": OrNull(m.Text), "staff_only": m.Staff, "attachments": len(m.Attachments), "deleted": !m.DeletedAt.IsZero()}
 }

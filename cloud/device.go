@@ -295,6 +295,13 @@ type DeviceChanges struct {
 	Enrolments   []EnrolmentToken
 }
 
+func (s *DeviceChanges) preview(e *effectList) {
+	previewEach(e, "Devices", s.Devices, func(x Device) {
+		old, err := e.view.Device(x.ID)
+		e.showChanged("device", x.ID, x.Code, old.withoutReports(), err)
+	})
+}
+
 // LaneMove is a conditional update of one lane.
 type LaneMove struct {
 	From uint64
@@ -317,4 +324,13 @@ type DeviceSeen struct {
 	StatusAt    time.Time
 	StatusEnds  *[wire.Lanes]uint64
 	StatusEpoch wire.Epoch
+}
+
+// withoutReports is a device without what it last said: it speaks all the time,
+// and that is no other version of what people decide about.
+func (d Device) withoutReports() Device {
+	d.Applied, d.CodesHeld, d.HeldGeneration, d.Firmware = 0, 0, 0, ""
+	d.LastSeenAt, d.LastPlaced, d.StatusAt, d.TypedLocked = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	d.StatusEnds, d.StatusEpoch = [wire.Lanes]uint64{}, wire.Epoch{}
+	return d
 }

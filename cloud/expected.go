@@ -128,7 +128,7 @@ func ExpectedOf(ctx context.Context) *Expected {
 // Check refuses changes that were not shown. It may be asked again for a
 // decision that runs again; written takes down that the changes are stored.
 func (e *Expected) Check(v View, c *Changes) (written func(), err error) {
-	effects, err := effectsOf(v, c)
+	shown, err := effectsOf(v, c)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (e *Expected) Check(v View, c *Changes) (written func(), err error) {
 	defer e.mu.Unlock()
 	used := map[string]int{}
 	var changed []string
-	for _, x := range effects {
+	for _, x := range shown.list {
 		thing := fmt.Sprint(x.Type, "/", x.ID)
 		if x.ID != nil && e.known[thing] || e.only != "" && fmt.Sprint(x.ID) != e.only {
 			continue

@@ -15,6 +15,13 @@ type InterceptionChanges struct {
 	Interceptions []Interception
 }
 
+func (s *InterceptionChanges) preview(e *effectList) {
+	previewEach(e, "Interceptions", s.Interceptions, func(x Interception) {
+		old, err := e.view.Interception(x.BusinessID, x.ID)
+		e.showChanged("interception", x.ID, "", old, err)
+	})
+}
+
 // Interception is a request to stop an order on its way. At most one of an
 // order is open.
 type Interception struct {

@@ -36,6 +36,22 @@ type JobChanges struct {
 	DropJobsBefore time.Time
 }
 
+func (s *JobChanges) preview(e *effectList) {
+	previewEach(e, "Jobs", s.Jobs, func(j Job) {
+		if j.Operation == "" {
+			b, err := e.view.Business(j.BusinessID)
+			if err != nil {
+				e.err = err
+				return
+			}
+			e.list = append(e.list, Effect{Type: "order_batch", After: map[string]any{"orders": j.Total, "stop_on_error": j.StopOnError, "postback": j.Postback != 0}, version: versionOf(b.Settings.terms())})
+			return
+		}
+		old, err := e.view.Job(j.BusinessID, j.ID)
+		e.showMembers(Effect{Type: "job", ID: j.ID, Name: j.ID, Before: old.members(), After: j.members()}, old, err)
+	})
+}
+
 // Job is work over many rows in the background. Its rows hold what is to be done and
 // what became of it. Each row is done once, whatever happens to the process: what a row
 // writes and its result are one transaction.
@@ -180,3 +196,7 @@ type FileColumn struct {
 
 // RowKind implements Row.
 func (FileColumn) RowKind() IDKind { return FileColumnIDs }
+
+func (j Job) members() map[string]any {
+	return map[string]any{"operation": j.Operation, "records": j.Total, "status": j.Status, "file": OrNull(j.File)}
+}

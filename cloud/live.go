@@ -145,7 +145,7 @@ const MaxPushTokens = 10
 // LiveChanges are the changes of messages to apps that listen.
 type LiveChanges struct {
 	Live []LiveEvent // insert
-	// Retold and RetoldPushes have other words for what is kept under these ids;
+	// Reworded and RewordedPushes have other words for what is kept under these ids;
 	// what became of a push stays.
-	Retold []LiveEvent
+	Reworded []LiveEvent
 }

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/postern-io/postern/protocol/otep"
@@ -395,6 +396,24 @@ type LockerChanges struct {
 	Codes        []CodeRow
 	DeviceOrders []DeviceOrder
 	Exceptions   []Exception
+}
+
+func (s *LockerChanges) preview(e *effectList) {
+	previewEach(e, "Compartments", s.Compartments, func(x Compartment) {
+		old, err := e.view.Compartment(x.DeviceID, x.Door)
+		e.showChanged("compartment", fmt.Sprintf("%d/%d", x.DeviceID, x.Door), x.GridCode, old, err)
+	})
+	previewEach(e, "Deliveries", s.Deliveries, func(x Delivery) {
+		old, err := e.view.Delivery(x.ID)
+		shown := e.showChanged("delivery", x.ID, x.Number, old, err)
+		if err == nil && old.Status != x.Status {
+			shown.Before["status"], shown.After["status"] = old.Status, x.Status
+		}
+	})
+	previewEach(e, "Commands", s.Commands, func(x Command) {
+		old, err := e.view.Command(x.ID)
+		e.showChanged("command", x.ID, "", old, err)
+	})
 }
 
 // DoorPresent is the present of one compartment, as a status or record said.

@@ -402,8 +402,62 @@ type OrderChanges struct {
 	DroppedOrders []OrderKey
 }
 
+func (s *OrderChanges) preview(e *effectList) {
+	previewEach(e, "Orders", s.Orders, func(o Order) {
+		old, err := e.view.Order(o.BusinessID, o.ID)
+		e.showMembers(Effect{Type: "order", ID: o.ID, Name: o.Number, Before: old.members(), After: o.members(), version: versionOf(o.terms())}, old, err)
+	})
+	previewEach(e, "DroppedOrders", s.DroppedOrders, func(k OrderKey) {
+		old, err := e.view.Order(k.BusinessID, k.ID)
+		if err != nil {
+			e.err = err
+			return
+		}
+		e.list = append(e.list, Effect{Type: "order", ID: k.ID, Name: old.Number, Before: dropEmpty(old.members()), version: versionOf(old)})
+	})
+}
+
 // OrderKey names an order of a business.
 type OrderKey struct {
 	BusinessID BusinessID
 	ID         OrderID
+}
+
+// members are what people are shown of an order in a preview.
+func (o Order) members() map[string]any {
+	packages := make([]map[string]any, len(o.Packages))
+	for i, p := range o.Packages {
+		packages[i] = map[string]any{"package_ref": OrNull(p.Ref), "description": OrNull(p.Description), "quantity": p.Quantity}
+	}
+	out := map[string]any{
+		"order_ref": OrNull(o.Ref), "type": o.Type, "order_status_id": o.Status, "order_status": o.Status.String(), "customer_id": OrNull(o.CustomerID),
+		"scheduled_date": OrNull(o.ScheduledDate), "time_window_start": OrNull(o.WindowStart), "time_window_end": OrNull(o.WindowEnd),
+		"sender": o.Sender.line(), "recipient": o.Recipient.line(), "packages": packages, "delivery_instruction": OrNull(o.Instruction), "note": OrNull(o.Note),
+		"priority": o.Priority, "driver_id": OrNull(o.DriverID), "route_id": OrNull(o.RouteID), "broker_id": OrNull(o.BrokerID), "cancel_reason": OrNull(o.CancelReason),
+	}
+	if p := o.Prices; p != nil {
+		out["shipping_price"], out["tax"], out["total_price"], out["currency"] = p.Shipping, p.Tax, p.Total, p.Currency
+	}
+	return out
+}
+
+// terms are what the business decides about a new order and a preview does not
+// show: every line of its price and what the driver has to bring. A yes to the
+// order is bound to them.
+func (o Order) terms() any {
+	return []any{o.Prices, o.SignatureRequired, o.PhotoRequired, o.Service}
+}
+
+// line is an address as one writes it on one line, null when there is none.
+func (a *Address) line() any {
+	if a == nil {
+		return nil
+	}
+	out := a.Name
+	for _, s := range []string{a.Company, a.Line1, a.Line2, a.City, a.Province, a.PostalCode, a.Country} {
+		if s != "" {
+			out += ", " + s
+		}
+	}
+	return out
 }

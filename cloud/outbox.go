@@ -204,4 +204,5 @@ type OutboxChanges struct {
 type OutboxWrite struct {
 	Event      OutboxEvent
 	Deliveries []OutboxDelivery
+	Stored     bool // the event is stored already: only deliveries are written
 }

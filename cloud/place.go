@@ -17,9 +17,9 @@ type DriverPlace struct {
 	Speed      *float64   `json:"speed_kmh"`
 	Battery    *int       `json:"battery"` // per cent
 	RecordedAt time.Time  `json:"recorded_at"`
-	// ToldAt is when receivers were last told of the driver's place, DueAt when
+	// SentAt is when receivers were last told of the driver's place, DueAt when
 	// they are to be told of this one; zero: not at all, not later.
-	ToldAt time.Time `json:"-"`
+	SentAt time.Time `json:"-"`
 	DueAt  time.Time `json:"-"`
 }
 

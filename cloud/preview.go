@@ -1,12 +1,10 @@
 package cloud
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"reflect"
 	"sync"
-	"time"
 )
 
 // Preview takes down what decisions would write, in place of writing it. A
@@ -15,7 +13,8 @@ import (
 type Preview struct {
 	mu      sync.Mutex
 	effects []Effect
-	others  []Effect // what has no rule here, of decisions without another effect
+	named   []Effect // kinds that change besides, each once
+	follows []Effect // kinds that follow of themselves, each once
 }
 
 // Effect is one thing that a decision would change.
@@ -43,134 +42,110 @@ func PreviewOf(ctx context.Context) *Preview {
 	return p
 }
 
-// Effects are what decisions would change so far. When that is nothing that a
-// preview shows members of, they name the kinds of things that would change: a
-// preview says that nothing would only when nothing is written.
+// Effects are what decisions would change so far: things whose members a preview
+// shows, then the kinds of all other things that would change. What follows of itself
+// is named when there is nothing else: a preview says that nothing would change only
+// when nothing is written.
 func (p *Preview) Effects() []Effect {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.effects) == 0 {
-		return append([]Effect{}, p.others...)
+	out := append(append([]Effect{}, p.effects...), p.named...)
+	if len(out) == 0 {
+		out = append(out, p.follows...)
 	}
-	return append([]Effect{}, p.effects...)
+	return out
 }
 
 // Take takes down what c would change of what v shows.
 func (p *Preview) Take(v View, c *Changes) error {
-	out, err := effectsOf(v, c)
+	e, err := effectsOf(v, c)
 	if err != nil {
 		return err
 	}
+	named, follows := c.kinds(e.shown)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.effects = append(p.effects, out...)
-	if len(out) == 0 {
-		p.others = append(p.others, c.kinds()...)
-	}
+	p.effects = append(p.effects, e.list...)
+	p.named = addKinds(p.named, named)
+	p.follows = addKinds(p.follows, follows)
 	return nil
 }
 
-// effectsOf are the effects of c on what v shows. Times, versions and what
-// follows of itself (events, messages, audit lines) are left out.
-func effectsOf(v View, c *Changes) ([]Effect, error) {
-	var out []Effect
-	add := func(kind string, id any, name string, old any, before, after map[string]any) {
-		e := Effect{Type: kind, ID: id, Name: name, version: versionOf(old)}
-		if before == nil || after == nil {
-			e.Before, e.After = dropEmpty(before), dropEmpty(after)
-			out = append(out, e)
-		} else if e.Before, e.After = differ(before, after); len(e.After) > 0 {
-			out = append(out, e)
-		}
-	}
-	for _, o := range c.Orders {
-		old, err := v.Order(o.BusinessID, o.ID)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			add("order", nil, "", o.terms(), nil, o.members())
-		case err != nil:
-			return nil, err
-		default:
-			add("order", o.ID, o.Number, old, old.members(), o.members())
-		}
-	}
-	for _, k := range c.DroppedOrders {
-		old, err := v.Order(k.BusinessID, k.ID)
-		if err != nil {
-			return nil, err
-		}
-		add("order", k.ID, old.Number, old, old.members(), nil)
-	}
-	for _, j := range c.Jobs {
-		if j.Operation != "" {
-			old, err := v.Job(j.BusinessID, j.ID)
-			switch {
-			case errors.Is(err, ErrNotFound):
-				add("job", nil, "", nil, nil, j.members())
-			case err != nil:
-				return nil, err
-			default:
-				add("job", j.ID, j.ID, old, old.members(), j.members())
-			}
-			continue
-		}
-		b, err := v.Business(j.BusinessID)
-		if err != nil {
-			return nil, err
-		}
-		add("order_batch", nil, "", b.Settings.terms(), nil, map[string]any{"orders": j.Total, "stop_on_error": j.StopOnError, "postback": j.Postback != 0})
-	}
-	for _, s := range c.WebhookSettings {
-		old, err := v.WebhookSettings(s.BusinessID, s.CustomerID)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, err
-		}
-		before, after := old.members(), s.members()
-		for name, changed := range map[string]bool{"webhook_sign_secret": !bytes.Equal(old.Secret, s.Secret), "webhook_sign_secret_next": !bytes.Equal(old.SecretNext, s.SecretNext)} {
-			if changed && after[name] == before[name] {
-				after[name] = "another one"
-			}
-		}
-		add("webhook_settings", s.BusinessID, "", old, before, after)
-	}
-	for _, a := range c.Approvals {
-		old, err := v.Approval(a.BusinessID, a.ID)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			add("approval", nil, "", nil, nil, a.members())
-		case err != nil:
-			return nil, err
-		default:
-			add("approval", a.ID, string(a.ID), old, old.members(), a.members())
-		}
-	}
-	for _, m := range c.ChatMessages {
-		old, err := v.ChatMessage(m.BusinessID, m.ID)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			add("chat_message", nil, "", nil, nil, m.members())
-		case err != nil:
-			return nil, err
-		default:
-			add("chat_message", m.ID, "", old, old.members(), m.members())
-		}
-	}
-	others, err := otherEffects(v, c)
-	return append(out, others...), err
+// previewer is a section of Changes that shows what it would change. Members that
+// it has no clause for are named by their kind.
+type previewer interface{ preview(*effectList) }
+
+// effectList collects the effects of one decision.
+type effectList struct {
+	view  View
+	list  []Effect
+	shown map[string]bool // members of Changes that have an effect in list
+	err   error           // of the first thing that could not be read; no clause runs after it
 }
 
-// Sent takes down a webhook that would be sent again.
-func (p *Preview) Sent(log int64, event string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.effects = append(p.effects, Effect{Type: "webhook_delivery", ID: log, Name: event, After: map[string]any{"sent_again": true}})
+// effectsOf are the effects of c on what v shows, section by section. Times,
+// versions and what follows of itself are left out.
+func effectsOf(v View, c *Changes) (*effectList, error) {
+	e := &effectList{view: v, shown: map[string]bool{}}
+	all := reflect.ValueOf(c).Elem()
+	for i := range all.NumField() {
+		if s, ok := all.Field(i).Addr().Interface().(previewer); ok {
+			s.preview(e)
+		}
+	}
+	return e, e.err
 }
 
-// SentTest takes down a test webhook that would be sent.
-func (p *Preview) SentTest(event, host string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.effects = append(p.effects, Effect{Type: "webhook_delivery", Name: event, After: map[string]any{"test": true, "host": host}})
+// previewEach runs the clause of a member of Changes for each of its elements.
+func previewEach[T any](e *effectList, member string, elements []T, clause func(T)) {
+	before := len(e.list)
+	for _, x := range elements {
+		if e.err != nil {
+			return
+		}
+		clause(x)
+	}
+	if len(e.list) > before {
+		e.shown[member] = true
+	}
+}
+
+// showMembers adds x with those of its members that change. old and err are what
+// reading the thing gave: of a new one, ErrNotFound, all members are shown that say
+// something, and the version of x stays.
+func (e *effectList) showMembers(x Effect, old any, err error) {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		x.ID, x.Name, x.Before, x.After = nil, "", nil, dropEmpty(x.After)
+	case err != nil:
+		e.err = err
+		return
+	default:
+		x.version = versionOf(old)
+		if x.Before, x.After = differ(x.Before, x.After); len(x.After) == 0 {
+			return
+		}
+	}
+	e.list = append(e.list, x)
+}
+
+// showChanged adds a thing of which only is shown that there is a new one, or that
+// it changes. old and err are what reading it gave. The answer, to add members to, is
+// valid until the next effect.
+func (e *effectList) showChanged(kind string, id any, name string, old any, err error) *Effect {
+	x := Effect{Type: kind, ID: id, Name: name}
+	switch {
+	case errors.Is(err, ErrNotFound):
+		x.ID, x.After = nil, map[string]any{"new": true}
+	case err != nil:
+		e.err = err
+		x.After = map[string]any{}
+		return &x
+	default:
+		x.version, x.Before, x.After = versionOf(old), map[string]any{}, map[string]any{"changed": true}
+	}
+	e.list = append(e.list, x)
+	return &e.list[len(e.list)-1]
 }
 
 // dropEmpty leaves out members that say nothing.
@@ -192,66 +167,4 @@ func differ(before, after map[string]any) (b, a map[string]any) {
 		}
 	}
 	return b, a
-}
-
-// members are what people are shown of an order in a preview.
-func (o Order) members() map[string]any {
-	packages := make([]map[string]any, len(o.Packages))
-	for i, p := range o.Packages {
-		packages[i] = map[string]any{"package_ref": OrNull(p.Ref), "description": OrNull(p.Description), "quantity": p.Quantity}
-	}
-	out := map[string]any{
-		"order_ref": OrNull(o.Ref), "type": o.Type, "order_status_id": o.Status, "order_status": o.Status.String(), "customer_id": OrNull(o.CustomerID),
-		"scheduled_date": OrNull(o.ScheduledDate), "time_window_start": OrNull(o.WindowStart), "time_window_end": OrNull(o.WindowEnd),
-		"sender": o.Sender.line(), "recipient": o.Recipient.line(), "packages": packages, "delivery_instruction": OrNull(o.Instruction), "note": OrNull(o.Note),
-		"priority": o.Priority, "driver_id": OrNull(o.DriverID), "route_id": OrNull(o.RouteID), "broker_id": OrNull(o.BrokerID), "cancel_reason": OrNull(o.CancelReason),
-	}
-	if p := o.Prices; p != nil {
-		out["shipping_price"], out["tax"], out["total_price"], out["currency"] = p.Shipping, p.Tax, p.Total, p.Currency
-	}
-	return out
-}
-
-// line is an address as one writes it on one line, null when there is none.
-func (a *Address) line() any {
-	if a == nil {
-		return nil
-	}
-	out := a.Name
-	for _, s := range []string{a.Company, a.Line1, a.Line2, a.City, a.Province, a.PostalCode, a.Country} {
-		if s != "" {
-			out += ", " + s
-		}
-	}
-	return out
-}
-
-func (s WebhookSettings) members() map[string]any {
-	secret := func(b []byte) string { // whether there is one, not what it is
-		if len(b) == 0 {
-			return "not set"
-		}
-		return "set"
-	}
-	out := map[string]any{"enabled": !s.Off, "webhook_sign_secret": secret(s.Secret), "webhook_sign_secret_next": secret(s.SecretNext), "order_lifecycle_events": s.LifecycleEvents, "device_order_events": s.DeviceEvents, "driver_location_min_interval_sec": int(s.PlaceEvery / time.Second)}
-	for name, list := range s.URLs {
-		urls := make([]string, len(list))
-		for i, u := range list {
-			urls[i] = u.URL
-		}
-		out[name] = urls
-	}
-	return out
-}
-
-func (j Job) members() map[string]any {
-	return map[string]any{"operation": j.Operation, "records": j.Total, "status": j.Status, "file": OrNull(j.File)}
-}
-
-func (a Approval) members() map[string]any {
-	return map[string]any{"tool": a.Tool, "status": a.Status, "summary": a.Summary, "review_note": OrNull(a.Note)}
-}
-
-func (m ChatMessage) members() map[string]any {
-	return map[string]any{"order_id": m.OrderID, "kind": m.Kind, "text": OrNull(m.Text), "staff_only": m.Staff, "attachments": len(m.Attachments), "deleted": !m.DeletedAt.IsZero()}
 }

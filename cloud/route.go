@@ -297,3 +297,10 @@ type RouteChanges struct {
 	Routes  []Route
 	Drivers []Driver // without the account
 }
+
+func (s *RouteChanges) preview(e *effectList) {
+	previewEach(e, "Routes", s.Routes, func(x Route) {
+		old, err := e.view.Route(x.BusinessID, x.ID)
+		e.showChanged("route", x.ID, "", old, err)
+	})
+}

@@ -55,6 +55,16 @@ type RowChanges struct {
 	DroppedRows []Row // that are removed, by owner and id
 }
 
+func (s *RowChanges) preview(e *effectList) {
+	previewEach(e, "Rows", s.Rows, func(x Row) {
+		old, err := e.view.FindRow(x)
+		e.showChanged(string(x.RowKind()), x.RowID(), nameOf(x), old, err)
+	})
+	previewEach(e, "DroppedRows", s.DroppedRows, func(x Row) {
+		e.list = append(e.list, Effect{Type: string(x.RowKind()), ID: x.RowID(), Name: nameOf(x), version: versionOf(x), Before: map[string]any{"removed": false}})
+	})
+}
+
 // Find finds the one row that is like the example, which has the row's id and owner,
 // or a unique member. In a decision on PostgreSQL the row waits for others that decide
 // about it. Errors: ErrNotFound, also for an example whose key is zero.

@@ -76,3 +76,8 @@ func (s Settings) Correction(usual time.Duration) time.Duration {
 	}
 	return time.Duration(*s.CorrectionMinutes) * time.Minute
 }
+
+// terms are what orders that are made later from these settings depend on.
+func (s Settings) terms() any {
+	return []any{s.Currency, s.Prices, s.SignatureRequired, s.PhotoRequired}
+}

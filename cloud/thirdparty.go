@@ -124,6 +124,13 @@ type ThirdPartyChanges struct {
 	ThirdParties []ThirdPartyAssignment // those that end before those that begin
 }
 
+func (s *ThirdPartyChanges) preview(e *effectList) {
+	previewEach(e, "ThirdParties", s.ThirdParties, func(x ThirdPartyAssignment) {
+		old, err := e.view.ThirdParty(x.BusinessID, x.ID)
+		e.showChanged("third_party", x.ID, "", old, err)
+	})
+}
+
 // Conclusion is the status in which an assignment ends of which every package has an
 // outcome.
 func (a ThirdPartyAssignment) Conclusion() ThirdPartyStatus {

@@ -8,7 +8,7 @@ type TraceState int
 // The values of Told.
 const (
 	TraceUntold    TraceState = 0
-	TraceTold      TraceState = 1
+	TraceSent      TraceState = 1
 	TraceWithdrawn TraceState = 2 // withdrawn, and not sent as that
 )
 

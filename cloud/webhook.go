@@ -1,7 +1,9 @@
 package cloud
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 )
@@ -233,10 +235,59 @@ type HookView interface {
 	// AccountEndpoints lists the receivers of a business's account channel, those
 	// of its customers and of postbacks too, enabled or not, without secrets.
 	AccountEndpoints(BusinessID) ([]Endpoint, error)
+	OutboxWork(OutboxID) (OutboxWork, error) // a delivery as it is stored, and its event
 }
 
 // HookChanges are the changes of webhook settings and endpoints.
 type HookChanges struct {
 	Endpoints       []Endpoint
 	WebhookSettings []WebhookSettings
+}
+
+func (s *HookChanges) preview(e *effectList) {
+	previewEach(e, "WebhookSettings", s.WebhookSettings, func(x WebhookSettings) {
+		old, err := e.view.WebhookSettings(x.BusinessID, x.CustomerID)
+		if errors.Is(err, ErrNotFound) { // a business that has saved none has those of all
+			err = nil
+		}
+		before, after := old.members(), x.members()
+		for name, changed := range map[string]bool{"webhook_sign_secret": !bytes.Equal(old.Secret, x.Secret), "webhook_sign_secret_next": !bytes.Equal(old.SecretNext, x.SecretNext)} {
+			if changed && after[name] == before[name] {
+				after[name] = "another one"
+			}
+		}
+		e.showMembers(Effect{Type: "webhook_settings", ID: x.BusinessID, Before: before, After: after}, old, err)
+	})
+}
+
+func (s WebhookSettings) members() map[string]any {
+	secret := func(b []byte) string { // whether there is one, not what it is
+		if len(b) == 0 {
+			return "not set"
+		}
+		return "set"
+	}
+	out := map[string]any{"enabled": !s.Off, "webhook_sign_secret": secret(s.Secret), "webhook_sign_secret_next": secret(s.SecretNext), "order_lifecycle_events": s.LifecycleEvents, "device_order_events": s.DeviceEvents, "driver_location_min_interval_sec": int(s.PlaceEvery / time.Second)}
+	for name, list := range s.URLs {
+		urls := make([]string, len(list))
+		for i, u := range list {
+			urls[i] = u.URL
+		}
+		out[name] = urls
+	}
+	return out
+}
+
+// Sent takes down a webhook that would be sent again.
+func (p *Preview) Sent(log int64, event string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.effects = append(p.effects, Effect{Type: "webhook_delivery", ID: log, Name: event, After: map[string]any{"sent_again": true}})
+}
+
+// SentTest takes down a test webhook that would be sent.
+func (p *Preview) SentTest(event, host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.effects = append(p.effects, Effect{Type: "webhook_delivery", Name: event, After: map[string]any{"test": true, "host": host}})
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // apps are the settings of the platform's apps, and how a business keeps them.
-func (c Config) apps() []catalog.Operation {
+func apps(c Config) []catalog.Operation {
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{
 			Name:        "platformAppBootstrap",

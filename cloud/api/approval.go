@@ -8,7 +8,7 @@ import (
 
 // approvals are the operations by which people decide about writes that agents
 // asked for.
-func (c Config) approvals() []catalog.Operation {
+func approvals(c Config) []catalog.Operation {
 	a := c.Approvals
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{

@@ -15,7 +15,7 @@ var (
 )
 
 // chats are what is said about orders.
-func (c Config) chats() []catalog.Operation {
+func chats(c Config) []catalog.Operation {
 	s := c.Chat
 	rows := []catalog.Operation{
 		catalog.Define(catalog.Operation{

@@ -8,7 +8,7 @@ import (
 
 // jobs are the operations of work over many records and files. They need no scope of
 // their own: each job runs an operation as its person may call it.
-func (c Config) jobs() []catalog.Operation {
+func jobs(c Config) []catalog.Operation {
 	s := c.Jobs
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{

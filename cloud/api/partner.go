@@ -374,6 +374,7 @@ func (c Config) partner() []catalog.Operation {
 			Types:       providers,
 			Risk:        catalog.RiskMedium,
 			Group:       catalog.Replay,
+			Idempotent:  true, // a repeat would send it twice
 			Errors:      []string{"WEBHOOK_DELIVERY_NOT_FOUND"},
 			Example:     `{"id":9001}`,
 		}, r.Redeliver, nil),

@@ -9,7 +9,7 @@ import (
 
 // reports are the operations that add up what happened. Each needs the rights of what it
 // adds up.
-func (c Config) reports() []catalog.Operation {
+func reports(c Config) []catalog.Operation {
 	s := &report.Service{Store: c.Store}
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{

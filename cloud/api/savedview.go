@@ -11,7 +11,7 @@ import (
 // viewers are who have lists in the console.
 var viewers = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.Customer}
 
-func (c Config) savedViews() []catalog.Operation {
+func savedViews(c Config) []catalog.Operation {
 	views := savedview.New(c.Store)
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{

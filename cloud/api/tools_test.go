@@ -88,3 +88,48 @@ func TestTheDescriptionNamesTools(t *testing.T) {
 	require.Equal(t, "high", cancel["x-ai-risk"])
 	require.NotContains(t, doc.Paths["/api/v1/user/me"]["get"], "x-ai-tool")
 }
+
+// Tools that stand for an operation whole say what is in their arguments and answers, as
+// far as a type says it: an object says its members, or of what kind its values are.
+func TestOwnToolsHaveNoOpenObjects(t *testing.T) {
+	t.Parallel()
+	var open func(path string, schema any) []string
+	open = func(path string, schema any) (out []string) {
+		switch x := schema.(type) {
+		case map[string]any:
+			kind, _ := x["type"].(string)
+			if kinds, ok := x["type"].([]any); ok && len(kinds) == 2 && kinds[1] == "null" {
+				kind, _ = kinds[0].(string)
+			}
+			if kind == "object" && x["properties"] == nil && x["additionalProperties"] == nil {
+				out = append(out, path)
+			}
+			for name, inner := range x {
+				out = append(out, open(path+"."+name, inner)...)
+			}
+		case []any:
+			for _, inner := range x {
+				out = append(out, open(path, inner)...)
+			}
+		}
+		return out
+	}
+	published := map[string]bool{}
+	for _, x := range publishedTools(t) {
+		published[x.Name] = true
+	}
+	seen := 0
+	for _, x := range withTools().Tools(catalog.LockersServer) {
+		if published[x.Name] {
+			continue
+		}
+		var in, out any
+		require.NoError(t, json.Unmarshal(x.Input(), &in))
+		require.Empty(t, open(x.Name, in))
+		require.NoError(t, json.Unmarshal(x.Output(), &out))
+		if seen++; !x.Writes() && x.Effect == catalog.Usual { // writes answer what all of them may
+			require.Empty(t, open(x.Name, out))
+		}
+	}
+	require.Greater(t, seen, 30)
+}

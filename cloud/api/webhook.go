@@ -88,6 +88,7 @@ func (c Config) webhooks() []catalog.Operation {
 			Risk:        catalog.RiskMedium,
 			Tools:       []string{"replay_webhook_delivery"},
 			Group:       catalog.Replay,
+			Idempotent:  true, // a repeat would send it twice
 			Shows:       true,
 			Errors:      []string{"WEBHOOK_DELIVERY_NOT_FOUND", "BLOCKED_URL"},
 			Example:     `{"id":9001}`,

@@ -647,7 +647,7 @@ func (x *world) otp() string {
 }
 
 // row is a new row for an operation of a simple family (cloud/collection), made by the
-// example of the family's create, under another name.
+// example of the family's create, under another name and code.
 func (x *world) row(operation string) map[string]any {
 	family, verb := operation[:strings.LastIndex(operation, ".")+1], operation[strings.LastIndex(operation, ".")+1:]
 	create, one := x.table.Find(family+"create"), x.table.Find(family+"find")
@@ -659,9 +659,13 @@ func (x *world) row(operation string) map[string]any {
 	}
 	var in map[string]any
 	require.NoError(x.t, json.Unmarshal([]byte(create.Example), &in))
-	in["name"] = x.next("Row ")
+	own := map[string]any{"name": x.next("Row ")}
+	if _, coded := in["code"]; coded {
+		own["code"] = x.next("row-")
+	}
+	maps.Copy(in, own)
 	if verb == "create" || !strings.Contains(x.table.Find(operation).Path, "{id}") {
-		return map[string]any{"name": in["name"]}
+		return own
 	}
 	body, err := json.Marshal(in)
 	require.NoError(x.t, err)

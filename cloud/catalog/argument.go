@@ -25,6 +25,8 @@ type Argument struct {
 	// Least and Most bound a number, the length of a text in characters, or how
 	// many items a list has. nil: no bound.
 	Least, Most *float64
+
+	shape string // JSON Schema of an object, or of each of a list, as its type says; "": any
 }
 
 // Arguments reads a table of arguments, one a line:
@@ -99,6 +101,10 @@ const timePattern = `^([01]\d|2[0-3]):[0-5]\d$`
 // write adds the schema of an argument to a document, in a fixed order.
 func (a Argument) write(b *bytes.Buffer) {
 	one := func(bounds bool) {
+		if a.shape != "" {
+			b.WriteString(strings.TrimSuffix(a.shape, "}"))
+			return
+		}
 		kind, format := a.Kind, ""
 		switch a.Kind {
 		case "text", "time":

@@ -28,7 +28,7 @@ func (c *Catalog) ToolOf(server string, w Whole) Tool {
 	if o == nil {
 		panic("catalog: the tool " + w.Name + " stands for the unknown operation " + w.Operation)
 	}
-	t := Tool{Name: w.Name, Title: titleOf(w.Name), Servers: []string{server}, Category: w.Category, Operation: w.Operation, Effect: w.Effect,
+	t := Tool{whole: o, Name: w.Name, Title: titleOf(w.Name), Servers: []string{server}, Category: w.Category, Operation: w.Operation, Effect: w.Effect,
 		Description: o.Summary + ". " + o.Description, Arguments: o.arguments(w)}
 	if o.Risk == RiskMedium && t.Effect == Usual {
 		t.Effect = Overwrites
@@ -95,7 +95,8 @@ func compareBool(a, b bool) int {
 }
 
 // argumentOf is a member as an argument: its kind by its type, its bounds by its
-// tags. A value that is not plain is an object, which the operation checks.
+// tags. A value that is not plain is an object of the shape that its type has, which the
+// operation checks.
 func argumentOf(m Member) Argument {
 	t := m.Type
 	for t.Kind() == reflect.Pointer {
@@ -127,6 +128,9 @@ func argumentOf(m Member) Argument {
 		a.Kind = "object"
 	default:
 		a.Kind = "integer"
+	}
+	if a.Kind == "object" && t.Kind() != reflect.Interface && t != rawType {
+		a.shape = string(shapeOf(t, true))
 	}
 	if a.Kind == "object" && !a.List {
 		a.Least, a.Most = nil, nil

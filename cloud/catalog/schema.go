@@ -74,7 +74,7 @@ func (s *schemas) of(t reflect.Type, input bool) object {
 		if t.Name() == "" {
 			return s.members(t, input)
 		}
-		return object{"$ref": "#/components/schemas/" + s.name(t, input)}
+		return object{"$ref": schemaRoot + s.name(t, input)}
 	case reflect.Interface:
 		return object{}
 	}
@@ -135,6 +135,52 @@ func resultSchema(t reflect.Type) json.RawMessage {
 	resultSchemas.Store(t, json.RawMessage(schema))
 	return schema
 }
+
+// shapeOf is the schema of a type with the schemas of its members in their places. A type
+// within itself is an object there.
+func shapeOf(t reflect.Type, input bool) json.RawMessage {
+	s := newSchemas()
+	root := any(s.of(t, input))
+	open := map[string]bool{}
+	var inline func(x any) any
+	inline = func(x any) any {
+		switch x := x.(type) {
+		case object:
+			if ref, ok := x["$ref"].(string); ok {
+				name := strings.TrimPrefix(ref, schemaRoot)
+				if open[name] {
+					return object{"type": "object"}
+				}
+				open[name] = true
+				defer delete(open, name)
+				out := inline(s.list[name]).(object)
+				for key, v := range x { // what a member says of it
+					if key != "$ref" {
+						out[key] = v
+					}
+				}
+				return out
+			}
+			out := object{}
+			for key, v := range x {
+				out[key] = inline(v)
+			}
+			return out
+		case []any:
+			out := make([]any, len(x))
+			for i, v := range x {
+				out[i] = inline(v)
+			}
+			return out
+		}
+		return x
+	}
+	schema, _ := encode(inline(root)) // of maps, lists and texts
+	return schema
+}
+
+// schemaRoot is where the named schemas of a document lie.
+const schemaRoot = "#/components/schemas/"
 
 // resultSchemas are results of resultSchema.
 var resultSchemas sync.Map // of reflect.Type to json.RawMessage

@@ -83,6 +83,7 @@ type Tool struct {
 	Types   []cloud.AccountType
 	Gate    string
 
+	whole         *Operation // whose arguments and answer are the tool's own
 	input, output json.RawMessage
 }
 
@@ -249,6 +250,8 @@ func (c *Catalog) AddTools(list ...Tool) {
 		t.input, t.output = inputSchema(t.Arguments), json.RawMessage(`{"type":"object"}`)
 		if o := c.byName[t.Operation]; t.Writes() || t.Effect != Usual {
 			t.output = json.RawMessage(written)
+		} else if t.whole != nil && o.asIs && o.out.Kind() == reflect.Struct {
+			t.output = shapeOf(o.out, false)
 		} else if t.Run == nil && o.asIs && o.out.Kind() == reflect.Struct {
 			t.output = resultSchema(o.out)
 		}

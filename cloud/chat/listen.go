@@ -12,9 +12,9 @@ type Right string
 
 // Rights.
 const (
-	HearsNothing Right = "none"
-	HearsAll     Right = "all"   // what all participants see
-	HearsStaff   Right = "staff" // that, and what is for dispatchers and driver
+	ReceivesNothing Right = "none"
+	ReceivesAll     Right = "all"   // what all participants see
+	ReceivesStaff   Right = "staff" // that, and what is for dispatchers and driver
 )
 
 // Rights says what a listener may receive of an order's chat now; its channels are not
@@ -22,7 +22,7 @@ const (
 // has closed by itself and nobody has written that yet, this does, so that listeners
 // are told of it before they are let go.
 func (s listeners) Rights(ctx context.Context, who Listener, order cloud.OrderID) (Right, error) {
-	right, untold := HearsNothing, false
+	right, untold := ReceivesNothing, false
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		x, err := s.listener(v, who.BusinessID, who.Account, who.Recipient, order)
 		if x != nil {
@@ -59,11 +59,11 @@ func (s listeners) listener(v cloud.View, b cloud.BusinessID, account cloud.Acco
 func (x *participant) listenRight() Right {
 	switch {
 	case !x.b.Settings.Has(Feature), x.former, x.c.Recipient != 0 && x.isClosed():
-		return HearsNothing
+		return ReceivesNothing
 	case x.staff():
-		return HearsStaff
+		return ReceivesStaff
 	}
-	return HearsAll
+	return ReceivesAll
 }
 
 // Listener is an account or recipient that receives live events of some orders.
@@ -133,7 +133,7 @@ func (s listeners) Token(ctx context.Context, c cloud.Caller, in TokenInput) (ou
 				return err
 			}
 			right := x.listenRight()
-			if right == HearsNothing {
+			if right == ReceivesNothing {
 				return outsider()
 			}
 			who.Channels = append(who.Channels, Channel{id, right})

@@ -65,12 +65,12 @@ func (x *participant) addEvent(staff bool, kind string, data any) error {
 }
 
 // newEvent is an event of this decision.
-func (x *participant) newEvent(kind string) cloud.ChatTold {
+func (x *participant) newEvent(kind string) cloud.ChatSent {
 	x.events++
-	return cloud.ChatTold{ID: newID("och_", x.now, x.events), Type: kind, At: x.now}
+	return cloud.ChatSent{ID: newID("och_", x.now, x.events), Type: kind, At: x.now}
 }
 
-func (x *participant) event(staff bool, t cloud.ChatTold, data any) (cloud.LiveEvent, error) {
+func (x *participant) event(staff bool, t cloud.ChatSent, data any) (cloud.LiveEvent, error) {
 	body, err := json.Marshal(Event{ID: t.ID, Type: t.Type, OrderID: x.o.ID, ConversationID: cloud.OrNull(x.talk.ID), OccurredAt: x.stamp(t.At), Data: data})
 	if err != nil {
 		return cloud.LiveEvent{}, fmt.Errorf("encode live event: %w", err)
@@ -98,7 +98,7 @@ func (x *participant) addMessageEvent(kind string, m *cloud.ChatMessage) error {
 	}
 	x.ch.Live = append(x.ch.Live, e)
 	if m.DeletedAt.IsZero() {
-		m.Told = append(slices.DeleteFunc(slices.Clone(m.Told), func(t cloud.ChatTold) bool { return x.now.Sub(t.At) > toldFor }), t)
+		m.Told = append(slices.DeleteFunc(slices.Clone(m.Told), func(t cloud.ChatSent) bool { return x.now.Sub(t.At) > toldFor }), t)
 		return nil
 	}
 	for _, t := range m.Told {
@@ -106,10 +106,10 @@ func (x *participant) addMessageEvent(kind string, m *cloud.ChatMessage) error {
 		if err != nil {
 			return err
 		}
-		x.ch.Retold = append(x.ch.Retold, e)
+		x.ch.Reworded = append(x.ch.Reworded, e)
 	}
 	if m.Push != "" {
-		x.ch.RetoldPushes = append(x.ch.RetoldPushes, x.pushOf(*m))
+		x.ch.RewordedPushes = append(x.ch.RewordedPushes, x.pushOf(*m))
 	}
 	m.Told, m.Push = nil, ""
 	return nil

@@ -73,7 +73,7 @@ func TestWhoTakesPart(t *testing.T) {
 	}
 	right, err := s.Rights(t.Context(), Listener{BusinessID: 42, Account: driver}, theOrder)
 	require.NoError(t, err)
-	require.Equal(t, HearsNothing, right)
+	require.Equal(t, ReceivesNothing, right)
 	r.says(second, "x")
 	r.wait(24*time.Hour - time.Millisecond)
 	require.NotEmpty(t, r.messages(driver))
@@ -215,21 +215,21 @@ func TestRights(t *testing.T) {
 		require.NoError(t, err)
 		return got
 	}
-	want := map[cloud.AccountID]Right{admin: HearsStaff, employee: HearsStaff, contractor: HearsStaff, driver: HearsStaff, customer: HearsAll, recipient: HearsAll,
-		second: HearsNothing, stranger: HearsNothing, foreign: HearsNothing, 999: HearsNothing}
+	want := map[cloud.AccountID]Right{admin: ReceivesStaff, employee: ReceivesStaff, contractor: ReceivesStaff, driver: ReceivesStaff, customer: ReceivesAll, recipient: ReceivesAll,
+		second: ReceivesNothing, stranger: ReceivesNothing, foreign: ReceivesNothing, 999: ReceivesNothing}
 	for who, w := range want {
 		require.Equal(t, w, right(who), who)
 	}
 	none, err := r.nodes[0].Rights(t.Context(), Listener{BusinessID: 42, Recipient: 71}, theOrder)
 	require.NoError(t, err)
-	require.Equal(t, HearsNothing, none, "the recipient of another order")
+	require.Equal(t, ReceivesNothing, none, "the recipient of another order")
 	off := r.caller(employee).Account
 	off.Enabled = false
 	r.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{off}}})
-	require.Equal(t, HearsNothing, right(employee), "an account that is switched off")
+	require.Equal(t, ReceivesNothing, right(employee), "an account that is switched off")
 	r.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Timezone: "America/Toronto", Settings: cloud.Settings{Chat: cloud.ChatSettings{Recipient: true}}}}}})
 	for who := range want {
-		require.Equal(t, HearsNothing, right(who), "the feature is off")
+		require.Equal(t, ReceivesNothing, right(who), "the feature is off")
 	}
 }
 
@@ -271,11 +271,11 @@ func TestCredentials(t *testing.T) {
 		return err
 	}
 	require.NoError(t, ask(admin, 71, theOrder, 71))
-	require.Equal(t, Listener{BusinessID: 42, Account: admin, Channels: []Channel{{theOrder, HearsStaff}, {71, HearsStaff}}}, who)
+	require.Equal(t, Listener{BusinessID: 42, Account: admin, Channels: []Channel{{theOrder, ReceivesStaff}, {71, ReceivesStaff}}}, who)
 	require.NoError(t, ask(customer, theOrder))
-	require.Equal(t, []Channel{{theOrder, HearsAll}}, who.Channels)
+	require.Equal(t, []Channel{{theOrder, ReceivesAll}}, who.Channels)
 	require.NoError(t, ask(recipient, theOrder))
-	require.Equal(t, Listener{BusinessID: 42, Recipient: theOrder, Channels: []Channel{{theOrder, HearsAll}}}, who)
+	require.Equal(t, Listener{BusinessID: 42, Recipient: theOrder, Channels: []Channel{{theOrder, ReceivesAll}}}, who)
 	for _, c := range []cloud.AccountID{customer, recipient, driver} {
 		r.refused(ask(c, theOrder, 71), "ORDER_NOT_FOUND")
 		require.Zero(t, who, "all or nothing")

@@ -19,11 +19,11 @@ func (s listeners) Received(ctx context.Context, b cloud.BusinessID, account clo
 	news := false
 	take := func(v cloud.View) (*participant, error) {
 		x, err := s.listener(v, b, account, recipient, order)
-		if news = false; err != nil || x == nil || x.listenRight() == HearsNothing {
+		if news = false; err != nil || x == nil || x.listenRight() == ReceivesNothing {
 			return x, err
 		}
 		heard := list
-		if x.listenRight() != HearsStaff {
+		if x.listenRight() != ReceivesStaff {
 			heard = slices.DeleteFunc(slices.Clone(list), func(m cloud.ChatMessage) bool { return m.Staff })
 		}
 		news = x.fetch(heard)
@@ -43,14 +43,14 @@ func (s listeners) Received(ctx context.Context, b cloud.BusinessID, account clo
 	})
 }
 
-// maxTold is how many of the live events that are kept of an order are looked at,
+// maxLiveEvents is how many of the live events that are kept of an order are looked at,
 // the oldest first.
-const maxTold = 1000
+const maxLiveEvents = 1000
 
 // receivedMessages are the messages that live events made known, oldest first.
 func (s listeners) receivedMessages(ctx context.Context, b cloud.BusinessID, order cloud.OrderID, ids []string) (out []cloud.ChatMessage, err error) {
 	for _, kind := range []cloud.LiveKind{cloud.LiveChat, cloud.LiveChatStaff} {
-		events, err := s.store.LiveOf(ctx, b, kind, int64(order), s.time().Add(-cloud.LiveKept), maxTold)
+		events, err := s.store.LiveOf(ctx, b, kind, int64(order), s.time().Add(-cloud.LiveKept), maxLiveEvents)
 		if err != nil {
 			return nil, err
 		}

@@ -102,27 +102,27 @@ func TestWhoNoticesThatItClosedTells(t *testing.T) {
 		}
 		r.order(func(o *cloud.Order) { o.Status, o.StatusAt = cloud.OrderDelivered, started })
 		r.wait(24 * time.Hour)
-		require.Equal(t, HearsNothing, right(r.nodes[0]))
+		require.Equal(t, ReceivesNothing, right(r.nodes[0]))
 		require.Empty(t, r.told(), "nobody has said anything")
 		r.wait(-time.Hour)
 		r.says(customer, "x")
 		r.told()
-		require.Equal(t, HearsAll, right(r.nodes[0]))
+		require.Equal(t, ReceivesAll, right(r.nodes[0]))
 		r.wait(time.Hour)
-		require.Equal(t, HearsNothing, right(r.nodes[1]))
+		require.Equal(t, ReceivesNothing, right(r.nodes[1]))
 		e := r.told()
 		require.Equal(t, []string{"order_chat conversation.closed"}, types(e))
 		require.Nil(t, e[0].Data.By)
 		for _, node := range r.nodes {
-			require.Equal(t, HearsNothing, right(node))
+			require.Equal(t, ReceivesNothing, right(node))
 			require.NoError(t, node.Sweep(t.Context()))
 		}
 		require.Empty(t, r.told(), "once")
 		_, err := r.nodes[0].Reopen(t.Context(), r.caller(admin), OrderInput{theOrder})
 		require.NoError(t, err)
-		require.Equal(t, HearsNothing, right(r.nodes[0]), "as the recipient's token, it is over for good")
+		require.Equal(t, ReceivesNothing, right(r.nodes[0]), "as the recipient's token, it is over for good")
 		who.Epoch = 1
-		require.Equal(t, HearsAll, right(r.nodes[0]))
+		require.Equal(t, ReceivesAll, right(r.nodes[0]))
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 
 // What is deleted is heard by nobody who comes later: neither from what listeners
 // were told a moment ago, nor from a push that waits or has been.
-func TestWhatIsDeletedIsNotToldAgain(t *testing.T) {
+func TestDeletedMessagesAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {
 		kept := func(kind cloud.LiveKind, subject int64) (list []cloud.LiveEvent) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNobodyIsHeldBackWhileTheQueueIsShort(t *testing.T) {
+func TestNoLoginWaitsWhileTheQueueIsShort(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
 	f := newFlow(now)

@@ -135,7 +135,7 @@ func TestProxyIsNotAskedForWhatIsForbidden(t *testing.T) {
 }
 
 // A resolver that does not answer costs a second, once a minute.
-func TestProxyKnowsNamesThatNobodyHereKnows(t *testing.T) {
+func TestProxyResolvesNamesThatThisHostCannot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, r := fetchtest.NewNetwork(), &fetchtest.Receiver{}

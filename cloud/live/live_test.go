@@ -214,7 +214,7 @@ func said(id string) *cloud.Changes {
 	return &cloud.Changes{LiveChanges: cloud.LiveChanges{Live: []cloud.LiveEvent{event(id, cloud.LiveChat, 7)}}}
 }
 
-func TestEachHearsWhatIsForThem(t *testing.T) {
+func TestEachReceivesItsOwnEvents(t *testing.T) {
 	t.Parallel()
 	db := storetest.OpenSQLite(t)
 	people(t, db)
@@ -569,7 +569,7 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-func TestMosquittoHearsWithIssuedCredentials(t *testing.T) {
+func TestMosquittoReceivesWithIssuedCredentials(t *testing.T) {
 	t.Parallel()
 	path, err := exec.LookPath("mosquitto_sub")
 	if err != nil {

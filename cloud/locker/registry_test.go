@@ -69,7 +69,7 @@ func names(list []told) string {
 	return strings.Join(out, " ")
 }
 
-func TestAccountsAreToldOfTheRegistry(t *testing.T) {
+func TestAccountsReceiveEventsOfTheRegistry(t *testing.T) {
 	t.Parallel()
 	carried(t, "stored, overdue, extended, collected", 1, func(s *parcels) {
 		a := s.open()

@@ -69,7 +69,7 @@ type explosive struct{}
 
 func (explosive) MarshalJSON() ([]byte, error) { panic("secret of the house") }
 
-func TestFailuresAreToldWithoutSecrets(t *testing.T) {
+func TestFailuresAreShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	cfg := shop()
@@ -185,7 +185,7 @@ func TestQuestions(t *testing.T) {
 	require.Equal(t, map[string]any{"requiredCapabilities": map[string]any{"elicitation": map[string]any{"form": map[string]any{}}}}, res.json["error"].(map[string]any)["data"])
 }
 
-func TestToolsThatNobodyCouldCall(t *testing.T) {
+func TestToolsWithoutACallerAreRefused(t *testing.T) {
 	t.Parallel()
 	run := func(context.Context, *Call) (*Result, error) { return nil, nil }
 	object := json.RawMessage(`{"type":"object"}`)

@@ -332,7 +332,7 @@ func TestOneRecheckWithoutAnAnswerEndsNothing(t *testing.T) {
 }
 
 // What a topic was told lately comes first, then what it is told meanwhile.
-func TestAnAppThatComesBackIsToldWhatItMissed(t *testing.T) {
+func TestAnAppThatComesBackReceivesWhatItMissed(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 0)
 	h.folk.set(func(f *folk) {
@@ -349,7 +349,7 @@ func TestAnAppThatComesBackIsToldWhatItMissed(t *testing.T) {
 	require.Equal(t, "0", string(next(t, got).Payload()))
 }
 
-func TestAnAppThatUnsubscribesHearsNoMore(t *testing.T) {
+func TestAnAppThatUnsubscribesReceivesNoMore(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 0)
 	c, got := h.open("app-a-1", "tms/x/1")
@@ -438,7 +438,7 @@ func TestAnAppThatDoesNotAcknowledgeIsLetGoWhenItsQueueIsFull(t *testing.T) {
 
 // One that does not read fills the buffers of its connection: the others hear
 // everything, and it loses its connection, not messages.
-func TestASlowAppHoldsUpNobody(t *testing.T) {
+func TestASlowAppHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 0)
 	for _, qos := range []byte{0, 1} {

@@ -87,7 +87,7 @@ func TestMosquittoWithoutACleanSession(t *testing.T) {
 
 // A device that does not read holds up nobody who sends: not to it, and not to
 // others. What is too much for it is lost, and the newest configuration is not.
-func TestADeviceThatDoesNotReadHoldsUpNobody(t *testing.T) {
+func TestADeviceThatDoesNotReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	c := s.dial()

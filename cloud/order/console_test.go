@@ -14,7 +14,7 @@ import (
 // What people do in the console is told apart from calls of the interface: in the
 // order's history an interception has 3043 to 3045 there, and 6012 to 6014 here. No
 // header of a call makes it one of the console.
-func TestInterceptionsFromTheConsoleAreToldApart(t *testing.T) {
+func TestInterceptionsFromTheConsoleAreDistinct(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		console := w.staff
 		console.Surface = "web"

@@ -66,7 +66,7 @@ func TestLevelsOfSettings(t *testing.T) {
 
 // What is not stored is not told: neither when a decision is refused, nor when
 // the database refuses what it would write.
-func TestNothingIsToldOfWhatDidNotHappen(t *testing.T) {
+func TestNothingIsSentOfChangesThatFailed(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
 		w.listen(0)
@@ -101,7 +101,7 @@ func TestNothingIsToldOfWhatDidNotHappen(t *testing.T) {
 
 // A batch in the background is told once, at its own address or where the
 // settings say; there its orders are not told one by one as well.
-func TestBatchesAreToldOnce(t *testing.T) {
+func TestBatchesAreSentOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
 		count := func(f cloud.AccountLog) map[string]int {

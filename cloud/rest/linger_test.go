@@ -20,7 +20,7 @@ import (
 
 // Whoever sends far too much first and reads then is told so, and is not just cut
 // off.
-func TestWhoSendsTooMuchIsTold(t *testing.T) {
+func TestASenderOfTooMuchGetsAnAnswer(t *testing.T) {
 	t.Parallel()
 	w := webtest.New(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

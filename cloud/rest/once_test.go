@@ -103,21 +103,29 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 		g := lives.do("PUT", "/api/v1/webhook-settings", admin, `{"order_create_webhook_url":"https://mine.example/orders"}`)
 		require.Equal(t, 200, g.status, "%s", g.body)
 		id("HK") // has a delivery that can be replayed
+		newest := func(path, token, list string) string {
+			g := lives.do("GET", path, token, "")
+			rows, _ := g.json[list].([]any)
+			require.NotEmpty(t, rows, "%s", g.body)
+			return fmt.Sprintf("%s/%d", path, number(rows[0].(map[string]any)["id"]))
+		}
 		type call struct {
 			token, path, body string
 			waits             bool // for a cabinet, which says nothing here
 		}
 		calls := map[string]call{
-			"orders.create":            {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
-			"users.create":             {token: admin, path: "/api/v1/users", body: `{"account_type":"client_employee","name":"Ada","email":"once@acme.example","password":"long enough to keep"}`},
-			"customers.create":         {token: admin, path: "/api/v1/customers", body: `{"name":"Books","email":"books-once@acme.example","password":"long enough to keep"}`},
-			"providers.create":         {token: admin, path: "/api/v1/providers", body: `{"code":"swift-once","name":"Swift","services":["locker"]}`},
-			"order_chat.send":          {token: admin, path: fmt.Sprintf("/api/v1/order-chat/orders/%d/messages", id("CH")), body: `{"text":"Hello"}`},
-			"order_chat.attach":        {token: admin, path: "/api/v1/order-chat/attachments", body: fmt.Sprintf(chatForm, id("CA"))},
-			"webhook_logs.replay_many": {token: admin, path: "/api/v1/webhook-delivery-logs/replay", body: `{"event":"order.created"}`},
-			"routes.create":            {token: admin, path: "/api/v1/routes", body: `{"date":"2026-12-01","name":"Once"}`},
-			"orders.batch_async":       {token: admin, path: "/api/v1/client/batchOrderCreateAsync", body: `{"orders":[` + orderBody("B-1") + `]}`},
-			"orders.tracking_number":   {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
+			"orders.create":                            {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
+			"users.create":                             {token: admin, path: "/api/v1/users", body: `{"account_type":"client_employee","name":"Ada","email":"once@acme.example","password":"long enough to keep"}`},
+			"customers.create":                         {token: admin, path: "/api/v1/customers", body: `{"name":"Books","email":"books-once@acme.example","password":"long enough to keep"}`},
+			"providers.create":                         {token: admin, path: "/api/v1/providers", body: `{"code":"swift-once","name":"Swift","services":["locker"]}`},
+			"order_chat.send":                          {token: admin, path: fmt.Sprintf("/api/v1/order-chat/orders/%d/messages", id("CH")), body: `{"text":"Hello"}`},
+			"order_chat.attach":                        {token: admin, path: "/api/v1/order-chat/attachments", body: fmt.Sprintf(chatForm, id("CA"))},
+			"webhook_logs.replay":                      {token: admin, path: newest("/api/v1/webhook-delivery-logs", admin, "logs") + "/replay", body: `{}`},
+			"third_party.webhook_deliveries.redeliver": {token: lives.provider(), path: newest(base+"/webhook-deliveries", lives.provider(), "deliveries") + "/redeliver", body: `{}`},
+			"webhook_logs.replay_many":                 {token: admin, path: "/api/v1/webhook-delivery-logs/replay", body: `{"event":"order.created"}`},
+			"routes.create":                            {token: admin, path: "/api/v1/routes", body: `{"date":"2026-12-01","name":"Once"}`},
+			"orders.batch_async":                       {token: admin, path: "/api/v1/client/batchOrderCreateAsync", body: `{"orders":[` + orderBody("B-1") + `]}`},
+			"orders.tracking_number":                   {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/tracking-number", id("TN")), body: `{}`},
 			"orders.reroute": {token: admin, path: fmt.Sprintf("/api/v1/orders/%d/reroute", id("RE")),
 				body: `{"new_address":{"name":"A","address_line1":"1 King St","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`},
 			"jobs.create":                            {token: admin, path: "/api/v1/jobs", body: `{"noun":"order","operation":"orders.ready","ids":["1"]}`},

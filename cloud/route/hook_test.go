@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/webhook"
 )
@@ -39,6 +40,9 @@ func (e *ear) set(c cloud.Caller, members string) error {
 	require.NoError(e.t, json.Unmarshal([]byte(members), &in))
 	if c.Account.Type == cloud.Customer {
 		in.CustomerID = c.Account.ID
+	}
+	if err := check.Input(&in); err != nil {
+		return err
 	}
 	_, err := e.receivers.SaveSettings(e.t.Context(), e.admin, in)
 	return err
@@ -106,7 +110,7 @@ func latitudes(events []told) (out []float64) {
 
 // The first place of a shift is told at once, then the newest whenever the
 // interval has passed, and nothing else; what was told is complete.
-func TestPlacesAreTold(t *testing.T) {
+func TestPlacesAreSent(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		e := newEar(w)
 		e.at(1, 0)
@@ -164,7 +168,7 @@ func TestPlacesAreTold(t *testing.T) {
 }
 
 // Two nodes find the same place due, and tell it once.
-func TestAPlaceIsToldOnce(t *testing.T) {
+func TestAPlaceIsSentOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		e := newEar(w)
 		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","driver_location_webhook_url":"https://a.example/x"}`))
@@ -244,7 +248,7 @@ func TestAPlaceNamesTheRouteOfTheNight(t *testing.T) {
 }
 
 // Beginning and ending work is told with the shift that it is about.
-func TestDutyIsTold(t *testing.T) {
+func TestDutyIsSent(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		e := newEar(w)
 		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","order_lifecycle_webhook_url":"https://a.example/x","order_lifecycle_events":"driver.*"}`))

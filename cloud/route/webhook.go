@@ -125,14 +125,14 @@ func (s *Service) arrive(v cloud.View, d cloud.Driver, p cloud.DriverPlace, now 
 	if !p.RecordedAt.After(before.RecordedAt) {
 		return nil, nil
 	}
-	p.ToldAt = before.ToldAt
+	p.SentAt = before.SentAt
 	every, err := placeEvery(v, p.BusinessID)
 	if err != nil || every == 0 {
 		return &cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{p}}, Unaudited: true}, err
 	}
-	p.DueAt = p.ToldAt.Add(every)
-	if d.OnDuty && d.DutySince.After(p.ToldAt) {
-		p.DueAt = p.ToldAt.Add(time.Second) // the id of an event has its second
+	p.DueAt = p.SentAt.Add(every)
+	if d.OnDuty && d.DutySince.After(p.SentAt) {
+		p.DueAt = p.SentAt.Add(time.Second) // the id of an event has its second
 	}
 	return s.tellPlace(v, d, p, now)
 }
@@ -142,7 +142,7 @@ func (s *Service) tellPlace(v cloud.View, d cloud.Driver, p cloud.DriverPlace, n
 	if p.DueAt.After(now) {
 		return &cloud.Changes{PlaceChanges: cloud.PlaceChanges{DriverPlaces: []cloud.DriverPlace{p}}, Unaudited: true}, nil
 	}
-	p.ToldAt, p.DueAt = now, time.Time{}
+	p.SentAt, p.DueAt = now, time.Time{}
 	told, err := s.webhooks.FanOut(v, driverEvent(d, now, cloud.HookDriverPlace, cloud.EventDriverPlace, fmt.Sprintf("DLU-%d-%d", d.Account.ID, now.Unix()), func() (any, error) {
 		b, err := v.Business(p.BusinessID)
 		if err != nil {

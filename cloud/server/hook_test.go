@@ -34,7 +34,7 @@ type told struct {
 
 // A business sets its address, makes an order and cancels it, and hears of all
 // of it, signed; its log says so.
-func TestAccountsAreToldOfTheirOrders(t *testing.T) {
+func TestAccountsReceiveEventsOfTheirOrders(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); toldOfOrders(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); toldOfOrders(t, storetest.MigratedPostgresURL(t)) })

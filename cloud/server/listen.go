@@ -18,9 +18,9 @@ type hearing struct{ *chat.Service }
 func (h hearing) Chat(ctx context.Context, l live.Listener, o cloud.OrderID) (live.ChatRight, error) {
 	recipient, epoch := guestOf(l)
 	switch right, err := h.Rights(ctx, chat.Listener{BusinessID: l.BusinessID, Account: l.AccountID, Recipient: recipient, Epoch: epoch}, o); right {
-	case chat.HearsStaff:
+	case chat.ReceivesStaff:
 		return live.ChatStaff, err
-	case chat.HearsAll:
+	case chat.ReceivesAll:
 		return live.ChatAll, err
 	default:
 		return live.NoChat, err

@@ -42,7 +42,7 @@ func (t resourceful) RoundTrip(r *http.Request) (*http.Response, error) {
 // A client library that others wrote connects with nothing but one address and
 // a login: it finds the server, registers, sends its user there, gets tokens,
 // and gets new ones when they are over. The user sees it and ends it.
-func TestSomebodyElsesClientConnects(t *testing.T) {
+func TestAClientOfOthersConnects(t *testing.T) {
 	t.Parallel()
 	s, err := New(t.Context(), Config{Dir: storetest.MigratedDir(t), Limits: catalog.Limits{Anonymous: -1}})
 	require.NoError(t, err)

@@ -138,7 +138,7 @@ func comesBack(t *testing.T, w *talkWorld) {
 }
 
 // A conversation that closes by itself: whoever is let go for it hears of it first.
-func TestAConversationThatClosesByItselfIsTold(t *testing.T) {
+func TestAConversationThatClosesByItselfIsSent(t *testing.T) {
 	bothTalks(t, closesByItself)
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Credentials are good for the topics that they name, to subscribe, for an hour
 // and for the business whose they are. Nothing else is let in.
-func TestNobodyElseHearsAChat(t *testing.T) {
+func TestOthersReceiveNothingOfAChat(t *testing.T) {
 	bothTalks(t, nobodyElse)
 }
 

@@ -26,11 +26,11 @@ func (w *talkWorld) bare(method, path, token, body string) int {
 // Everybody who takes part listens, each with a client of other people and by
 // another way, and hears everything that happens in the order in which it does;
 // what is for dispatchers and driver reaches nobody else.
-func TestEverybodyHearsTheChat(t *testing.T) {
-	bothTalks(t, everybodyHears)
+func TestAllReceiveTheChat(t *testing.T) {
+	bothTalks(t, allReceive)
 }
 
-func everybodyHears(t *testing.T, w *talkWorld) {
+func allReceive(t *testing.T, w *talkWorld) {
 	all, both := []string{w.chat()}, []string{w.chat(), w.staff()}
 	dashboard := "tms/business/1/orders"
 	push := fmt.Sprintf("tms/driver/%d/push", w.ids["driver"])

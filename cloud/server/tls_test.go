@@ -158,7 +158,7 @@ func TestOwnCertificates(t *testing.T) {
 }
 
 // The whole body of a refused upload is still read over TLS, so that the refusal is.
-func TestARefusedUploadOverTLSIsTold(t *testing.T) {
+func TestARefusedUploadOverTLSGetsAnAnswer(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := writeCertificate(t, t.TempDir(), 1)
 	_, ln := serveNode(t, Config{Dir: storetest.MigratedDir(t), TLS: TLSConfig{Cert: cert, Key: key}})

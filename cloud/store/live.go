@@ -24,7 +24,7 @@ func (w *writer) live(c *cloud.Changes) {
 	for _, e := range c.Live {
 		w.liveEvent(e)
 	}
-	for _, e := range c.Retold {
+	for _, e := range c.Reworded {
 		w.add(anything, sqlRetellLive, e.ID, e.Body)
 	}
 }

@@ -140,7 +140,7 @@ func Fresh(d *cloud.OutboxDelivery) bool {
 func (w *writer) outbox(c *cloud.Changes) {
 	for i := range c.Outbox {
 		o := &c.Outbox[i]
-		if len(o.Deliveries) == 0 {
+		if len(o.Deliveries) == 0 || o.Stored {
 			continue
 		}
 		e := &o.Event
@@ -335,12 +335,23 @@ func (db webhooks) withEvents(ctx context.Context, q querier, work []cloud.Outbo
 	return nil
 }
 
+func (v accountView) OutboxWork(id cloud.OutboxID) (o cloud.OutboxWork, err error) {
+	if o.Delivery, err = one(v.ctx, v.q, sqlOutboxDelivery, scanOutbox, int64(id)); err == nil {
+		o.Event, err = v.sealer().outboxEvent(v.ctx, v.q, o.Delivery.EventID)
+	}
+	return o, err
+}
+
 func (db webhooks) outboxEvent(ctx context.Context, q querier, id string) (cloud.OutboxEvent, error) {
+	return sealer{db.box}.outboxEvent(ctx, q, id)
+}
+
+func (b sealer) outboxEvent(ctx context.Context, q querier, id string) (cloud.OutboxEvent, error) {
 	e, err := one(ctx, q, sqlOutboxEvent, scanOutboxEvent, id)
 	if err != nil {
 		return e, fmt.Errorf("event %s: %w", id, err)
 	}
-	if e.Body, err = db.box.Open(bodyPurpose(id), e.Body); err != nil {
+	if e.Body, err = b.box.Open(bodyPurpose(id), e.Body); err != nil {
 		return e, fmt.Errorf("body of event %s: %w", id, err)
 	}
 	return e, nil
@@ -486,30 +497,44 @@ func (db webhooks) SetEndpointStatus(ctx context.Context, id cloud.EndpointID, s
 	})
 }
 
-// Redeliver puts a stored event on its way again by hand: a new delivery with
-// the same event, receiver and webhook id, told to OnCommit like a new event.
-// With a url it goes there, and the caller sends it. id is of kind Outboxes.
-// cloud.ErrNotFound when there is no such delivery or it is another owner's.
-func (db webhooks) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error) {
-	var work cloud.OutboxWork
-	err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		old, err := one(ctx, s, sqlOutboxDelivery, scanOutbox, int64(of))
+// Redeliver puts a stored event on its way again by hand: a new delivery with the same
+// event, receiver and webhook id, given to OnCommit like a new event, in one transaction
+// with what with decides beside it (nil: nothing). With a url it goes there, and the caller
+// sends it. id is of kind Outboxes; 0: a new one. cloud.ErrNotFound when there is no such
+// delivery or it is another owner's.
+func (db webhooks) Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time,
+	with func(cloud.View, cloud.OutboxWork) (*cloud.Changes, error)) (work cloud.OutboxWork, err error) {
+	var written []cloud.OutboxDelivery
+	err = db.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		old, err := v.OutboxWork(of)
 		if err != nil {
 			return nil, err
 		}
-		e, err := db.outboxEvent(ctx, s, old.EventID)
-		if err != nil {
-			return nil, err
-		}
-		if !whose.Owns(cloud.OutboxWork{Event: e, Delivery: old}) {
+		if !whose.Owns(old) {
 			return nil, cloud.ErrNotFound
 		}
-		work = cloud.OutboxWork{Event: e, Delivery: again(old, id, url, now)}
-		w := db.writer(0)
-		w.outboxDelivery(&e, &work.Delivery)
-		told := &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{{Event: e, Deliveries: []cloud.OutboxDelivery{work.Delivery}}}}}
-		return told, s.last(ctx, w.ops)
+		next := id
+		if next == 0 {
+			n, err := v.NewID(cloud.OutboxIDs)
+			if err != nil {
+				return nil, err
+			}
+			next = cloud.OutboxID(n)
+		}
+		work = cloud.OutboxWork{Event: old.Event, Delivery: again(old.Delivery, next, url, now)}
+		c := &cloud.Changes{}
+		if with != nil {
+			if c, err = with(v, work); err != nil {
+				return nil, err
+			}
+		}
+		written = []cloud.OutboxDelivery{work.Delivery}
+		c.Outbox = []cloud.OutboxWrite{{Event: work.Event, Deliveries: written, Stored: true}}
+		return c, nil
 	})
+	if err == nil {
+		work.Delivery = written[0] // with its lease
+	}
 	return work, err
 }
 

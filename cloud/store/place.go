@@ -17,7 +17,7 @@ WHERE driver_place.business = excluded.business AND driver_place.recorded_at <= 
 )
 
 func scanPlace(r rows, p *cloud.DriverPlace) error {
-	return r.Scan(&p.AccountID, &p.BusinessID, when(&p.ToldAt), when(&p.DueAt), parsed(p))
+	return r.Scan(&p.AccountID, &p.BusinessID, when(&p.SentAt), when(&p.DueAt), parsed(p))
 }
 
 func (v routeView) DriverPlace(b cloud.BusinessID, id cloud.AccountID) (cloud.DriverPlace, error) {
@@ -32,6 +32,6 @@ func (db orders) DuePlaces(ctx context.Context, now time.Time, limit int) ([]clo
 // places keeps where drivers were, unless something newer is kept.
 func (w *writer) places(c *cloud.Changes) {
 	for _, p := range c.DriverPlaces {
-		w.add(anything, sqlSavePlace, int64(p.AccountID), int64(p.BusinessID), ms(p.RecordedAt), ms(p.ToldAt), ms(p.DueAt), text(p))
+		w.add(anything, sqlSavePlace, int64(p.AccountID), int64(p.BusinessID), ms(p.RecordedAt), ms(p.SentAt), ms(p.DueAt), text(p))
 	}
 }

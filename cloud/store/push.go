@@ -83,7 +83,7 @@ func (w *writer) pushes(c *cloud.Changes) {
 			w.pushText(p))
 		w.liveEvent(p.Live())
 	}
-	for _, p := range c.RetoldPushes {
+	for _, p := range c.RewordedPushes {
 		w.add(anything, sqlRetellPush, p.ID, w.pushText(p))
 		w.add(anything, sqlRetellLive, p.ID, p.Live().Body)
 	}

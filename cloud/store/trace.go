@@ -91,13 +91,13 @@ func distinct(ids []int64) []int64 {
 	})
 }
 
-// ToldTraces notes that the collector was told of events as they were read. One
+// NoteSentTraces notes that the collector was told of events as they were read. One
 // that was withdrawn in between stays untold.
-func (db timelines) ToldTraces(ctx context.Context, events []cloud.TracedEvent) error {
+func (db timelines) NoteSentTraces(ctx context.Context, events []cloud.TracedEvent) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, 0, len(events))
 		for _, e := range events {
-			if e.State != cloud.TraceTold {
+			if e.State != cloud.TraceSent {
 				ops = append(ops, op{sql: sqlTell, args: []any{e.N, int64(e.State)}})
 			}
 		}

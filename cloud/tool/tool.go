@@ -175,7 +175,7 @@ type failure struct {
 	RetryAfter int                 `json:"retry_after,omitempty"`
 }
 
-const maxTold = 5 // members of which faults are named at once
+const maxFaults = 5 // members of which faults are named at once
 
 // errorBody says what went wrong and what to do next. Messages are of ours;
 // what others wrote is only in details.
@@ -190,7 +190,7 @@ func (k *call) errorBody(e *cloud.Error) []byte {
 		fields = append(fields, name)
 	}
 	slices.Sort(fields)
-	for _, name := range fields[:min(len(fields), maxTold)] {
+	for _, name := range fields[:min(len(fields), maxFaults)] {
 		if f.Errors == nil {
 			f.Errors = map[string][]string{}
 		}

@@ -182,7 +182,7 @@ func TestEachToolHasALimit(t *testing.T) {
 }
 
 // An error of ours, and a panic's, is nobody's business but ours.
-func TestOurErrorsAreNotTold(t *testing.T) {
+func TestOurErrorsAreNotShown(t *testing.T) {
 	t.Parallel()
 	s := small(t, &strings.Builder{}, "tok", func(context.Context, cloud.Caller, listInput) (listOutput, error) {
 		return listOutput{}, fmt.Errorf("dial tcp 10.0.0.7: refused")

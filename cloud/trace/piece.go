@@ -31,7 +31,7 @@ func newPiece(parcel cloud.TracedParcel) piece {
 		switch {
 		case !e.Event.Withdrawn:
 			now = append(now, e.Event)
-			if e.State == cloud.TraceTold {
+			if e.State == cloud.TraceSent {
 				known = append(known, e.Event)
 			}
 		case e.State == cloud.TraceWithdrawn:

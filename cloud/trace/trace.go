@@ -35,7 +35,7 @@ type Store interface {
 	ClaimTraces(ctx context.Context) (held bool, err error)
 	ReleaseTraces(ctx context.Context) error
 	UntoldTraces(ctx context.Context, limit int) ([]cloud.TracedParcel, error)
-	ToldTraces(ctx context.Context, events []cloud.TracedEvent) error
+	NoteSentTraces(ctx context.Context, events []cloud.TracedEvent) error
 }
 
 // Config is what New needs.
@@ -219,7 +219,7 @@ func (p *Pusher) push(ctx context.Context, batch []piece) error {
 	if len(told) == 0 {
 		return nil
 	}
-	if err := p.store.ToldTraces(ctx, told); err != nil {
+	if err := p.store.NoteSentTraces(ctx, told); err != nil {
 		return fmt.Errorf("note what the trace collector took: %w", err)
 	}
 	return nil

@@ -213,7 +213,7 @@ func (s deliveryLog) Redeliver(ctx context.Context, c cloud.Caller, in EntryInpu
 // again sends a delivery once more: to its receiver, or with url there. What
 // went to an address of its own goes there again.
 func (s deliveryLog) again(ctx context.Context, c cloud.Caller, whose cloud.OutboxOwner, of int64, url string) (out RedeliverOutput, err error) {
-	// An id without a row is lost; looking first keeps strangers from using ids up.
+	// Looking first keeps strangers from using ids up, and names the event in a preview.
 	work, err := s.owned(ctx, whose, of)
 	if err != nil {
 		return out, err
@@ -224,30 +224,24 @@ func (s deliveryLog) again(ctx context.Context, c cloud.Caller, whose cloud.Outb
 		return RedeliverOutput{Result: true}, nil
 	}
 	now := time.Now().UTC()
-	var id int64
 	var to cloud.Endpoint
-	err = s.store.Decide(ctx, 0, func(v cloud.View) (_ *cloud.Changes, err error) {
+	d, err := s.store.Redeliver(ctx, whose, cloud.OutboxID(of), 0, url, now, func(v cloud.View, d cloud.OutboxWork) (_ *cloud.Changes, err error) {
 		if url != "" {
-			if to, err = direct(v, work, url, now); err != nil {
+			if to, err = direct(v, d, url, now); err != nil {
 				return nil, err
 			}
 		}
-		id, err = v.NewID(cloud.OutboxIDs)
-		a := audit(c, whose.BusinessID, now, "webhook_redelivered", work.Delivery.EndpointID)
+		out = RedeliverOutput{Result: true, LogID: d.Delivery.ID, Status: d.Delivery.State}
+		a := audit(c, whose.BusinessID, now, "webhook_redelivered", d.Delivery.EndpointID)
 		a.Detail = fmt.Sprintf(`{"delivery":%d,"elsewhere":%t}`, of, url != "")
-		return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}}, err
+		return &cloud.Changes{AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{a}}, Answer: out, Unfinished: url != ""}, nil
 	})
-	if err != nil {
-		return out, fmt.Errorf("redeliver %d: %w", of, err)
-	}
-	d, err := s.store.Redeliver(ctx, whose, cloud.OutboxID(of), cloud.OutboxID(id), url, now)
 	if errors.Is(err, cloud.ErrNotFound) {
-		return out, errNoDelivery
+		return RedeliverOutput{}, errNoDelivery
 	}
 	if err != nil {
-		return out, fmt.Errorf("redeliver %d: %w", of, err)
+		return RedeliverOutput{}, fmt.Errorf("redeliver %d: %w", of, err)
 	}
-	out = RedeliverOutput{Result: true, LogID: d.Delivery.ID, Status: d.Delivery.State}
 	if url != "" {
 		r, err := s.sender.SendNow(ctx, to, d, cloud.HookTweak{})
 		if err != nil {

@@ -39,7 +39,7 @@ type Store interface {
 	ListProviders(ctx context.Context, b cloud.BusinessID) ([]cloud.Provider, error)
 	FindOutbox(ctx context.Context, id cloud.OutboxID) (cloud.OutboxWork, error)
 	OutboxAttempts(ctx context.Context, id cloud.OutboxID) ([]cloud.OutboxAttempt, error)
-	Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time) (cloud.OutboxWork, error)
+	Redeliver(ctx context.Context, whose cloud.OutboxOwner, of, id cloud.OutboxID, url string, now time.Time, with func(cloud.View, cloud.OutboxWork) (*cloud.Changes, error)) (cloud.OutboxWork, error)
 	CountReplay(ctx context.Context, j cloud.ReplayJob) (int, error)
 	FindReplay(ctx context.Context, id string) (cloud.ReplayJob, error)
 	OpenReplays(ctx context.Context) ([]cloud.ReplayJob, error)

@@ -188,7 +188,7 @@ func TestAttackUnpublishedKeys(t *testing.T) {
 }
 
 // A driver's no was told as staff's revocation, without its reason.
-func TestAttackADeclineIsToldAsRevoked(t *testing.T) {
+func TestAttackADeclineIsSentAsRevoked(t *testing.T) {
 	t.Parallel()
 	at, got := receiver(t)
 	g := hooked(t, at)

@@ -173,7 +173,7 @@ func batch(ref string, n int) string {
 }
 
 // A user who lets a program act and only presses Allow is asked first.
-func TestProgramsAskFirstUnlessToldOtherwise(t *testing.T) {
+func TestProgramsAskFirstByDefault(t *testing.T) {
 	t.Parallel()
 	c := startWithPasswords(t)
 	for ask, want := range map[string]string{"": "pending_approval", "never": "executed"} {

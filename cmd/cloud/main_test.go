@@ -159,7 +159,7 @@ func TestTheFolderOfFilesIsASetting(t *testing.T) {
 	require.Contains(t, out, "files in /srv/c")
 }
 
-func TestDevicesAreToldWhereTheBrokerIs(t *testing.T) {
+func TestDevicesGetTheAddressOfTheBroker(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		change func(*settings)
@@ -178,7 +178,7 @@ func TestDevicesAreToldWhereTheBrokerIs(t *testing.T) {
 	}
 }
 
-func TestAppsAreToldWhereTheBrokerIs(t *testing.T) {
+func TestAppsGetTheAddressOfTheBroker(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		change  func(*settings)

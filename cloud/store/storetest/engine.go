@@ -54,7 +54,7 @@ func sentByTheirWriter(t *testing.T, db *store.DB) {
 		return o
 	}
 	write(t, db, 0, &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{direct(1), direct(2)}}})
-	work, err := db.Redeliver(ctx, cloud.OutboxOwner{ProviderID: 17}, 10, 30, "https://third.example/", now)
+	work, err := db.Redeliver(ctx, cloud.OutboxOwner{ProviderID: 17}, 10, 30, "https://third.example/", now, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, work.Delivery.Generation)
 	due, err := db.DueEndpoints(ctx, now.Add(time.Hour))
@@ -149,7 +149,7 @@ func pruneOutbox(t *testing.T, db *store.DB) {
 	_, err = db.FinishOutbox(ctx, []cloud.OutboxResult{{ID: held[1].Delivery.ID, Generation: held[1].Delivery.Generation, State: cloud.OutboxSuccess,
 		Attempt: &cloud.OutboxAttempt{DeliveryID: held[1].Delivery.ID, Attempt: 1, At: now}}})
 	require.NoError(t, err)
-	_, err = db.Redeliver(ctx, cloud.OutboxOwner{ProviderID: 17}, 50, 10_000, "", now.Add(time.Hour))
+	_, err = db.Redeliver(ctx, cloud.OutboxOwner{ProviderID: 17}, 50, 10_000, "", now.Add(time.Hour), nil)
 	require.NoError(t, err)
 
 	before, removed := now.Add(11*time.Second), 0

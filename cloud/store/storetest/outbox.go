@@ -111,12 +111,12 @@ func outboxLifecycle(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	require.Empty(t, lost, "a fresh one is leased to the node that wrote it")
 
-	d, err := db.Redeliver(ctx, cloud.OutboxOwner{ProviderID: 17}, 50, 51, "", later)
+	d, err := db.Redeliver(ctx, cloud.OutboxOwner{ProviderID: 17}, 50, 51, "", later, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 50, d.Delivery.ReplayOf)
 	require.Equal(t, event(5).Event.Body, told[len(told)-1].Event.Body, "told with the stored bytes")
 	for _, o := range []cloud.OutboxOwner{{}, {ProviderID: 18}, {BusinessID: 42}} {
-		_, err = db.Redeliver(ctx, o, 50, 52, "", later)
+		_, err = db.Redeliver(ctx, o, 50, 52, "", later, nil)
 		require.ErrorIs(t, err, cloud.ErrNotFound, "somebody else's")
 	}
 }

@@ -34,7 +34,7 @@ func untold(t *testing.T, db *store.DB, limit int) map[string]cloud.TracedEvent 
 
 func confirmTraced(t *testing.T, db *store.DB, events ...cloud.TracedEvent) {
 	t.Helper()
-	require.NoError(t, db.ToldTraces(t.Context(), events))
+	require.NoError(t, db.NoteSentTraces(t.Context(), events))
 }
 
 func traces(t *testing.T, db *store.DB) {
@@ -68,7 +68,7 @@ func traces(t *testing.T, db *store.DB) {
 	// One that is withdrawn between being read and being told stays.
 	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{tracedEvent(2, "c")}}})
 	got = untold(t, db, 10)
-	require.Equal(t, cloud.TraceTold, got["2 a"].State)
+	require.Equal(t, cloud.TraceSent, got["2 a"].State)
 	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Withdrawn: []cloud.EventRef{{ShipmentID: 2, EventID: "c", At: now}, {ShipmentID: 1, EventID: "old", At: now}}}})
 	confirmTraced(t, db, got["2 c"])
 	got = untold(t, db, 10)

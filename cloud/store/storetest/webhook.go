@@ -129,13 +129,13 @@ func accountLog(t *testing.T, db *store.DB) {
 	require.Equal(t, map[string]int64{cloud.ChannelAccount: 10, cloud.ChannelLocker: 1, cloud.ChannelThirdParty: 2}, waiting)
 
 	for _, o := range []cloud.OutboxOwner{{}, {ProviderID: 17}, {BusinessID: 43}, {BusinessID: 42, CustomerID: 2}} {
-		_, err := db.Redeliver(t.Context(), o, 10, 1000, "", now)
+		_, err := db.Redeliver(t.Context(), o, 10, 1000, "", now, nil)
 		require.ErrorIs(t, err, cloud.ErrNotFound, "%+v", o)
 	}
-	_, err = db.Redeliver(t.Context(), cloud.OutboxOwner{BusinessID: 42}, 300, 1000, "", now)
+	_, err = db.Redeliver(t.Context(), cloud.OutboxOwner{BusinessID: 42}, 300, 1000, "", now, nil)
 	require.ErrorIs(t, err, cloud.ErrNotFound, "a provider's")
 	for i, o := range []cloud.OutboxOwner{{BusinessID: 42}, {BusinessID: 42, CustomerID: 1}} {
-		w, err := db.Redeliver(t.Context(), o, 10, cloud.OutboxID(1000+i), "", now)
+		w, err := db.Redeliver(t.Context(), o, 10, cloud.OutboxID(1000+i), "", now, nil)
 		require.NoError(t, err)
 		d := w.Delivery
 		require.Equal(t, []any{cloud.HookStatusChange, cloud.AccountID(1), 1}, []any{d.Setting, d.CustomerID, d.MaxAttempts})

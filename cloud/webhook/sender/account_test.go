@@ -116,7 +116,7 @@ func TestAccountDeliveriesFailAfterSixAttempts(t *testing.T) {
 
 // A receiver that is gone gets no second attempt and is flagged; without a
 // secret nothing is sent at all.
-func TestAccountReceiversThatCannotBeTold(t *testing.T) {
+func TestAccountReceiversThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -325,7 +325,7 @@ func TestTheLogIsKeptForThirtyDays(t *testing.T) {
 
 // One flood and one receiver that hangs, of two accounts, beside eighteen
 // healthy ones of others: each of those gets all of its own within the second.
-func TestAFloodAndAHangDelayNobody(t *testing.T) {
+func TestAFloodAndAHangDelayNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -74,7 +74,7 @@ func TestOnlyTheNewestPlaceIsSent(t *testing.T) {
 				}
 				require.Positive(t, skipped)
 
-				_, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{BusinessID: 42}, mine[0], 1000, "", time.Now())
+				_, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{BusinessID: 42}, mine[0], 1000, "", time.Now(), nil)
 				require.NoError(t, err)
 				time.Sleep(time.Second)
 				require.Len(t, w.a.Seen(), len(posts)+1, "what is sent again by hand goes out, however old")

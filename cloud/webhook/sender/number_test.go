@@ -57,7 +57,7 @@ func TestRunningNumbers(t *testing.T) {
 		row, _ := w.row(plain)
 		require.Equal(t, []string{""}, numbers[row.WebhookID])
 
-		_, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, first, 1000, "", time.Now())
+		_, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, first, 1000, "", time.Now(), nil)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		posts := w.a.Seen()

@@ -141,7 +141,7 @@ func TestRetriesByTheTableAndDies(t *testing.T) {
 
 		// By hand: same bytes and ids, a new row, one attempt.
 		w.a.Reply = nil
-		again, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, id, 1000, "", time.Now())
+		again, err := w.db.Redeliver(context.Background(), cloud.OutboxOwner{ProviderID: 17}, id, 1000, "", time.Now(), nil)
 		require.NoError(t, err)
 		d := again.Delivery
 		time.Sleep(10 * time.Millisecond)
@@ -512,7 +512,7 @@ func TestGracefulStop(t *testing.T) {
 }
 
 // A receiver that hangs holds its own slots only.
-func TestHangingReceiverDelaysNobody(t *testing.T) {
+func TestHangingReceiverDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -175,3 +175,38 @@ func TestFunctionsNameTheirObject(t *testing.T) {
 	}
 	require.Greater(t, seen, 3000, "functions")
 }
+
+// refusedNames are words that no name of a test has. Folders whose names are not changed yet are left out.
+var (
+	refusedNames = regexp.MustCompile(`(Hears|Told|Nobody|Somebody|Whoever)([A-Z0-9_]|$)`)
+	otherNames   = regexp.MustCompile(`^(cmd/e2e|cmd/internal/truth|edge/locker|cloud/page)/`)
+)
+
+func TestNamesOfTestsHavePlainWords(t *testing.T) {
+	t.Parallel()
+	require.True(t, refusedNames.MatchString("TestDutyIsTold"))
+	require.False(t, refusedNames.MatchString("TestTolderances"))
+	seen := 0
+	for _, side := range []string{"cloud", "edge", "protocol", "firmware-sim", "cmd"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join("../../..", side), func(path string, d os.DirEntry, err error) error {
+			name := filepath.ToSlash(strings.TrimPrefix(path, filepath.Join("../../..")+string(filepath.Separator)))
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") || otherNames.MatchString(name) {
+				return err
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, decl := range f.Decls {
+				if fn, ok := decl.(*ast.FuncDecl); ok && strings.HasPrefix(fn.Name.Name, "Test") {
+					seen++
+					if refusedNames.MatchString(fn.Name.Name) {
+						t.Errorf("%s: %s", name, fn.Name.Name)
+					}
+				}
+			}
+			return nil
+		}))
+	}
+	require.Greater(t, seen, 800, "tests")
+}

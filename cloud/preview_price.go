@@ -2,18 +2,6 @@ package cloud
 
 import "slices"
 
-// terms are what the business decides about a new order and a preview does not
-// show: every line of its price and what the driver has to bring. A yes to the
-// order is bound to them.
-func (o Order) terms() any {
-	return []any{o.Prices, o.SignatureRequired, o.PhotoRequired, o.Service}
-}
-
-// terms are what orders that are made later from these settings depend on.
-func (s Settings) terms() any {
-	return []any{s.Currency, s.Prices, s.SignatureRequired, s.PhotoRequired}
-}
-
 // priceMembers are the members of a preview that are amounts or say something
 // about amounts.
 var priceMembers = []string{"shipping_price", "tax", "total_price", "currency", "price_details"}
