@@ -76,25 +76,31 @@ func (w *world) lastMoment(s step, rnd *rand.Rand) {
 }
 
 // killAtPulse kills the agent between the pulse of a courier's door and the moment at
-// which it has seen it open. The door is shut meanwhile, and the agent starts again.
+// which it has seen it open. The courier puts the parcel in and shuts the door
+// meanwhile, and the agent starts again.
 func (w *world) killAtPulse(s step, rnd *rand.Rand) {
 	c := w.cabinets[s.cabinet]
-	before := len(c.coils())
-	w.newTask(s, rnd, w.depositRemote)
-	for range 100 {
-		if len(c.coils()) > before {
-			break
-		}
+	before, known := len(c.coils()), len(w.tasks)
+	w.newTask(s, rnd, func(x *task, _ *rand.Rand) { _, _ = w.tryOpen(x) })
+	for end := time.Now().Add(5 * time.Second); len(c.coils()) == before && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	fired := c.coils()
-	if len(fired) == before {
+	if len(c.coils()) == before || len(w.tasks) == known {
 		return
 	}
+	x := w.tasks[known]
 	time.Sleep(time.Duration(rnd.IntN(1300)) * time.Millisecond)
 	c.kill()
 	time.Sleep(pick(rnd, time.Second, 6*time.Second))
-	_ = c.sim.CloseDoor(fired[len(fired)-1])
+	for n, packages := range w.boxes(x) {
+		if !c.sim.OpenAt(n, time.Now()) {
+			continue
+		}
+		for _, p := range packages {
+			w.hold([]string{p}, c.sim.Put(n, p) != nil)
+		}
+		_ = c.sim.CloseDoor(n)
+	}
 	time.Sleep(pick(rnd, 0, 2*time.Second, time.Minute))
 	c.start()
 	w.effect("killed at a pulse", nil)
