@@ -123,7 +123,7 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 // isDoubtful reports whether an opening of a delivery has ended without a word on
 // whether its packages lie inside: no door was seen, or a sensor saw nothing behind one
 // that had closed.
-func (w requests) isDoubtful(d *cloud.Delivery, o *cloud.Opening) (bool, error) {
+func (w *rows) isDoubtful(d *cloud.Delivery, o *cloud.Opening) (bool, error) {
 	if o.EndReason == wire.EndDepositUnverified || o.State != cloud.OpeningSettled {
 		return o.EndReason == wire.EndDepositUnverified, nil
 	}

@@ -66,7 +66,7 @@ func (j *judge) authorities(b *Cabinet) {
 		door uint
 	}
 	lines := map[actDoor]int{}
-	boots := j.actBoots(b)
+	boots := j.Cloud.Devices[b.Code].actBoots()
 	acts := map[string]int{} // of the trace, to the script's
 	for _, p := range b.Pulses {
 		door := uint(p.Door)
@@ -87,7 +87,7 @@ func (j *judge) authorities(b *Cabinet) {
 			continue
 		}
 		began := boot.Start.Add(time.Duration(p.Mono))
-		if age := p.At.Sub(began); age < -b.slack() || age > actLife+j.queue(b) {
+		if age := p.At.Sub(began); age < -b.slack() || age > actLife+j.Cloud.Devices[b.Code].queueTime() {
 			j.find("authority", b, door, p.At, "its act %s is %s old", p.Act, age.Round(time.Millisecond))
 			continue
 		}
@@ -99,9 +99,9 @@ func (j *judge) authorities(b *Cabinet) {
 
 // actBoots are the starts in which commands began an opening, by the records of that.
 // Another start obeys none of them.
-func (j *judge) actBoots(b *Cabinet) map[string]uint64 {
+func (d Device) actBoots() map[string]uint64 {
 	out := map[string]uint64{}
-	for _, r := range j.Cloud.Devices[b.Code].Records {
+	for _, r := range d.Records {
 		var s wire.OpeningStarted
 		if r.Kind == wire.KindOpeningStarted && wire.Decode(r.Body, &s) == nil && s.CommandID != wire.LocalCommand {
 			if _, known := out[s.CommandID]; !known {
@@ -112,10 +112,10 @@ func (j *judge) actBoots(b *Cabinet) map[string]uint64 {
 	return out
 }
 
-// queue is how much longer an act lasts for the last door of a cabinet's queue: one
+// queueTime is how much longer an act lasts for the last door of a cabinet's queue: one
 // whose doors are not known is taken for the largest.
-func (j *judge) queue(b *Cabinet) time.Duration {
-	n := len(j.Cloud.Devices[b.Code].Cells)
+func (d Device) queueTime() time.Duration {
+	n := len(d.Cells)
 	if n == 0 {
 		n = wire.MaxDoors
 	}
@@ -222,7 +222,7 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 	case e.Entry.Kind != a.Code || e.Entry.DeliveryRef != a.Delivery:
 		return fmt.Sprintf("entry %d is a %s code of %s, the person used the %s code of %s", p.CodeNumber, e.Entry.Kind, e.Entry.DeliveryRef, a.Code, a.Delivery)
 	}
-	if end := time.Unix(0, e.Entry.NotAfter); e.Entry.NotAfter != 0 && (a.Code == wire.CodeDelivery || a.Code == wire.CodeStaff) && began.After(end.Add(errSlack+b.slack())) && j.clockSet(b, p.Boot, began) {
+	if end := time.Unix(0, e.Entry.NotAfter); e.Entry.NotAfter != 0 && (a.Code == wire.CodeDelivery || a.Code == wire.CodeStaff) && began.After(end.Add(errSlack+b.slack())) && b.clockSet(j.Cloud.Devices[b.Code].Records, p.Boot, began) {
 		j.find("expired", b, uint(p.Door), p.At, "entry %d had ended at %s", e.Entry.Number, clockTime(end))
 	}
 	for _, r := range codes {
@@ -241,8 +241,8 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 
 // clockSet reports whether the agent's clock was set by the cloud, and not far off, in a
 // boot before a moment: its records say so.
-func (j *judge) clockSet(b *Cabinet, boot uint64, before time.Time) bool {
-	return slices.ContainsFunc(j.Cloud.Devices[b.Code].Records, func(r wire.Record) bool {
+func (b *Cabinet) clockSet(records []wire.Record, boot uint64, before time.Time) bool {
+	return slices.ContainsFunc(records, func(r wire.Record) bool {
 		return r.Boot == boot && r.Clock == wire.ClockSynced && time.Duration(r.ErrMS)*time.Millisecond <= errSlack && b.at(r).Before(before)
 	})
 }

@@ -16,10 +16,13 @@ const (
 	newsPickedUp  = "locker_delivery.picked_up"
 )
 
+// statements judges what the cloud has kept and sent of what happened.
+type statements struct{ *judge }
+
 // news judges what the webhook log says of each delivery: a deposit and a collection
 // have an event, one thing that happened has one, and it names the cabinet, and the
 // compartment where the parcel lies. A log without names is not judged.
-func (j *judge) news() {
+func (j statements) news() {
 	if !slices.ContainsFunc(j.Cloud.Events, func(e Event) bool { return e.Name != "" }) {
 		return
 	}
@@ -39,13 +42,13 @@ func (j *judge) news() {
 		b := &j.Cabinets[i]
 		d := j.Cloud.Devices[b.Code]
 		for number, x := range d.Deliveries {
-			if !x.DepositedAt.IsZero() && j.newest(newsDelivered, number) == nil {
+			if !x.DepositedAt.IsZero() && j.Cloud.newest(newsDelivered, number) == nil {
 				j.find("news", b, 0, x.DepositedAt, "%s was deposited, and no event says so", number)
 			}
-			if x.Status == cloud.DeliveryPickedUp && j.newest(newsPickedUp, number) == nil {
+			if x.Status == cloud.DeliveryPickedUp && j.Cloud.newest(newsPickedUp, number) == nil {
 				j.find("news", b, 0, x.PickedUpAt, "%s was collected, and no event says so", number)
 			}
-			if e := j.newest(newsDelivered, number); e != nil && x.Status == cloud.DeliveryDelivered {
+			if e := j.Cloud.newest(newsDelivered, number); e != nil && x.Status == cloud.DeliveryDelivered {
 				j.newsBody(b, x, *e)
 			}
 		}
@@ -53,9 +56,9 @@ func (j *judge) news() {
 }
 
 // newest is the last event of a name about a delivery, nil when there is none.
-func (j *judge) newest(name, number string) (e *Event) {
-	for i := range j.Cloud.Events {
-		x := &j.Cloud.Events[i]
+func (c Cloud) newest(name, number string) (e *Event) {
+	for i := range c.Events {
+		x := &c.Events[i]
 		if x.Name == name && x.Reference == number && (e == nil || x.CreatedAt.After(e.CreatedAt)) {
 			e = x
 		}
@@ -64,7 +67,7 @@ func (j *judge) newest(name, number string) (e *Event) {
 }
 
 // newsBody compares what a receiver was told of a deposit with where its parcels lie.
-func (j *judge) newsBody(b *Cabinet, x cloud.Delivery, e Event) {
+func (j statements) newsBody(b *Cabinet, x cloud.Delivery, e Event) {
 	i := slices.IndexFunc(j.Received, func(r Received) bool { return r.EventID == e.ID })
 	if i < 0 {
 		return // the events' own rule says so
@@ -100,9 +103,9 @@ func (j *judge) newsBody(b *Cabinet, x cloud.Delivery, e Event) {
 	}
 }
 
-// told judges that what a cabinet says of an exception has arrived: the cloud has it
+// exceptionRows judges that what a cabinet says of an exception has arrived: the cloud has it
 // about the same door, and of a door that is shut again it is over.
-func (j *judge) told(b *Cabinet) {
+func (j statements) exceptionRows(b *Cabinet) {
 	d := j.Cloud.Devices[b.Code]
 	rows := map[string]cloud.Exception{}
 	for _, e := range d.Exceptions {

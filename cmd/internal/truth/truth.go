@@ -258,7 +258,7 @@ type judge struct {
 
 // Judge finds every broken rule.
 func Judge(c Case) Verdict {
-	j := judge{Case: c}
+	j := &judge{Case: c}
 	for i := range c.Cabinets {
 		b := &c.Cabinets[i]
 		j.coils(b)
@@ -275,14 +275,14 @@ func Judge(c Case) Verdict {
 			j.ends(b)
 			j.places(b)
 			j.exceptions(b)
-			j.told(b)
+			statements{j}.exceptionRows(b)
 			j.forced(b)
 			j.replacements(b)
 		}
 	}
 	if c.Final {
 		j.events()
-		j.news()
+		statements{j}.news()
 		j.records()
 		j.clears()
 	}
