@@ -105,7 +105,8 @@ const (
 	PulseConfirmed  PulseOutcome = iota + 1 // sent, and the board said yes
 	PulseUnanswered                         // sent, no answer
 	PulseNotSent                            // the board could not be reached; nothing went out
-	PulseRefused                            // the board said no (coil cooling down, failed)
+	PulseRefused                            // it was withdrawn, too old or too soon; nothing went out
+	PulseDenied                             // sent, and the board said no: cooling down, or its coil fired and the lock held
 )
 
 // PulseResult answers one Pulse. At is when the request had been written or

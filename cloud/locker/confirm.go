@@ -74,7 +74,11 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 		w.ch.Audits = append(w.ch.Audits, audit)
 		return nil
 	}
-	if d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCorrecting || o.Ended() && o.EndReason != wire.EndDepositUnverified {
+	doubtful, err := w.isDoubtful(d, o)
+	if err != nil {
+		return err
+	}
+	if d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCorrecting || o.Ended() && !doubtful {
 		return conflict(*d)
 	}
 	for _, od := range o.Doors {
@@ -114,6 +118,17 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 	}
 	_, err = w.send(o.ID, wire.CmdCloseSession, order, nil, longCommandLife)
 	return err
+}
+
+// isDoubtful reports whether an opening of a delivery has ended without a word on
+// whether its packages lie inside: no door was seen, or a sensor saw nothing behind one
+// that had closed.
+func (w *rows) isDoubtful(d *cloud.Delivery, o *cloud.Opening) (bool, error) {
+	if o.EndReason == wire.EndDepositUnverified || o.State != cloud.OpeningSettled {
+		return o.EndReason == wire.EndDepositUnverified, nil
+	}
+	rows, err := w.deviceOrders(d.ID)
+	return slices.ContainsFunc(rows, func(x *cloud.DeviceOrder) bool { return x.IsUnverified() && holds(o, x.Tracking) }), err
 }
 
 // confirmation is the settlement that a statement amounts to.

@@ -30,33 +30,104 @@ func (t *wiretap) attack(code string, rnd *rand.Rand) {
 	}
 }
 
+// kindOf is a kind of message on the link, in one direction.
+type kindOf struct {
+	name string
+	down bool
+	is   func(m message) bool
+}
+
+// kindsOf are all kinds of messages between a cabinet and the cloud.
+func kindsOf() []kindOf {
+	down := func(name string, types ...wire.DownType) kindOf {
+		return kindOf{name, true, func(m message) bool { return slices.Contains(types, downType(m)) }}
+	}
+	batch := func(name string, lane wire.Lane) kindOf {
+		return kindOf{name, false, func(m message) bool {
+			if m.leaf != topic.Up {
+				return false
+			}
+			b, err := wire.DecodeBatch(m.payload)
+			return err == nil && b.Lane == lane
+		}}
+	}
+	status := func(name, state string) kindOf {
+		return kindOf{name, false, func(m message) bool {
+			if m.leaf != topic.Status {
+				return false
+			}
+			st, err := wire.DecodeStatus(m.payload)
+			return err == nil && st.State == state
+		}}
+	}
+	return []kindOf{
+		down("command", wire.DownCommand), down("list", wire.DownCodes), down("time", wire.DownTime), down("receipt", wire.DownAck, wire.DownReceipt),
+		{"configuration", true, func(m message) bool { return m.leaf == topic.Config }},
+		batch("settlements", wire.Settlement), batch("telemetry", wire.Telemetry), status("status", wire.Online), status("farewell", wire.Offline),
+	}
+}
+
+// tricks are all that the broker's owner tries: everything that can be done with
+// recorded messages of each kind, and what can be invented.
 func (t *wiretap) tricks(code string, rnd *rand.Rand) []trick {
-	return []trick{
-		{"replay down", func() bool { return t.replay(code, code, true, 1+rnd.IntN(5), rnd) }},
-		{"replay up", func() bool { return t.replay(code, code, false, 1+rnd.IntN(5), rnd) }},
+	list := []trick{
+		{"replay any down", func() bool { return t.replay(code, code, true, 1+rnd.IntN(5), rnd) }},
+		{"replay any up", func() bool { return t.replay(code, code, false, 1+rnd.IntN(5), rnd) }},
 		{"replay first list", func() bool { return t.replayFirst(code, wire.DownCodes) }},
 		{"replay all commands", func() bool { return t.replayAll(code, wire.DownCommand) }},
 		{"misdirect down", func() bool { return t.replay(t.other(code, rnd), code, true, 3, rnd) }},
 		{"misdirect up", func() bool { return t.replay(t.other(code, rnd), code, false, 3, rnd) }},
-		{"alter down", func() bool { return t.alter(code, true, rnd) }},
-		{"alter up", func() bool { return t.alter(code, false, rnd) }},
 		{"invent command", func() bool { return t.inventCommand(code, rnd) }},
 		{"invent list", func() bool { return t.inventList(code, rnd) }},
+		{"invent tail", func() bool { return t.inventTail(code, rnd) }},
+		{"invent time", func() bool { return t.inventTime(code, rnd) }},
+		{"invent configuration", func() bool { return t.inventConfig(code) }},
 		{"invent receipt", func() bool { return t.inventReceipt(code) }},
 		{"invent refusal", func() bool { return t.inventRefusal(code, rnd) }},
 		{"invent settlement", func() bool { return t.inventSettlement(code, rnd) }},
+		{"invent telemetry", func() bool { return t.inventTelemetry(code, rnd) }},
 		{"invent status", func() bool { return t.inventStatus(code, rnd) }},
-		{"withhold lists", func() bool { return t.withhold(code, rnd, isDown(wire.DownCodes)) }},
-		{"withhold commands", func() bool { return t.withhold(code, rnd, isDown(wire.DownCommand)) }},
-		{"withhold receipts", func() bool { return t.withhold(code, rnd, isDown(wire.DownAck, wire.DownReceipt)) }},
-		{"withhold time", func() bool { return t.withhold(code, rnd, isDown(wire.DownTime)) }},
-		{"withhold batches", func() bool {
-			return t.withhold(code, rnd, func(m message, down bool) bool { return !down && m.leaf == topic.Up })
-		}},
-		{"withhold statuses", func() bool {
-			return t.withhold(code, rnd, func(m message, down bool) bool { return !down && m.leaf == topic.Status })
-		}},
+		{"invent farewell", func() bool { return t.inventFarewell(code) }},
 	}
+	for _, k := range kindsOf() {
+		list = append(list,
+			trick{"replay " + k.name, func() bool {
+				return t.handOn(code, k, func(all []message) []message { return []message{all[rnd.IntN(len(all))]} })
+			}},
+			trick{"repeat " + k.name, func() bool {
+				return t.handOn(code, k, func(all []message) []message { return slices.Repeat(all[len(all)-1:], 3) })
+			}},
+			trick{"reorder " + k.name, func() bool {
+				return t.handOn(code, k, func(all []message) []message {
+					last := slices.Clone(all[max(0, len(all)-4):])
+					slices.Reverse(last)
+					return last
+				})
+			}},
+			trick{"alter " + k.name, func() bool {
+				return t.handOn(code, k, func(all []message) []message {
+					return []message{altered(all[len(all)-1-rnd.IntN(min(10, len(all)))], rnd)}
+				})
+			}},
+			trick{"withhold " + k.name, func() bool {
+				return t.withhold(code, rnd, func(m message, down bool) bool { return down == k.down && k.is(m) })
+			}},
+		)
+	}
+	return list
+}
+
+// handOn gives a cabinet or the cloud some of the recorded messages of one kind. It
+// says whether there were any.
+func (t *wiretap) handOn(code string, k kindOf, which func(all []message) []message) bool {
+	all := slices.DeleteFunc(t.recorded(code, k.down), func(m message) bool { return !k.is(m) })
+	if len(all) == 0 {
+		return false
+	}
+	for _, m := range which(all) {
+		t.hand(m, k.down)
+	}
+	return true
 }
 
 func (t *wiretap) count(name string) {
@@ -132,19 +203,13 @@ func (t *wiretap) replayAll(code string, kind wire.DownType) (any bool) {
 	return any
 }
 
-// alter flips some bits of a recorded message and sends it.
-func (t *wiretap) alter(code string, down bool, rnd *rand.Rand) bool {
-	list := t.recorded(code, down)
-	if len(list) == 0 {
-		return false
-	}
-	m := list[len(list)-1-rnd.IntN(min(10, len(list)))]
+// altered is a message with some bits flipped.
+func altered(m message, rnd *rand.Rand) message {
 	m.payload = bytes.Clone(m.payload)
 	for range 1 + rnd.IntN(3) {
 		m.payload[rnd.IntN(len(m.payload))] ^= 1 << rnd.IntN(8)
 	}
-	t.hand(m, down)
-	return true
+	return m
 }
 
 // own is a key of the broker's owner.
@@ -175,6 +240,86 @@ func (t *wiretap) inventCommand(code string, rnd *rand.Rand) bool {
 func (t *wiretap) inventList(code string, rnd *rand.Rand) bool {
 	return t.sendSigned(code, wire.DownCodes, signed.ForCodes, wire.Codes{DeviceCode: code, From: 0, To: 1 << 40, Generation: 1 << 40,
 		Entries: []wire.CodeEntry{{Number: 1, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: bytes.Repeat([]byte{byte(rnd.Uint64())}, 32), Active: wire.ActiveNow}}})
+}
+
+// inventTail adds a code to the list that the cabinet holds.
+func (t *wiretap) inventTail(code string, rnd *rand.Rand) bool {
+	held := t.heldOf(code)
+	if len(held) == 0 {
+		return false
+	}
+	h := held[len(held)-1]
+	return t.sendSigned(code, wire.DownCodes, signed.ForCodes, wire.Codes{DeviceCode: code, From: h.Number, To: h.Number + 1, Generation: h.Generation,
+		Entries: []wire.CodeEntry{{Number: h.Number + 1, Op: wire.CodeSet, Kind: wire.CodePickup, DeliveryRef: "LD-000000001", Doors: []uint{1, 2, 3, 4},
+			Verifier: bytes.Repeat([]byte{byte(rnd.Uint64())}, 32), Active: wire.ActiveNow}}})
+}
+
+// newestStatus is the newest status of a cabinet with a nonce.
+func (t *wiretap) newestStatus(code string) (*wire.Status, bool) {
+	for _, m := range slices.Backward(t.recorded(code, false)) {
+		if m.leaf != topic.Status {
+			continue
+		}
+		if st, err := wire.DecodeStatus(m.payload); err == nil && len(st.Nonce) > 0 {
+			return st, true
+		}
+	}
+	return nil, false
+}
+
+// inventTime answers the newest nonce with a time that is years off.
+func (t *wiretap) inventTime(code string, rnd *rand.Rand) bool {
+	st, ok := t.newestStatus(code)
+	if !ok {
+		return false
+	}
+	off := time.Duration(rnd.Int64N(int64(4*365*24*time.Hour))) - 2*365*24*time.Hour
+	return t.sendSigned(code, wire.DownTime, signed.ForTime, wire.Time{DeviceCode: code, Nonce: st.Nonce, ServerTime: time.Now().Add(off).UnixNano()})
+}
+
+// inventConfig wires the doors otherwise.
+func (t *wiretap) inventConfig(code string) bool {
+	env, err := t.own().Sign(signed.ForConfig, wire.Config{DeviceCode: code, Version: 1 << 40, Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 4, Size: "M"}}})
+	if err != nil {
+		return false
+	}
+	t.hand(message{code: code, leaf: topic.Config, payload: env}, true)
+	return true
+}
+
+// inventFarewell says that the cabinet went away.
+func (t *wiretap) inventFarewell(code string) bool {
+	st, ok := t.newestStatus(code)
+	if !ok {
+		return false
+	}
+	t.hand(message{code: code, leaf: topic.Status, payload: wire.MustEncode(&wire.Status{State: wire.Offline, Epoch: st.Epoch, Boot: st.Boot, Instance: st.Instance, Count: st.Count + 1})}, false)
+	return true
+}
+
+// inventTelemetry goes on with the cabinet's own lane of telemetry: doors that opened
+// and shut, which never did.
+func (t *wiretap) inventTelemetry(code string, rnd *rand.Rand) bool {
+	for _, m := range slices.Backward(t.recorded(code, false)) {
+		b, err := wire.DecodeBatch(m.payload)
+		if m.leaf != topic.Up || err != nil || b.Lane != wire.Telemetry {
+			continue
+		}
+		x := wire.Batch{Version: wire.Version, Epoch: b.Epoch, Lane: b.Lane, First: b.Last() + 1, Sent: b.Sent, Head: b.Head}
+		for i, body := range []any{wire.DoorOpened{Door: 1, Pulses: 1}, wire.DoorClosed{Door: 1, OpenMS: 900}} {
+			raw := wire.MustEncode(wire.Record{Kind: []wire.Kind{wire.KindDoorOpened, wire.KindDoorClosed}[i], At: time.Now().UnixNano(), Boot: b.Sent.Boot, Mono: b.Sent.Mono + int64(i), Clock: wire.ClockSynced, Body: wire.MustEncode(body)})
+			x.Records, x.Head = append(x.Records, raw), x.Head.Next(raw)
+		}
+		if rnd.IntN(2) == 0 {
+			key, err := signed.NewDeviceKey(code, bytes.Repeat([]byte{0x66}, 32))
+			if err != nil || key.SignBatch(&x) != nil {
+				return false
+			}
+		}
+		t.hand(message{code: code, leaf: topic.Up, payload: wire.MustEncode(&x)}, false)
+		return true
+	}
+	return false
 }
 
 // newest is the newest batch of lane 0 that a cabinet sent.

@@ -49,8 +49,9 @@ func (w *world) cancelPickup(x *task, rnd *rand.Rand) {
 	}
 }
 
-// lastMoment types a delivery code a moment before its end: a clock that is known
-// to be wrong by some milliseconds refuses only what has certainly ended.
+// lastMoment types a delivery code a moment before its end, or well after it: a
+// clock that is known to be wrong by some milliseconds refuses only what has certainly
+// ended.
 func (w *world) lastMoment(s step, rnd *rand.Rand) {
 	in := locker.CreateInput{ReferenceNumber: fmt.Sprintf("R-%x", s.seed), DeviceID: w.box.Devices[s.cabinet].DeviceID, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"},
 		Packages: []locker.PackageInput{{TrackingNumber: fmt.Sprintf("PK-%x", s.seed), Size: "M"}}}
@@ -65,9 +66,44 @@ func (w *world) lastMoment(s step, rnd *rand.Rand) {
 	w.tasks = append(w.tasks, x)
 	w.mu.Unlock()
 	w.send(x, rnd, func(x *task, rnd *rand.Rand) {
-		time.Sleep(time.Until(end) - time.Millisecond)
+		if rnd.IntN(3) > 0 {
+			time.Sleep(time.Until(end) - time.Millisecond)
+		} else {
+			time.Sleep(time.Until(end) + pick(rnd, 15*time.Second, time.Minute))
+		}
 		w.depositLocal(x, rnd)
 	})
+}
+
+// killAtPulse kills the agent between the pulse of a courier's door and the moment at
+// which it has seen it open. The courier puts the parcel in and shuts the door
+// meanwhile, and the agent starts again.
+func (w *world) killAtPulse(s step, rnd *rand.Rand) {
+	c := w.cabinets[s.cabinet]
+	before, known := len(c.coils()), len(w.tasks)
+	w.newTask(s, rnd, func(x *task, _ *rand.Rand) { _, _ = w.tryOpen(x) })
+	for end := time.Now().Add(5 * time.Second); len(c.coils()) == before && time.Now().Before(end); {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if len(c.coils()) == before || len(w.tasks) == known {
+		return
+	}
+	x := w.tasks[known]
+	time.Sleep(time.Duration(rnd.IntN(1300)) * time.Millisecond)
+	c.kill()
+	time.Sleep(pick(rnd, time.Second, 6*time.Second))
+	for n, packages := range w.boxes(x) {
+		if !c.sim.OpenAt(n, time.Now()) {
+			continue
+		}
+		for _, p := range packages {
+			w.hold([]string{p}, c.sim.Put(n, p) != nil)
+		}
+		_ = c.sim.CloseDoor(n)
+	}
+	time.Sleep(pick(rnd, 0, 2*time.Second, time.Minute))
+	c.start()
+	w.effect("killed at a pulse", nil)
 }
 
 // lateSwing lets a jammed door go after the cabinet has given it up, and within

@@ -28,6 +28,8 @@ func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
 			w.ready(c)
 		}
 		c, rnd := w.cabinets[0], rand.New(rand.NewPCG(1, 1))
+		c.restart(time.Second) // a farewell to record
+		w.ready(c)
 		type tried struct {
 			name            string
 			times, coils    int
@@ -36,7 +38,11 @@ func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
 		var report []tried
 		for i, trick := range w.tap.tricks(c.code, rnd) {
 			row := tried{name: trick.name, forged: c.forged(), refused: w.refused()}
-			for range 3 {
+			rounds := 1
+			if ring.Full() || strings.HasPrefix(trick.name, "invent") {
+				rounds = 3
+			}
+			for range rounds {
 				w.newTask(step{cabinet: i % 2, seed: rnd.Uint64() >> 16}, rnd, w.depositRemote)
 				if trick.do() {
 					row.times++
@@ -66,6 +72,9 @@ func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
 			if strings.HasPrefix(r.name, "invent") {
 				require.GreaterOrEqual(t, int(r.forged+r.refused), r.times, "%s: what is invented is refused and counted", r.name)
 			}
+		}
+		for _, r := range report {
+			require.NotZero(t, r.times, "%s: never tried", r.name)
 		}
 		v := w.verdict()
 		require.True(t, v.OK(), v.String())

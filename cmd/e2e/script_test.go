@@ -168,6 +168,7 @@ var actions = []action{
 		time.Sleep(pick(rnd, 0, 2*time.Second, 30*time.Second, 5*time.Minute))
 		c.start()
 	}},
+	{"kill_at_pulse", 4, func(w *world, s step, rnd *rand.Rand) { w.killAtPulse(s, rnd) }},
 	{"restart", 3, func(w *world, s step, rnd *rand.Rand) {
 		w.cabinets[s.cabinet].restart(time.Duration(rnd.IntN(90)) * time.Second)
 	}},

@@ -140,7 +140,7 @@ func newWorld(t testing.TB, seed uint64, cabinets int) *world {
 }
 
 func (w *world) newCabinet(i int, seed uint64) *cabinet {
-	family := families[i%len(families)]
+	family := families[(i+int(seed/4))%len(families)]
 	c := &cabinet{w: w, stays: map[uint]bool{}, code: w.box.Devices[i].DeviceCode, dir: filepath.Join(w.dir, w.box.Devices[i].DeviceCode)}
 	c.sensors = seed%4 == 3 && family.HasItems()
 	cfg := simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", Family: family, NoItems: !c.sensors}}, Seed: seed + uint64(i)}

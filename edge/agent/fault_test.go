@@ -43,6 +43,28 @@ func TestFaultTable(t *testing.T) {
 			}
 			(*handler)(b.agent).Command(b.seal(by, signed.ForCommand, beep))
 		},
+		"code list of another device": func(b *bench, by *signed.Signer) {
+			code := "CAB-1"
+			if by != b.old {
+				code = "CAB-2"
+			}
+			(*handler)(b.agent).Codes(uplink.CodesAnswer{Nonce: []byte("n"), Envelope: b.seal(b.old, signed.ForCodes, wire.Codes{DeviceCode: code, To: 1, Generation: 1, Nonce: []byte("n"), Entries: staffCode(1)})})
+		},
+		"time for another device": func(b *bench, by *signed.Signer) {
+			code := "CAB-1"
+			if by != b.old {
+				code = "CAB-2"
+			}
+			(*handler)(b.agent).Time(uplink.TimeAnswer{Envelope: b.seal(b.old, signed.ForTime, wire.Time{DeviceCode: code, Nonce: []byte("n"), ServerTime: time.Now().UnixNano()}),
+				Nonce: []byte("n"), SentAt: time.Now(), ReceivedAt: time.Now()})
+		},
+		"configuration of another device": func(b *bench, by *signed.Signer) {
+			if by == b.old {
+				b.config(by, 1, nil)
+				return
+			}
+			(*handler)(b.agent).Config(b.seal(b.old, signed.ForConfig, wire.Config{DeviceCode: "CAB-2", Version: 1, Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}))
+		},
 		"forged code list": func(b *bench, by *signed.Signer) {
 			(*handler)(b.agent).Codes(uplink.CodesAnswer{Nonce: []byte("n"), Envelope: b.seal(by, signed.ForCodes, wire.Codes{DeviceCode: "CAB-1", To: 1, Generation: 1, Nonce: []byte("n"), Entries: staffCode(1)})})
 		},

@@ -90,7 +90,7 @@ func TestAJammedDoorIsNotSeenOpen(t *testing.T) {
 			want := map[lockbus.Family]edge.PulseOutcome{
 				lockbus.CU48: edge.PulseUnanswered, lockbus.CU16: edge.PulseUnanswered,
 				lockbus.CU48B: edge.PulseConfirmed, lockbus.Station: edge.PulseConfirmed,
-				lockbus.Door80: edge.PulseRefused, lockbus.Preamble: edge.PulseRefused,
+				lockbus.Door80: edge.PulseDenied, lockbus.Preamble: edge.PulseDenied,
 			}
 			require.Equal(t, []edge.PulseOutcome{want[fam]}, results(got))
 		})
@@ -131,7 +131,7 @@ func TestCoolingDownIsRefused(t *testing.T) {
 		r.after(2 * time.Second)
 		r.do(r.sim.Inject("A", sim.CoolingDown, 1))
 		r.cab.Pulse(1, edge.Authority{})
-		require.Equal(t, []edge.PulseOutcome{edge.PulseRefused}, results(r.after(2*time.Second)))
+		require.Equal(t, []edge.PulseOutcome{edge.PulseDenied}, results(r.after(2*time.Second)))
 	})
 }
 

@@ -314,7 +314,7 @@ func pulseOutcome(o Outcome) edge.PulseOutcome {
 	case Unanswered:
 		return edge.PulseUnanswered
 	case Refused:
-		return edge.PulseRefused
+		return edge.PulseDenied
 	}
 	return edge.PulseNotSent
 }

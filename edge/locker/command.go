@@ -134,9 +134,9 @@ func (d commands) execute(c wire.Command) string {
 		if b.DeliveryRef != "" && door.Delivery != "" && door.Delivery != b.DeliveryRef {
 			return wire.ReasonOccupied // a late one must not take what was brought since
 		}
-		d.freeDoor(door.Number)
 		d.closeException(wire.ExItemMissing, door.Number, "cleared", d.now.Mono)
 		d.closeException(wire.ExDepositUnverified, door.Number, "cleared", d.now.Mono)
+		d.freeDoor(door.Number)
 	default:
 		return wire.ReasonUnsupported
 	}

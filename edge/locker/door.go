@@ -275,7 +275,7 @@ func (d doors) pulsed(in Pulsing) {
 	if !ok {
 		return
 	}
-	if in.Outcome == edge.PulseConfirmed || in.Outcome == edge.PulseUnanswered {
+	if in.Outcome == edge.PulseConfirmed || in.Outcome == edge.PulseUnanswered || in.Outcome == edge.PulseDenied { // the coil may have fired
 		door.PulseAt = in.Mono
 		d.Doors[in.Door] = door
 	}
@@ -303,7 +303,7 @@ func (d doors) pulsed(in Pulsing) {
 	case edge.PulseConfirmed, edge.PulseUnanswered:
 		// No answer is not failure: only the door itself tells.
 		od.Phase, od.Deadline = Pulsed, in.Mono+ms(d.times().OpenWaitMS)
-	case edge.PulseRefused, edge.PulseNotSent:
+	case edge.PulseRefused, edge.PulseDenied, edge.PulseNotSent:
 		od.Phase, od.Deadline = Pulsed, in.Mono
 	}
 	o = o.with(in.Door, func(x *OpeningDoor) { *x = od })

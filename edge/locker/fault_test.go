@@ -339,6 +339,54 @@ var faults = []fault{
 	}},
 }
 
+// An exception about what lay behind a door says nothing of what is brought there
+// later: the next fault of the same kind is told as well.
+func TestAnExceptionDoesNotOutliveItsParcel(t *testing.T) {
+	t.Parallel()
+	t.Run("deposit", func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.pickup()
+		empty := func(id string) {
+			w.openDoors(id, 1)
+			w.swing()
+			w.item(1, false, wire.ItemAbsent)
+			w.wait(3 * time.Second)
+		}
+		empty("op_1")
+		w.openDoors("op_2", 1) // the courier comes again
+		w.swing()
+		w.item(1, false, wire.ItemPresent)
+		w.wait(3 * time.Second)
+		opened, closed := w.exceptions(wire.ExDepositUnverified)
+		require.Len(t, opened, 1)
+		require.Len(t, closed, 1, "the parcel is seen: nothing is left to look at")
+		require.Equal(t, "deposit_confirmed", closed[0].Evidence)
+		empty("op_3")
+		opened, _ = w.exceptions(wire.ExDepositUnverified)
+		require.Len(t, opened, 2)
+	})
+	t.Run("collection", func(t *testing.T) {
+		w := newWorld(t, 1)
+		for i, id := range []string{"op_1", "op_2"} {
+			w.pickup()
+			w.openDoors(id, 1)
+			w.swing()
+			w.item(1, false, wire.ItemPresent)
+			w.wait(3 * time.Second)
+			w.item(1, false, wire.ItemPresent)
+			w.item(1, false, wire.ItemAbsent)
+			opened, _ := w.exceptions(wire.ExItemMissing)
+			require.Len(t, opened, i+1)
+			require.Equal(t, wire.CodeOK, w.try(7).Outcome) // the recipient looks, and it counts as taken
+			w.swing()
+			w.item(1, false, wire.ItemAbsent)
+			w.wait(3 * time.Second)
+			require.Len(t, bodies[wire.PickupCompleted](w), i+1)
+			require.Empty(t, w.s.Doors[1].Delivery)
+		}
+	})
+}
+
 // A pickup was cancelled while its door was open, and the door stayed open past
 // the session's end: the parcel does not count as collected.
 func TestACancelledPickupThatIsLeftOpenIsNotCollected(t *testing.T) {

@@ -67,3 +67,22 @@ func TestAMovedDoorIsUnknownUntilItIsRead(t *testing.T) {
 	w.openDoors("op_2", 1)
 	require.Len(t, w.takePulses(), 1)
 }
+
+// A configuration that is not above the one that is held changes nothing and writes
+// nothing: whoever keeps old ones cannot bring them back.
+func TestAnOlderConfigurationChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	c := testConfig(2)
+	c.Version = 7
+	w.step(ConfigCame{Config: c})
+	require.Equal(t, wire.ResultOK, bodies[wire.ConfigApplied](w)[0].Result)
+	for _, version := range []uint64{7, 6, 1} {
+		old := testConfig(1)
+		old.Version = version
+		out := w.step(ConfigCame{Config: old})
+		require.Empty(t, out.Records)
+		require.Empty(t, out.Put)
+		require.Equal(t, c, w.s.Config)
+	}
+}

@@ -207,8 +207,15 @@ func TestATailFillsNoCompartment(t *testing.T) {
 	require.Empty(t, w.s.Doors[1].Delivery)
 	require.Empty(t, w.s.Deliveries)
 	require.Equal(t, wire.CodeNotActive, w.step(CodeTried{Verifier: verifier(3), Input: "keypad"}).Answer.Outcome)
+	// Nor is one filled that the cabinet never held for the delivery.
+	foreign := entry(4, 9)
+	foreign.DeliveryRef = "LD-9"
+	w.list(foreign)
+	require.Empty(t, w.s.Doors[1].Delivery)
+	require.Empty(t, w.s.Deliveries)
+	require.Equal(t, wire.CodeNotActive, w.step(CodeTried{Verifier: verifier(9), Input: "keypad"}).Answer.Outcome)
 	// Nor does a whole list, as long as the cabinet has its memory.
-	w.step(CodesCame{Codes: wire.Codes{To: 5, Entries: []wire.CodeEntry{entry(4, 4)}}})
+	w.step(CodesCame{Codes: wire.Codes{To: 6, Entries: []wire.CodeEntry{entry(5, 4)}}})
 	require.Empty(t, w.s.Doors[1].Delivery)
 	require.Equal(t, wire.CodeNotActive, w.step(CodeTried{Verifier: verifier(4), Input: "keypad"}).Answer.Outcome)
 }

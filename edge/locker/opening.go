@@ -400,6 +400,7 @@ func (d openings) settle(o Opening, by wire.ConfirmedBy) {
 		case outcome == wire.Deposited && (o.Confirmed == nil || len(inside) > 0):
 			doors[od.Door] = inside
 			d.assign(od.Door, o.DeliveryRef)
+			d.closeException(wire.ExDepositUnverified, od.Door, "deposit_confirmed", d.now.Mono)
 		case outcome == wire.Deposited && d.Doors[od.Door].Item == wire.ItemPresent:
 			d.assign(od.Door, o.DeliveryRef)
 			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "something seen where nothing was confirmed")
@@ -535,6 +536,7 @@ func (d *draft) freeDoor(n edge.DoorNumber) {
 	ref := door.Delivery
 	door.Delivery, door.Unverified = "", false
 	d.setDoor(door)
+	d.letGo(n)
 	dl, ok := d.Deliveries[ref]
 	if !ok {
 		return
@@ -554,6 +556,16 @@ func (d *draft) freeDoor(n edge.DoorNumber) {
 	for _, num := range sorted(d.Codes) {
 		if d.Codes[num].DeliveryRef == ref {
 			d.dropCode(num)
+		}
+	}
+}
+
+// letGo forgets what was told of a delivery that has left a compartment, for which
+// the next fault there would count as a repeat. Whether it is settled is for staff.
+func (d *draft) letGo(n edge.DoorNumber) {
+	for _, id := range sorted(d.Exceptions) {
+		if e := d.Exceptions[id]; e.Door == uint(n) && (e.Type == wire.ExItemMissing || e.Type == wire.ExDepositUnverified) {
+			d.dropException(id)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestAnyOrderOfThings(t *testing.T) {
 			"board answers": func(rt *rapid.T) {
 				for _, p := range w.takeAsked() {
 					n := p.Door
-					outcome := rapid.SampledFrom([]edge.PulseOutcome{edge.PulseConfirmed, edge.PulseUnanswered, edge.PulseNotSent, edge.PulseRefused}).Draw(rt, "outcome")
+					outcome := rapid.SampledFrom([]edge.PulseOutcome{edge.PulseConfirmed, edge.PulseUnanswered, edge.PulseNotSent, edge.PulseRefused, edge.PulseDenied}).Draw(rt, "outcome")
 					w.step(Pulsing{Door: n, By: p.By, Outcome: outcome, Mono: w.now.Mono})
 					if outcome == edge.PulseConfirmed && rapid.Bool().Draw(rt, "swings") && !lost[n] {
 						w.setDoor(n, true)

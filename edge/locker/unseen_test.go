@@ -194,3 +194,32 @@ func TestADoorThatAnActFindsOpenIsUsed(t *testing.T) {
 		require.Equal(t, wire.Deposited, p.Outcome)
 	}
 }
+
+// Of two doors one was seen and one was not: what was to lie behind the other is
+// settled as unverified.
+func TestADoorThatNoReportNamesIsSettledAsUnverified(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.pickup()
+	w.openDoors("op_1", 1, 2)
+	w.takePulses()
+	for _, n := range []edge.DoorNumber{1, 2} {
+		w.step(Pulsing{Door: n, Outcome: edge.PulseUnanswered, Mono: w.now.Mono})
+	}
+	w.setDoor(1, true)
+	w.step(Lost{Doors: []edge.DoorNumber{2}, Mono: w.now.Mono})
+	w.wait(time.Second)
+	w.setDoor(1, false)
+	w.wait(11 * time.Minute)
+	w.setDoor(2, false)
+	w.wait(3 * time.Second)
+	outcomes := map[uint]string{}
+	for _, p := range bodies[wire.OpeningSettled](w)[0].Packages {
+		outcomes[p.Door] = p.Outcome
+	}
+	require.Equal(t, map[uint]string{1: wire.Deposited, 2: wire.Unverified}, outcomes)
+	opened, _ := w.exceptions(wire.ExDepositUnverified)
+	require.Len(t, opened, 1)
+	require.EqualValues(t, 2, opened[0].Door)
+	require.Equal(t, []edge.DoorNumber{1}, w.try(7).Doors, "its code opens the other one alone")
+}

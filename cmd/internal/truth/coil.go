@@ -20,7 +20,7 @@ const (
 	coilsPerAct  = 2
 	typingTakes  = 10 * time.Second // at most, from the start of an act to its step
 	clockSlack   = 6 * time.Second  // a cabinet obeys commands with a clock error up to 5 s
-	maxQueue     = wire.MaxDoors
+	errSlack     = 6 * time.Second  // of a clock that is set, beyond its error at the time of a record
 	handSlack    = 500 * time.Millisecond
 	relatchSlack = 3 * time.Second
 	startTakes   = 10 * time.Second // of a real process
@@ -65,28 +65,33 @@ func (j *judge) coils(b *Cabinet) {
 
 // authorities asks who allowed each line.
 func (j *judge) authorities(b *Cabinet) {
-	type actDoor struct {
+	type actDoor struct { // whatever the boot: an act is obeyed once
 		act  string
-		boot uint64
 		door uint
 	}
 	lines := map[actDoor]int{}
+	boots := j.Cloud.Devices[b.Code].actBoots()
 	acts := map[string]int{} // of the trace, to the script's
 	for _, p := range b.Pulses {
 		door := uint(p.Door)
-		k := actDoor{p.Act, p.Boot, door}
+		k := actDoor{p.Act, door}
 		lines[k]++
 		if p.Act == "" || lines[k] > coilsPerAct {
 			j.find("authority", b, door, p.At, "pulse %d of the act %q", lines[k], p.Act)
 			continue
 		}
+		if of, known := boots[p.Act]; known && of != p.Boot {
+			j.find("authority", b, door, p.At, "the act %s is of boot %d, and the pulse of boot %d", p.Act, of, p.Boot)
+			continue
+		}
+		boots[p.Act] = p.Boot
 		boot, ok := b.boot(p.Boot, p.At)
 		if !ok || p.At.Before(boot.Start) || !boot.End.IsZero() && p.At.After(boot.End) {
 			j.find("authority", b, door, p.At, "a pulse under the boot %d, which did not run", p.Boot)
 			continue
 		}
 		began := boot.Start.Add(time.Duration(p.Mono))
-		if age := p.At.Sub(began); age < -b.slack() || age > actLife+maxQueue*queueStep {
+		if age := p.At.Sub(began); age < -b.slack() || age > actLife+j.Cloud.Devices[b.Code].queueTime() {
 			j.find("authority", b, door, p.At, "its act %s is %s old", p.Act, age.Round(time.Millisecond))
 			continue
 		}
@@ -94,6 +99,31 @@ func (j *judge) authorities(b *Cabinet) {
 			j.find("authority", b, door, p.At, "%s act %s: %s", p.Kind, p.Act, why)
 		}
 	}
+}
+
+// actBoots are the starts in which commands began an opening, by the records of that.
+// Another start obeys none of them.
+func (d Device) actBoots() map[string]uint64 {
+	out := map[string]uint64{}
+	for _, r := range d.Records {
+		var s wire.OpeningStarted
+		if r.Kind == wire.KindOpeningStarted && wire.Decode(r.Body, &s) == nil && s.CommandID != wire.LocalCommand {
+			if _, known := out[s.CommandID]; !known {
+				out[s.CommandID] = r.Boot
+			}
+		}
+	}
+	return out
+}
+
+// queueTime is how much longer an act lasts for the last door of a cabinet's queue: one
+// whose doors are not known is taken for the largest.
+func (d Device) queueTime() time.Duration {
+	n := len(d.Cells)
+	if n == 0 {
+		n = wire.MaxDoors
+	}
+	return time.Duration(n) * queueStep
 }
 
 // refuses says why nothing outside the agent allowed a pulse, "" when something
@@ -196,6 +226,9 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 	case e.Entry.Kind != a.Code || e.Entry.DeliveryRef != a.Delivery:
 		return fmt.Sprintf("entry %d is a %s code of %s, the person used the %s code of %s", p.CodeNumber, e.Entry.Kind, e.Entry.DeliveryRef, a.Code, a.Delivery)
 	}
+	if end := time.Unix(0, e.Entry.NotAfter); e.Entry.NotAfter != 0 && (a.Code == wire.CodeDelivery || a.Code == wire.CodeStaff) && began.After(end.Add(errSlack+b.slack())) && b.clockSet(j.Cloud.Devices[b.Code].Records, p.Boot, began) {
+		j.find("expired", b, uint(p.Door), p.At, "entry %d had ended at %s", e.Entry.Number, clockTime(end))
+	}
 	for _, r := range codes {
 		if r.Entry.Op != wire.CodeRevoke || r.Entry.Kind != e.Entry.Kind || r.Entry.DeliveryRef != e.Entry.DeliveryRef || r.Entry.Number < e.Entry.Number {
 			continue
@@ -208,6 +241,14 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 		}
 	}
 	return ""
+}
+
+// clockSet reports whether the agent's clock was set by the cloud, and not far off, in a
+// boot before a moment: its records say so.
+func (b *Cabinet) clockSet(records []wire.Record, boot uint64, before time.Time) bool {
+	return slices.ContainsFunc(records, func(r wire.Record) bool {
+		return r.Boot == boot && r.Clock == wire.ClockSynced && time.Duration(r.ErrMS)*time.Millisecond <= errSlack && b.at(r).Before(before)
+	})
 }
 
 // entry is the code that the cloud listed under a number, nil when it never did.

@@ -202,6 +202,11 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 		if row == nil || !looked && !slices.Contains([]string{"stored", "overdue"}, row.Status) {
 			j.find("device_order", b, 0, time.Time{}, "%s lies in a compartment, and the registry says %s", p.TrackingNumber, statusOf(row))
 		}
+		if row != nil && row.EndedAt.IsZero() && !looked {
+			if cell := d.cell(p.GridID); cell.GridCode != row.GridCode {
+				j.find("device_order", b, cell.Door, time.Time{}, "%s lies in compartment %s, and the registry names %s", p.TrackingNumber, cell.GridCode, row.GridCode)
+			}
+		}
 		if !slices.Contains(waiting, last) {
 			j.find("timeline", b, 0, time.Time{}, "%s waits to be collected, and its timeline ends with %q", p.TrackingNumber, last)
 		}
@@ -220,4 +225,14 @@ func statusOf(o *cloud.DeviceOrder) string {
 		return "nothing"
 	}
 	return o.Status
+}
+
+// cell is a compartment by its number.
+func (d Device) cell(id cloud.GridID) cloud.Compartment {
+	for _, c := range d.Cells {
+		if c.GridID == id {
+			return c
+		}
+	}
+	return cloud.Compartment{}
 }

@@ -198,7 +198,8 @@ func readEvents(ctx context.Context, s *server.Server, provider cloud.ProviderID
 		return nil, fmt.Errorf("list webhook log: %w", err)
 	}
 	for _, r := range rows {
-		out = append(out, Event{ID: r.Delivery.EventID, Delivered: r.Delivery.State == cloud.OutboxSuccess, Attempts: r.Delivery.Attempts})
+		out = append(out, Event{ID: r.Delivery.EventID, Name: r.Event.Event, Reference: r.Event.ReferenceID, OccurredAt: r.Event.OccurredAt, CreatedAt: r.Event.CreatedAt,
+			Delivered: r.Delivery.State == cloud.OutboxSuccess, Attempts: r.Delivery.Attempts})
 	}
 	return out, nil
 }

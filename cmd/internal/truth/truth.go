@@ -35,6 +35,11 @@
 //	silent      a physical cause without its exception
 //	event       an event that never came, came with other bytes, or came twice
 //	            without a reason
+//	news        a deposit or a collection without an event, one thing that happened with
+//	            two, or an event that names another cabinet or compartment
+//	told        an exception of a cabinet that the cloud does not have, has about another
+//	            door, or keeps open although the door is shut
+//	expired     a code that opened a door after its end, by a clock that was set
 package truth
 
 import (
@@ -176,9 +181,12 @@ type Cloud struct {
 
 // Event is one event for one endpoint.
 type Event struct {
-	ID        string
-	Delivered bool
-	Attempts  int
+	ID              string
+	Name, Reference string // what happened, and to which delivery
+	OccurredAt      time.Time
+	CreatedAt       time.Time
+	Delivered       bool
+	Attempts        int
 }
 
 // Device is one cabinet as the cloud knows it.
@@ -250,7 +258,7 @@ type judge struct {
 
 // Judge finds every broken rule.
 func Judge(c Case) Verdict {
-	j := judge{Case: c}
+	j := &judge{Case: c}
 	for i := range c.Cabinets {
 		b := &c.Cabinets[i]
 		j.coils(b)
@@ -267,12 +275,14 @@ func Judge(c Case) Verdict {
 			j.ends(b)
 			j.places(b)
 			j.exceptions(b)
+			statements{j}.exceptionRows(b)
 			j.forced(b)
 			j.replacements(b)
 		}
 	}
 	if c.Final {
 		j.events()
+		statements{j}.news()
 		j.records()
 		j.clears()
 	}

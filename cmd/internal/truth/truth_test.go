@@ -2,6 +2,7 @@ package truth
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func calmDay() Case {
 			"LD-1": {ID: 1, Number: "LD-1", Packages: []cloud.Package{{TrackingNumber: "PK-1", GridID: 1, Status: cloud.PackageInCompartment}}},
 			"LD-2": {ID: 2, Number: "LD-2", Packages: []cloud.Package{{TrackingNumber: "PK-2", Status: cloud.PackagePickedUp}}},
 		},
-		Orders: []cloud.DeviceOrder{{DeliveryID: 1, Tracking: "PK-1", Status: "stored"}, {DeliveryID: 2, Tracking: "PK-2", Status: "picked_up", EndedAt: at(205)}},
+		Orders: []cloud.DeviceOrder{{DeliveryID: 1, Tracking: "PK-1", GridCode: "A01", Status: "stored"}, {DeliveryID: 2, Tracking: "PK-2", Status: "picked_up", EndedAt: at(205)}},
 		Codes:  []cloud.CodeRow{row},
 		Records: []wire.Record{
 			record(wire.KindOpeningStarted, 10, wire.OpeningStarted{OpeningID: "op-1", Doors: []uint{1}}), record(wire.KindOpeningSettled, 17, settled("op-1", 1, "PK-1", 10.3, 15)),
@@ -289,6 +290,62 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 				b.Facts[i].At = at(3800)
 			}
 		}},
+		{"device_order", "the registry names another compartment", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Orders[0].GridCode = "A02" }) }},
+		{"authority", "a command that was obeyed again after a start", func(c *Case, b *Cabinet) {
+			b.Boots = []Boot{{N: 1, Start: noon, End: at(11)}, {N: 2, Start: at(12)}}
+			again := b.Pulses[0]
+			again.At, again.Boot, again.Mono = at(13), 2, int64(time.Second)
+			b.Pulses = slices.Insert(b.Pulses, 1, b.Pulses[0], again)
+			b.Facts = slices.Insert(b.Facts, 1, b.Facts[0])
+		}},
+		{"authority", "an opening of an earlier start", func(c *Case, b *Cabinet) {
+			change(c, func(d *Device) {
+				d.Records[0].Body = wire.MustEncode(wire.OpeningStarted{OpeningID: "op-1", CommandID: "cmd-1", Doors: []uint{1}})
+			})
+			b.Boots = []Boot{{N: 1, Start: noon, End: at(10.01)}, {N: 2, Start: at(10.02)}}
+			b.Pulses[0].Boot, b.Pulses[0].Mono = 2, int64(10*time.Millisecond)
+		}},
+		{"authority", "an act that is older than the queue of the cabinet's doors allows", func(c *Case, b *Cabinet) {
+			b.Pulses[0].Mono -= int64(80 * time.Second)
+			b.Boots[0].Start = b.Boots[0].Start.Add(-time.Hour)
+			for i := range b.Pulses {
+				b.Pulses[i].Mono += int64(time.Hour)
+			}
+			x := c.Cloud.Commands["cmd-1"]
+			x.IssuedAt = at(-80)
+			c.Cloud.Commands["cmd-1"] = x
+		}},
+		{"expired", "a code that had ended", func(c *Case, _ *Cabinet) { endOfCode(c, 180) }},
+		{"told", "an exception that the cloud does not have", func(c *Case, b *Cabinet) { leftOpen(c, b, cloud.Exception{}) }},
+		{"told", "an exception about another door", func(c *Case, b *Cabinet) {
+			leftOpen(c, b, cloud.Exception{Source: "x", Type: wire.ExDoorLeftOpen, GridCode: "A02", Status: "resolved"})
+		}},
+		{"told", "an exception that stays though the door is shut", func(c *Case, b *Cabinet) {
+			leftOpen(c, b, cloud.Exception{Source: "x", Type: wire.ExDoorLeftOpen, GridCode: "A01", Status: "open"})
+		}},
+		{"news", "a deposit without an event", func(c *Case, _ *Cabinet) { named(c, "LD-1"); c.Cloud.Events[0].Name = newsPickedUp }},
+		{"news", "a collection without an event", func(c *Case, _ *Cabinet) {
+			named(c, "LD-2")
+			change(c, func(d *Device) {
+				x := d.Deliveries["LD-2"]
+				x.Status = cloud.DeliveryPickedUp
+				d.Deliveries["LD-2"] = x
+			})
+		}},
+		{"news", "two events of one deposit", func(c *Case, _ *Cabinet) {
+			named(c, "LD-1")
+			again := c.Cloud.Events[0]
+			again.ID = "E-2"
+			c.Cloud.Events = append(c.Cloud.Events, again)
+		}},
+		{"news", "an event that names another compartment", func(c *Case, _ *Cabinet) {
+			named(c, "LD-1")
+			c.Received[0].Body = strings.Replace(c.Received[0].Body, `"grid_id":1`, `"grid_id":2`, 1)
+		}},
+		{"news", "an event that names another cabinet", func(c *Case, _ *Cabinet) {
+			named(c, "LD-1")
+			c.Received[0].Body = strings.Replace(c.Received[0].Body, "CAB-1", "CAB-2", 1)
+		}},
 		{"event", "never came", func(c *Case, _ *Cabinet) { c.Received = []Received{} }},
 		{"event", "not in the log", func(c *Case, _ *Cabinet) { c.Cloud.Events = nil }},
 		{"event", "other bytes", func(c *Case, _ *Cabinet) {
@@ -312,7 +369,7 @@ func disagree(c *Case, b *Cabinet, detail string) {
 	b.Contents = map[uint]string{}
 	b.Trouble = []Span{{At: at(300), Until: at(301), What: forgot}}
 	d := c.Cloud.Devices["CAB-1"]
-	d.Cells[1] = cloud.Compartment{Door: 1, State: cloud.GridOccupied, DeliveryID: 1, Dispute: &cloud.Dispute{Cloud: "LD-1"}}
+	d.Cells[1] = cloud.Compartment{GridID: 1, GridCode: "A01", Door: 1, State: cloud.GridOccupied, DeliveryID: 1, Dispute: &cloud.Dispute{Cloud: "LD-1"}}
 	d.Faults = []cloud.DeviceException{{Type: mismatch, Detail: detail, OpenedAt: at(302), SeenAt: at(302)}}
 	c.Cloud.Devices["CAB-1"] = d
 }
@@ -353,6 +410,36 @@ func resetTries(c *Case, seconds float64) {
 	c.Resets = []Reset{{"CAB-1", "cmd-9"}}
 	d := c.Cloud.Devices["CAB-1"]
 	d.Records = append(d.Records, record(wire.KindCommandOutcome, seconds, wire.CommandOutcome{CommandID: "cmd-9", Outcome: wire.OutcomeDone}))
+	c.Cloud.Devices["CAB-1"] = d
+}
+
+// endOfCode gives the code that opened door 2 an end, as of a courier's.
+func endOfCode(c *Case, end float64) {
+	d := c.Cloud.Devices["CAB-1"]
+	d.Codes[0].Entry.Kind, d.Codes[0].Entry.NotAfter = wire.CodeDelivery, at(end).UnixNano()
+	c.Acts[0].Code = wire.CodeDelivery
+	c.Cloud.Devices["CAB-1"] = d
+}
+
+// leftOpen has the cabinet tell that door 1 was left open, and the cloud keep that as
+// row.
+func leftOpen(c *Case, b *Cabinet, row cloud.Exception) {
+	b.Held = []Held{{At: at(3600)}}
+	d := c.Cloud.Devices["CAB-1"]
+	d.Records = append(d.Records, record(wire.KindExceptionOpened, 14, wire.Exception{ID: "x", Type: wire.ExDoorLeftOpen, Door: 1}))
+	d.Exceptions = []cloud.Exception{row}
+	c.Cloud.Devices["CAB-1"] = d
+}
+
+// named gives the day's event a name and what it tells of a delivery, which lies in
+// compartment 1.
+func named(c *Case, number string) {
+	c.Cloud.Events[0].Name, c.Cloud.Events[0].Reference, c.Cloud.Events[0].OccurredAt = newsDelivered, number, at(15)
+	c.Received[0].Body = `{"data":{"locker":{"device_code":"CAB-1"},"packages":[{"tracking_number":"PK-1","grid_id":1,"status":"in_compartment"}]}}`
+	d := c.Cloud.Devices["CAB-1"]
+	x := d.Deliveries["LD-1"]
+	x.DepositedAt, x.Status = at(15), cloud.DeliveryDelivered
+	d.Deliveries["LD-1"] = x
 	c.Cloud.Devices["CAB-1"] = d
 }
 
@@ -423,6 +510,17 @@ func TestWhatIsToldInTimeAndWithItsCauseBreaksNoRule(t *testing.T) {
 			c.Recorded = 9
 		},
 		"a code that has ended": func(c *Case, _ *Cabinet) { courier(c, 60) },
+		"a code that had ended, by a clock that nothing had set": func(c *Case, _ *Cabinet) {
+			endOfCode(c, 180)
+			for i := range c.Cloud.Devices["CAB-1"].Records {
+				c.Cloud.Devices["CAB-1"].Records[i].Clock = wire.ClockCarried
+			}
+		},
+		"a code just before its end": func(c *Case, _ *Cabinet) { endOfCode(c, 199) },
+		"an exception that ended with its door": func(c *Case, b *Cabinet) {
+			leftOpen(c, b, cloud.Exception{Source: "x", Type: wire.ExDoorLeftOpen, GridCode: "A01", Status: "resolved"})
+		},
+		"an event of a deposit": func(c *Case, _ *Cabinet) { named(c, "LD-1") },
 	} {
 		c := calmDay()
 		do(&c, &c.Cabinets[0])
@@ -439,6 +537,7 @@ func TestDoubtsAndOutagesExcuse(t *testing.T) {
 	b.Facts = slices.Delete(b.Facts, 3, 4) // nothing was put in
 	d := c.Cloud.Devices["CAB-1"]
 	d.Records = append(d.Records, record(wire.KindExceptionOpened, 16, wire.Exception{ID: "x", Type: wire.ExDepositUnverified, Door: 1}))
+	d.Exceptions = []cloud.Exception{{Source: "x", Type: wire.ExDepositUnverified, GridCode: "A01", OpenedAt: at(16)}}
 	b.Trouble = []Span{{At: at(11), Until: at(12), What: "boards"}}
 	c.Cloud.Devices["CAB-1"] = d
 	c.Outages = []Span{{At: at(16), Until: at(20)}}
