@@ -818,6 +818,11 @@ func first(doors []uint) uint {
 }
 
 func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.PickupCompleted) error {
+	// A record without a clock is placed as early as it can be: the collection came after
+	// the deposit all the same.
+	if r.Approximate && !d.DepositedAt.IsZero() {
+		r = r.notBefore(d.DepositedAt.Add(time.Millisecond))
+	}
 	orders, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return err

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -174,5 +176,37 @@ func TestEventsOfDevicesAreNormalised(t *testing.T) {
 		say(wire.TrackingEvent{Subject: "UPS-8", StatusCode: "in_transit"})
 		say(wire.TrackingEvent{Subject: "ELSEWHERE", StatusCode: "in_transit"})
 		require.EqualValues(s.t, 2, s.Faults()[cloud.DevForeignReference].Count)
+	})
+}
+
+// A cabinet without a clock reports a deposit and its collection: whatever they are placed
+// by, the collection comes after the deposit.
+func TestACollectionWithoutAClockFollowsItsDeposit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := devicetest.New(t, nil)
+		defer w.Stop()
+		s := &story{t: t, World: w, Device: w.Connect("CAB-1", nil)}
+		s.Greet(nil)
+		s.Tell(wire.KindConfigApplied, wire.ConfigApplied{Version: 1, Result: wire.ResultOK}) // what was placed last
+		time.Sleep(10 * time.Second)
+		s.code = s.create("R-1", 1).DeliveryNumber
+		synctest.Wait()
+		say := func(kind wire.Kind, body any) {
+			s.Mono += 1e9
+			b := s.Batch(wire.Settlement, wire.MustEncode(wire.Record{Kind: kind, At: s.Mono, Boot: s.Boot, Mono: s.Mono, Body: wire.MustEncode(body)}))
+			b.Sent = wire.Sample{Boot: s.Boot, Mono: s.Mono, Wall: s.Mono}
+			s.Sign(&b)
+			s.Up(wire.MustEncode(b))
+			synctest.Wait()
+		}
+		say(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_local", Kind: wire.OpenDeposit, Doors: []uint{1}, CommandID: wire.LocalCommand, Who: "courier", DeliveryRef: s.code})
+		say(wire.KindOpeningSettled, wire.OpeningSettled{OpeningID: "op_local", ConfirmedBy: wire.ByDoorClose, Doors: []wire.SettledDoor{{Door: 1, OpenedAt: s.Mono - 9e8, ClosedAt: s.Mono - 2e8}},
+			Packages: []wire.SettledPackage{{Ref: "PK-1", Door: 1, Outcome: wire.Deposited}}})
+		s.status(cloud.DeliveryDelivered)
+		say(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_pick", Kind: wire.OpenPickup, Doors: []uint{1}, CommandID: wire.LocalCommand, Who: "recipient", DeliveryRef: s.code})
+		say(wire.KindPickupCompleted, wire.PickupCompleted{DeliveryRef: s.code, OpeningID: "op_pick", Doors: []uint{1}, How: "keypad", CodeNumber: 1, ListNumber: 2})
+		s.status(cloud.DeliveryPickedUp)
+		events := s.timeline().Events
+		require.Equal(t, otep.Delivered, events[len(events)-1].StatusCode)
 	})
 }
