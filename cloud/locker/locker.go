@@ -179,7 +179,8 @@ func (s *core) Committed(ch *cloud.Changes) {
 	}
 }
 
-// Notice wakes those who wait for openings that another node changed. It does not block.
+// Notice wakes callers that wait for openings which another node changed. It does not
+// block.
 func (s *core) Notice(openings []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +189,7 @@ func (s *core) Notice(openings []string) {
 	}
 }
 
-// wake wakes those who wait for an opening. Called with mu held.
+// wake wakes the callers that wait for an opening. Called with mu held.
 func (s *core) wake(id string) {
 	for _, c := range s.waiters[id] {
 		select {

@@ -60,7 +60,7 @@ func (p consolePages) finishOIDC(ctx *fasthttp.RequestCtx) {
 	refuse := p.refuseOIDC
 	if next != "" {
 		ctx.Response.Header.Set("Cross-Origin-Opener-Policy", agentsOpener)
-		refuse = func(ctx *fasthttp.RequestCtx, err error) { consentPages{p.kit}.refuseAgentOIDC(c, ctx, next, err) }
+		refuse = func(ctx *fasthttp.RequestCtx, err error) { consentPages(p).refuseAgentOIDC(c, ctx, next, err) }
 	}
 	state, code := string(ctx.QueryArgs().Peek("state")), string(ctx.QueryArgs().Peek("code"))
 	if len(state) > maxOIDC || len(code) > maxOIDC {
@@ -81,7 +81,7 @@ func (p consolePages) finishOIDC(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if next != "" {
-		consentPages{p.kit}.enterAgent(ctx, l, next)
+		consentPages(p).enterAgent(ctx, l, next)
 		return
 	}
 	p.enter(ctx, l)

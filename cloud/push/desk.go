@@ -26,9 +26,6 @@ func NewReader(store ReaderStore) *Reader { return &Reader{store} }
 // Platforms are those that a device may have.
 var Platforms = []string{"fcm", "apns", "web"}
 
-// maxToken is the length of a device's token in bytes.
-const maxToken = 4096
-
 // TokenInput says where the calling app is reached.
 type TokenInput struct {
 	Token    string `json:"token" required:"true" max:"4096" doc:"Of the platform's push service"`

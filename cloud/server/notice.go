@@ -7,7 +7,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 )
 
-// noticeOf is what other nodes are told of a commit of this one.
+// noticeOf is the notice of a commit of this node.
 func noticeOf(ch *cloud.Changes) (n store.Notice) {
 	for _, c := range ch.Commands {
 		if c.State == cloud.CommandQueued {
@@ -33,7 +33,7 @@ func noticeOf(ch *cloud.Changes) (n store.Notice) {
 	return n
 }
 
-// noticed passes what another node committed on to those who wait for it here.
+// noticed passes a notice of another node on to the sections that act on it.
 func (s *Server) noticed(ctx context.Context, n store.Notice) {
 	if n.Missed {
 		go s.Devices.NoticeAll(ctx)

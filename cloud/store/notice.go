@@ -70,7 +70,7 @@ const (
 	noticeRetry = time.Second
 )
 
-// Notices are what this node and others tell each other. Safe for concurrent use.
+// Notices exchanges notices with other nodes. Safe for concurrent use.
 type Notices struct {
 	engine *postgres // nil: no other node writes into the database
 	self   string    // random, so that a node does not notice itself
@@ -87,7 +87,7 @@ func NewNotices(db *DB, log *slog.Logger) *Notices {
 	return &Notices{engine: e, self: rand.Text(), log: log, wake: make(chan struct{}, 1)}
 }
 
-// Add has other nodes told what this one committed, within 5 ms. It never waits, and
+// Add sends a notice of what this node committed to the others, within 5 ms. It never waits, and
 // does nothing on SQLite.
 func (s *Notices) Add(n Notice) {
 	if s.engine == nil || len(n.Devices)+len(n.Openings)+len(n.Touches) == 0 {
