@@ -116,7 +116,7 @@ type ChatMessage struct {
 	CreatedAt      time.Time        `json:"CreatedAt"`
 	EditedAt       time.Time        `json:"EditedAt"`
 	DeletedAt      time.Time        `json:"DeletedAt"`
-	// Told are the live events that hold its words, and Push is the id of its
+	// The live events that hold its words and, in Push, the id of its
 	// driver's push: once it is deleted they hold them no more.
 	Told []ChatSent `json:"Told"`
 	Push string     `json:"Push"`

@@ -83,8 +83,8 @@ func TestARegistrationWithAKnownEmailMakesNothing(t *testing.T) {
 	require.Equal(t, cloud.BusinessID(2), w.account(out.DriverID).BusinessID, "an email may have an account of each business")
 }
 
-// Anybody may register with any email. Until the business has reviewed that, it
-// keeps nobody else of that email out.
+// Any email may be used to register. Until the business has reviewed the registration,
+// it keeps no other account of that email out.
 func TestAnUnreviewedRegistrationGivesWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -349,7 +349,7 @@ func TestLostSecondFactor(t *testing.T) {
 }
 
 // A business that demands a second factor lets its people do nothing else before
-// they have one, those who are logged in too; nobody elsewhere notices.
+// they have one, logged-in people too; accounts elsewhere notice nothing.
 func TestDemandedSecondFactor(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d, other *desk) {
@@ -383,7 +383,7 @@ func TestDemandedSecondFactor(t *testing.T) {
 
 // A business comes to demand a second factor in the middle of a login without one, or
 // of the removal of one, and these happen in the middle of its change of settings:
-// afterwards nobody without a second factor is let into anything but setting one up.
+// afterwards no account without a second factor is let into anything but setting one up.
 // SQLite decides about one thing after the other.
 func TestADemandMeetsWhatGoesOnWithoutASecondFactor(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func altered(token string) string {
 }
 
 // An invitation that is used twice, forwarded, withdrawn, replaced or too old is
-// refused with the reason; what was refused made nobody.
+// refused with the reason; a refused invitation made no account.
 func TestInvitationUsedTwiceOrForwarded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d, other *desk) {
@@ -189,7 +189,7 @@ func TestAnotherAddressEndsLinks(t *testing.T) {
 
 // The limit of accounts that the platform set for a business holds: of several people who
 // accept at once on two nodes the last place goes to one, and another one may come once
-// somebody is switched off.
+// an account is switched off.
 func TestAccountsOfABusinessAreLimited(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d, other *desk) {

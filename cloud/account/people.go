@@ -40,8 +40,8 @@ func owned(v cloud.View, c cloud.Caller, id cloud.AccountID, types []cloud.Accou
 	return a, err
 }
 
-// endLogins ends an account's logins and agents now: those who know a former
-// password have no more of it.
+// endLogins ends an account's logins and agents now: a former password is of no more
+// use to a person who knows it.
 func endLogins(v cloud.View, ch *cloud.Changes, c cloud.Caller, a cloud.AccountID, now time.Time) error {
 	list, err := v.Tokens(a)
 	if err != nil {

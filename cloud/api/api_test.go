@@ -19,8 +19,7 @@ func table() *catalog.Catalog {
 	return api.New(api.Config{Setup: setup.New(setup.Config{}), Enrol: func(context.Context, string, string, []byte) (any, error) { return nil, nil }})
 }
 
-// The description is valid by a library that nobody here wrote, and has every
-// row once.
+// The description is valid by a third-party library, and has every row once.
 func TestTheDescriptionIsValidOpenAPI(t *testing.T) {
 	raw := table().OpenAPI("https://api.example.com", "test")
 	require.Equal(t, string(raw), string(table().OpenAPI("https://api.example.com", "test")), "the same table, the same text")

@@ -11,8 +11,8 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 )
 
-// Over REST: who lacks the tool's own scope is told which, one decision counts,
-// one's own request is somebody else's to approve, and lists are of what waits.
+// Over REST: a caller that lacks the tool's own scope gets its name, one decision counts,
+// one's own request is another person's to approve, and lists are of what waits.
 func TestApprovalsOverREST(t *testing.T) {
 	t.Parallel()
 	x := newWorld(t)

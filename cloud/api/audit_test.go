@@ -85,7 +85,7 @@ func TestEveryWriteLeavesAnAuditLine(t *testing.T) {
 	}
 }
 
-// A refused attempt at what is dangerous leaves a line too, by whoever has a
+// A refused attempt at a dangerous operation leaves a line too, by any caller that has a
 // name.
 func TestRefusedAttemptsLeaveALine(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestRefusedAttemptsLeaveALine(t *testing.T) {
 	require.Equal(t, 403, x.do("POST", "/api/v1/orders/"+id+"/ready", x.token(provider), "{}").status, "of no high risk")
 	lines := x.audits()
 	require.Len(t, lines, before+3)
-	// A refusal that is told to somebody was not done either.
+	// An operation whose refusal is sent as an event was not done either.
 	x.told()
 	x.made("PUT", "/api/v1/webhook-settings", x.token(admin), `{"order_cancel_failed_webhook_url":"https://mine.example/refused"}`)
 	over, _ := x.order(cloud.OrderDelivered)

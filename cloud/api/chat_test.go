@@ -139,8 +139,8 @@ func TestTheTrackingAnswerInvitesToTheChat(t *testing.T) {
 	require.Nil(t, at(x.made("GET", "/api/v1/tracking/SWP100200300", "", ""), "chat", "token"), "a parcel without an order")
 }
 
-// An order that changes hands: whoever drove it reads on for a while and writes
-// no more, also when nobody had said anything before.
+// An order that changes hands: its former driver reads on for a while and writes
+// no more, also when there was no message before.
 func TestTheChatFollowsTheDriver(t *testing.T) {
 	t.Parallel()
 	x := newWorld(t)

@@ -80,7 +80,7 @@ func (x *world) reachable() string {
 }
 
 // Every operation answers what the document says, when it does what it is asked
-// and when it refuses: nobody's call, a stranger's, one about nothing, one that
+// and when it refuses: a call without a token, a stranger's, one about nothing, one that
 // says nonsense, one that was done already, one too many.
 func TestAnswersAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
@@ -159,7 +159,7 @@ func TestAnswersAreThoseOfTheDocument(t *testing.T) {
 // mismatch is the proxy's own status, of what the document does not say.
 const mismatch = 599
 
-// notFor is the token of somebody who may not call an operation.
+// notFor is the token of an account that may not call an operation.
 func (x *world) notFor(o catalog.Operation) string {
 	for typ, token := range x.w.Tokens {
 		if !slices.Contains(o.Types, typ) {

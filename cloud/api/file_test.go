@@ -31,7 +31,7 @@ func (x *world) fetch(method, address string) *fasthttp.Response {
 	return resp
 }
 
-// A file is read back at its address by whoever has it, and at no other.
+// A file is read back at its address by every bearer of the address, and at no other.
 func TestFilesAreReadAtTheirAddress(t *testing.T) {
 	t.Parallel()
 	x := newWorld(t)
@@ -171,7 +171,7 @@ func TestUploads(t *testing.T) {
 	require.Len(t, files, 3)
 }
 
-// A driver cannot report a delivery whose proof is missing, and is told what to
+// A driver cannot report a delivery whose proof is missing, and the answer says what to
 // do first.
 func TestADeliveryNeedsItsProof(t *testing.T) {
 	t.Parallel()

@@ -145,8 +145,8 @@ func (x *world) ask(query, token string) answer {
 	return a
 }
 
-// Every operation, by every kind of account and by nobody, over both faces: who
-// is not in its row gets exactly the answer that says so, everybody else gets
+// Every operation, by every kind of account and without one, over both faces: a caller
+// that is not in its row gets exactly the answer that says so, every other caller gets
 // past.
 func TestEveryOperationLetsInWhomItsRowNames(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 )
 
-// amounts are the members that are never told to whom prices are hidden from
+// amounts are the members that never reach a caller from whom prices are hidden
 // (interface 1.5).
 var amounts = []string{"shipping_price", "price_details", "currency", "tax", "surcharges", "total_price", "rate_price", "paid_amount", "balance_due"}
 

@@ -7,8 +7,8 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 )
 
-// hooks are the operations by which a business and its customers keep who is
-// told of their orders.
+// webhooks are the operations by which a business and its customers keep the webhook
+// settings of their orders.
 func (c Config) webhooks() []catalog.Operation {
 	r := c.Receivers
 	return []catalog.Operation{

@@ -361,7 +361,7 @@ func (x *world) call(o catalog.Operation) call {
 	return c
 }
 
-// standIn is who calls an operation, "": an admin or whoever comes first in its row,
+// standIn is the account type that calls an operation, "": admin or the first of its row,
 // and what a call has in place of its example.
 type standIn struct {
 	as   cloud.AccountType
@@ -824,7 +824,7 @@ func (x *world) driven(before string) map[string]any {
 
 const hooks = `{"webhook_sign_secret":"whk-secret-0123456789-abcdef-wxyz","order_create_webhook_url":"https://mine.example/orders"}`
 
-// told is a webhook delivery of the business's own channel.
+// A webhook delivery of the business's own channel.
 func (x *world) told() string {
 	x.made("PUT", "/api/v1/webhook-settings", x.token(admin), hooks)
 	x.order(cloud.OrderNew)
@@ -833,7 +833,7 @@ func (x *world) told() string {
 	return x.id(at(list[0], "id"))
 }
 
-// toldAt is the address at which the business is told.
+// toldAt is the address that receives the business's webhooks.
 func (x *world) toldAt() string {
 	x.made("PUT", "/api/v1/webhook-settings", x.token(admin), strings.Replace(hooks, "https://mine.example", "http://mine.example.com", 1))
 	list, _ := x.made("GET", "/api/v1/webhook-urls", x.token(admin), "")["urls"].([]any)

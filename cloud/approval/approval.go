@@ -15,7 +15,7 @@
 // the approval, so that of several reviewers on several nodes one runs it. When
 // the process ends before the second, the claim stands; once it is two minutes
 // old the approval may be approved again, and Config.Run, which does a call at
-// most once, gives what came of it the first time. Until then nobody can say
+// most once, gives what came of it the first time. Until then it is not certain
 // that it was not done, so a claimed approval neither expires nor is rejected.
 //
 // An approval is held to what was shown: Approve compares the digest of what the
@@ -209,8 +209,8 @@ func (s *Service) approver(v cloud.View, c cloud.Caller, a cloud.Approval) error
 	return err
 }
 
-// requester refuses what is to run as somebody who is not there any more as
-// when it was asked for, and what a key or an agent asked for that was revoked.
+// requester refuses a call whose requester is not there any more as when the call was
+// asked for, and a call that a key or an agent asked for that was revoked.
 func requester(v cloud.View, a cloud.Approval) error {
 	r, err := a.Requester(v, time.Now())
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {

@@ -33,7 +33,7 @@ const (
 	broken      = "broken"       // an error of ours, nothing done
 	slow        = "slow"         // done, but not in time
 	endsBefore  = "ends before"  // the process, nothing done
-	endsAfter   = "ends after"   // the process, done but not told
+	endsAfter   = "ends after"   // the process, done but the answer not given
 	again       = "again, later" // what asks to come again
 	changes     = "changes"      // between the dry run and the call
 )
@@ -181,7 +181,7 @@ func code(err error) string {
 	return ""
 }
 
-// entry is what an approval should be, told in plain words.
+// entry is what an approval should be, in plain words.
 type entry struct {
 	id       cloud.ApprovalID
 	by       cloud.AccountID
@@ -200,7 +200,7 @@ func (e *entry) shows(now time.Time) string {
 }
 
 // The service walks beside a model: whatever people do on two nodes, whatever
-// ends in between, a call is done at most once and never after somebody said
+// ends in between, a call is done at most once and never after an answer said
 // that it was not.
 func TestApprovalsAgainstAModel(t *testing.T) {
 	t.Parallel()

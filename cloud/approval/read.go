@@ -61,7 +61,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 	return out, err
 }
 
-// Waiting shows the approvals that somebody is waited for, those that wait
+// Waiting shows the approvals that wait for a decision, those that wait
 // longest first.
 func (s *Service) Waiting(ctx context.Context, c cloud.Caller, limit int) (ListOutput, error) {
 	return s.first(ctx, c, cloud.ApprovalFilter{Status: cloud.ApprovalPending, Page: cloud.Page{Sort: byRequest, Limit: limit}})

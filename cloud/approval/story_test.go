@@ -197,8 +197,8 @@ func TestAChangedCallIsNotRun(t *testing.T) {
 	require.Equal(t, w.tool.marks, w.tool.last.Marks, "the call is held to what was seen")
 }
 
-// After a process ended in the middle nobody says that the call was not done,
-// whatever is tried: it is approved again until its first answer is told, as
+// After a process ended in the middle no answer says that the call was not done,
+// whatever is tried: it is approved again until its first answer is given, as
 // its requester was when it ran.
 func TestACallThatWasCutOffIsNeverForgotten(t *testing.T) {
 	t.Parallel()
@@ -243,7 +243,7 @@ func TestACallThatWasCutOffIsNeverForgotten(t *testing.T) {
 		"account:2 approval.approved", "account:2 approval.executed"}, w.actions(t))
 }
 
-// Whoever approved may close the browser: the call goes on to its end.
+// A reviewer who approved may close the browser: the call goes on to its end.
 func TestACallGoesOnWithoutItsReviewer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.OpenSQLite(t))

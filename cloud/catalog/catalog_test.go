@@ -286,7 +286,7 @@ func TestATableThatContradictsItselfDoesNotStart(t *testing.T) {
 		}, nil)
 	}
 	o := Operation{Name: "i.j", Summary: "Test", Description: "A test.", Tag: "User", Method: "GET", Path: "/x/{id}"}
-	bad(one(o)) // nobody could call it as the example says
+	bad(one(o)) // no client could call it as the example says
 	o.Example = `{"id":7}`
 	require.NotPanics(t, func() { New([]Operation{one(o)}) })
 	worked := one(o)

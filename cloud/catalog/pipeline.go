@@ -259,7 +259,7 @@ func (p *Pipeline) Enter(ctx context.Context, w Who) (context.Context, cloud.Cal
 type admittedKey struct{}
 
 // Admitted is a context whose calls are those of a caller whom Enter found, or
-// of somebody in whose name is done what was approved: Admit looks at no token,
+// of the requester of a call that was approved: Admit looks at no token,
 // and takes calls from no limit but those that operations share.
 func Admitted(ctx context.Context, c cloud.Caller) context.Context {
 	return context.WithValue(ctx, admittedKey{}, c)
@@ -292,7 +292,7 @@ func (p *Pipeline) enter(ctx context.Context, o *Operation, w Who) (context.Cont
 }
 
 // recipient finds whether an order's recipient calls, where they may. Their
-// token is one of nobody anywhere else.
+// token gives no access anywhere else.
 func (p *Pipeline) recipient(ctx context.Context, o *Operation, w Who, c *cloud.Caller) (known bool, err error) {
 	token := bearer(w)
 	if !o.Recipient || p.cfg.FindRecipient == nil || !strings.HasPrefix(token, cloud.RecipientToken) {

@@ -112,7 +112,7 @@ func (s messages) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 		return &cloud.Changes{ChatChanges: cloud.ChatChanges{ChatAttachments: []cloud.ChatAttachment{a}}, FileChanges: cloud.FileChanges{Files: kept(a)}, Answer: out}, nil
 	})
 	var refused *cloud.Error
-	if errors.As(err, &refused) { // of what may have been stored nobody knows: it is swept if it has no row
+	if errors.As(err, &refused) { // what may have been stored is not known: it is swept if it has no row
 		for _, k := range kept(a) {
 			err = errors.Join(err, s.cfg.Files.Delete(k.Path))
 		}

@@ -4,18 +4,18 @@
 // token, who is its recipient.
 //
 // A conversation begins with its first message. Messages of one conversation
-// have growing ids in the order in which they are stored, so whoever reads on
+// have growing ids in the order in which they are stored, so a reader who goes on
 // from an id misses none. A message that is sent again under its sender's own id
-// is the first one. Messages for dispatchers and driver show to nobody else in
+// is the first one. Messages for dispatchers and driver show to no other participant in
 // any answer, count or live event.
 //
 // Every decision reads the order first, which makes decisions about one
-// conversation wait for each other, and writes the conversation. The messages that listeners
-// are told and the push to the driver are written with what they tell of.
+// conversation wait for each other, and writes the conversation. The messages to
+// listeners and the push to the driver are written with what they report.
 //
-// A conversation closes by itself some time after its order has ended. Nobody
-// has to write that: who reads compares the time, and Run writes it a little
-// later so that listeners are told. Safe for concurrent use.
+// A conversation closes by itself some time after its order has ended. No write
+// is needed for that: a reader compares the time, and Run writes it a little
+// later so that listeners receive it. Safe for concurrent use.
 package chat
 
 import (

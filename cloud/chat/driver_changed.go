@@ -2,9 +2,9 @@ package chat
 
 import "github.com/postern-io/postern/cloud"
 
-// DriverChanged is what those who talk about an order are told when its driver has
+// DriverChanged is what the participants of an order's chat receive when its driver has
 // changed, inside the decision that changes it: o is the order as it will be, was
-// who drove it, 0 for nobody. Nothing where nobody talks, or drivers have no part.
+// its former driver, 0 for none. Nothing without participants, or where drivers have no part.
 func (s listeners) DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error) {
 	x := &participant{orderChat: orderChat{v: v, now: s.time(), o: o}, s: s.core}
 	var err error
@@ -26,7 +26,7 @@ func (s listeners) DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountI
 			m = *known
 		}
 		if m.Out {
-			continue // as far as anybody was told, it had no part
+			continue // as far as any event said, it had no part
 		}
 		if a, _, err := found(v.Account(d.id)); err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
-// Those who talk hear that another drives.
+// Participants receive that another driver has the order.
 func TestDriversComeAndGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, storetest.OpenSQLite(t))

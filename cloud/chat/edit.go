@@ -49,7 +49,7 @@ func (s messages) Delete(ctx context.Context, c cloud.Caller, in MessageInput) (
 	})
 }
 
-// change changes an own message. fn says what is told of it; "": nothing has
+// change changes an own message. fn gives the event that is sent of it; "": nothing has
 // changed.
 func (s messages) change(ctx context.Context, c cloud.Caller, id cloud.ChatMessageID, fn func(x *participant, m *cloud.ChatMessage) (event string, err error)) (out MessageOutput, err error) {
 	unknown := cloud.E(cloud.NotFound, codeMessage)

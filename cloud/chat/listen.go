@@ -19,8 +19,8 @@ const (
 
 // Rights says what a listener may receive of an order's chat now; its channels are not
 // looked at. A right may end at any time: ask again. When the conversation
-// has closed by itself and nobody has written that yet, this does, so that listeners
-// are told of it before they are let go.
+// has closed by itself and that is not written yet, this writes it, so that listeners
+// receive it before they are let go.
 func (s listeners) Rights(ctx context.Context, who Listener, order cloud.OrderID) (Right, error) {
 	right, untold := ReceivesNothing, false
 	err := s.store.Look(ctx, func(v cloud.View) error {

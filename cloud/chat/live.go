@@ -82,8 +82,8 @@ func (x *participant) event(staff bool, t cloud.ChatSent, data any) (cloud.LiveE
 	return cloud.LiveEvent{ID: t.ID, Kind: to, BusinessID: x.o.BusinessID, Subject: int64(x.o.ID), At: t.At, Body: body, Passing: t.Type == eventTyping}, nil
 }
 
-// addMessageEvent tells of a message to those whom it is for. What they were told of
-// one that is deleted loses its words: it is told again to those who come back.
+// addMessageEvent sends a message to those whom it is for. The events that were sent of
+// a deleted one lose its words: it is sent again to listeners who come back.
 func (x *participant) addMessageEvent(kind string, m *cloud.ChatMessage) error {
 	others := *x
 	others.c = x.c.ForOthers()

@@ -50,7 +50,7 @@ type mark struct {
 
 func (m *model) shows(l *line, who cloud.AccountID) bool { return !l.staff || staffed(who) }
 
-// seen are the messages that show to somebody.
+// seen are the messages that show to an account.
 func (m *model) seen(who cloud.AccountID) (out []*line) {
 	for _, l := range m.said {
 		if m.shows(l, who) {
@@ -145,8 +145,8 @@ func shownAs(m Message) known {
 
 // Any order of sends and resends, edits, deletions, reads, closings and reopenings
 // by people of all roles, on two nodes, with answers that are lost: every answer
-// is that of the model, and whoever catches up has the same messages in the same
-// order.
+// is that of the model, and every reader who catches up has the same messages in the
+// same order.
 func TestAgainstAModel(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, first *rig) {
@@ -232,7 +232,7 @@ func (w *walk) send(who cloud.AccountID) {
 	w.n++
 	in := SendInput{OrderID: theOrder, ClientID: fmt.Sprint("c", w.n), Text: fmt.Sprint("text ", w.n)}
 	if old := w.any(); old != nil && w.rnd.IntN(5) == 0 {
-		in.ClientID = old.client // its own sender's, or somebody else's
+		in.ClientID = old.client // its own sender's, or another person's
 	}
 	if w.rnd.IntN(3) == 0 {
 		in.Audience = audienceStaff
@@ -270,7 +270,7 @@ func (w *walk) send(who cloud.AccountID) {
 	})
 }
 
-// changeable is what somebody is told who changes a message.
+// changeable is the answer to an account that changes a message.
 func (w *walk) changeable(l *line, who cloud.AccountID) string {
 	switch {
 	case !w.m.shows(l, who):
@@ -475,7 +475,7 @@ func catchUp(r *rig, s *Service, c cloud.Caller, after cloud.ChatMessageID, limi
 }
 
 // Everybody talks at once on both nodes, sending again at random, while others
-// read on from where they were: nobody misses a message, none is there twice, and
+// read on from where they were: no reader misses a message, none is there twice, and
 // all have the same order.
 func TestEverybodyAtOnce(t *testing.T) {
 	t.Parallel()

@@ -143,8 +143,8 @@ func (x *orderChat) isClosed() bool {
 	return !x.talk.ClosedAt.IsZero() || !ends.IsZero() && !x.now.Before(ends)
 }
 
-// isClosureUnsent reports whether the conversation has closed by itself and nobody has
-// written it.
+// isClosureUnsent reports whether the conversation has closed by itself and that is not
+// written.
 func (x *orderChat) isClosureUnsent() bool {
 	return x.known && x.talk.ClosedAt.IsZero() && x.isClosed()
 }

@@ -16,7 +16,7 @@ type Participant struct {
 	Muted     bool                 `json:"muted"`
 }
 
-// participants are those who may take part by what they are, and staff who has
+// participants are the accounts that may take part by what they are, and staff who has
 // or was added.
 func (x *participant) participants() ([]Participant, error) {
 	list, err := x.entitled()
@@ -49,7 +49,7 @@ func (x *participant) participantBody(m cloud.ChatMember, staff bool) Participan
 	return Participant{Type: p.Type, ID: p.ID, Name: p.Name, LastRead: cloud.OrNull(read), Muted: m.Muted}
 }
 
-// entitled are those who take part by what they are to the order, none of them
+// entitled are the accounts that take part by what they are to the order, none of them
 // the business's own people.
 func (x *orderChat) entitled() (list []cloud.ChatMember, err error) {
 	chat := x.b.Settings.Chat

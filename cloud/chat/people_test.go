@@ -298,8 +298,8 @@ func FuzzRecipientToken(f *testing.F) {
 	})
 }
 
-// Whoever may not chat finds nothing in the list and the count either, and who
-// drove the order and may only read is nobody to whom a message was delivered.
+// An account that may not chat finds nothing in the list and the count either, and a
+// former driver who may only read is no account to which a message was delivered.
 func TestWhoMayNotFindsNothing(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {

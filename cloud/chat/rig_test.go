@@ -149,7 +149,7 @@ func (r *rig) settings(fn func(s *cloud.ChatSettings)) {
 	}))
 }
 
-// caller is somebody who calls.
+// caller is the caller with an account's id.
 func (r *rig) caller(id cloud.AccountID) cloud.Caller {
 	if id == recipient {
 		return cloud.Caller{Account: cloud.Account{BusinessID: 42}, Recipient: theOrder, BaseURL: "https://cloud.test"}
@@ -205,7 +205,7 @@ func (r *rig) refused(err error, code string) {
 	require.Equal(r.t, code, e.Code, "%v", e.Fields)
 }
 
-// told are the live events so far, which are forgotten then.
+// The live events so far, which are forgotten then.
 func (r *rig) told() (list []told) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

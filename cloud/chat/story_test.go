@@ -13,8 +13,8 @@ import (
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
-// Nothing is there until somebody says something; then everybody sees it, and
-// who wrote sees how far it has come.
+// Nothing is there until the first message; then every participant sees it, and
+// its sender sees how far it has come.
 func TestAConversation(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {
@@ -67,7 +67,7 @@ func TestAConversation(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// What is said among dispatchers and driver shows to nobody else: in no answer,
+// A message among dispatchers and driver shows to no other participant: in no answer,
 // count, position or live event.
 func TestStaffMessagesAreHidden(t *testing.T) {
 	t.Parallel()

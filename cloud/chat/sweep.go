@@ -81,8 +81,8 @@ func (s sweeper) sweep(ctx context.Context, id cloud.BusinessID) error {
 	return err
 }
 
-// joinAsSystem is at an order's chat for what nobody does. x is nil when the order is
-// gone.
+// joinAsSystem is at an order's chat for what the system does by itself. x is nil when
+// the order is gone.
 func (s *core) joinAsSystem(v cloud.View, b cloud.BusinessID, id cloud.OrderID) (x *participant, err error) {
 	c := cloud.Caller{Account: cloud.Account{BusinessID: b}, Recipient: id}
 	if x, err = s.join(v, c, id); refused(err) {

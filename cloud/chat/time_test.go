@@ -13,8 +13,8 @@ import (
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
-// A conversation closes some hours after its order's end, at once for whoever
-// asks; listeners are told once, whoever sweeps. It can be opened again.
+// A conversation closes some hours after its order's end, at once for every
+// reader; listeners receive it once, whichever node sweeps. It can be opened again.
 func TestClosing(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {
@@ -88,8 +88,8 @@ func TestClosing(t *testing.T) {
 	})
 }
 
-// Whoever asks what somebody may hear notices that a conversation has closed by
-// itself, and has it told at once: those who are let go for it hear of it.
+// A request for what a listener may receive notices that a conversation has closed by
+// itself, and sends that at once: the listeners that are let go for it receive it.
 func TestWhoNoticesThatItClosedTells(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {

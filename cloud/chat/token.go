@@ -61,7 +61,7 @@ func (s recipients) FindRecipient(ctx context.Context, token string) (c cloud.Ca
 		if x == nil && !refused(err) {
 			return err
 		}
-		if x == nil || x.isClosed() || x.epoch() != epoch { // whoever may not take part is told so later
+		if x == nil || x.isClosed() || x.epoch() != epoch { // a caller that may not take part gets that answer later
 			return cloud.ErrNotFound
 		}
 		return nil

@@ -15,8 +15,8 @@ type TypingInput struct {
 // Nothing is the answer of what has none.
 type Nothing struct{}
 
-// Typing tells those who listen that the caller types, or stopped. It is stored
-// nowhere; who says so too often is not told of. Errors: ORDER_NOT_FOUND,
+// Typing sends to the listeners that the caller types, or stopped. It is stored
+// nowhere; a caller that says so too often causes no event. Errors: ORDER_NOT_FOUND,
 // NOT_A_PARTICIPANT, CONVERSATION_CLOSED.
 func (s messages) Typing(ctx context.Context, c cloud.Caller, in TypingInput) (Nothing, error) {
 	var quiet bool

@@ -10,8 +10,8 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// What is deleted is heard by nobody who comes later: neither from what listeners
-// were told a moment ago, nor from a push that waits or has been.
+// A deleted message reaches no listener who comes later: neither from the events that
+// were sent a moment ago, nor from a push that waits or has been sent.
 func TestDeletedMessagesAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {

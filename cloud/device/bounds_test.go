@@ -17,7 +17,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// A close that was not seen was told as if it had been: nothing said that the
+// A close that was not seen was reported as if it had been: nothing said that the
 // deposit lay anywhere in an hour.
 func TestDepositThatWasNotSeenHasBounds(t *testing.T) {
 	t.Parallel()

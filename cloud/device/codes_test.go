@@ -34,8 +34,8 @@ func generation(w *devicetest.World, d *devicetest.Device) (n uint64) {
 }
 
 // A whole list was sent whenever the cloud thought that it was due, so that a
-// broker that had kept one could bring dead codes back: nothing told an old list
-// from a new one.
+// broker that had kept one could bring dead codes back: nothing distinguished an old
+// list from a new one.
 func TestWholeListOnlyAnswersAStatusWithANonce(t *testing.T) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 		c := list(t, d)

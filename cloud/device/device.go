@@ -5,7 +5,7 @@
 // MQTT only carries. A batch is stored, with everything derived from it, in one
 // transaction, and only then is its receipt sent. Nothing a device sends is
 // taken twice: (device, epoch, lane, sequence) and the hash chain decide, so
-// repeats, holes, copied and rolled-back stores are told apart. What a record
+// repeats, holes, copied and rolled-back stores are distinguished. What a record
 // means is asked of Meaning, inside the same transaction.
 //
 // Batches of one device are taken in the order they came, those of different
@@ -70,7 +70,7 @@ type Record struct {
 	Approximate bool
 	// Earliest and Latest bound an approximate moment; zero: not known.
 	Earliest, Latest time.Time
-	// Present is set when no newer status has told the device's present.
+	// Present is set when no newer status has reported the device's present.
 	Present bool
 }
 
@@ -213,7 +213,7 @@ func (s logins) Login(ctx context.Context, code, secret string) (generation int6
 
 // LoginCertificate opens a session for a device whose client certificate the
 // TLS layer has verified. A certificate whose validity begins before the device was
-// cut off is refused: whoever has the old hardware has that too.
+// cut off is refused: a holder of the old hardware has that too.
 func (s logins) LoginCertificate(ctx context.Context, code string, from time.Time) (generation int64, err error) {
 	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
 	if err != nil || d.Disabled || d.IsCutOff() || from.Before(d.CutOffAt) {

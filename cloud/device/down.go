@@ -166,7 +166,7 @@ func (s downlink) markSent(ctx context.Context, x *session, sent []cloud.Command
 	}
 }
 
-// Committed is told of every commit, so that commands, codes and configuration
+// Committed receives every commit, so that commands, codes and configuration
 // leave at once. It does not block.
 func (s downlink) Committed(ctx context.Context, ch *cloud.Changes) {
 	wake, listed := map[cloud.DeviceID]bool{}, map[cloud.DeviceID]bool{}

@@ -151,7 +151,7 @@ func (s logins) Enrol(ctx context.Context, tokens Enrolments, e Enrolment, keep 
 			return nil, err
 		}
 		session.DeviceID, session.Online = d.ID, false
-		session.Generation++ // whoever is connected with the former secret, on whichever node, counts for nothing
+		session.Generation++ // a connection with the former secret, on whichever node, counts for nothing
 		if rekeyed {         // what another key signed is no record of this one, whose starts may count from 1
 			session.Instance, session.Instances = "", nil
 		}

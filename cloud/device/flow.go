@@ -26,13 +26,13 @@ const (
 //
 //	wait = what waits / capacity
 //
-// Nobody is held back while the wait is short and all that sessions with a
+// No session is held back while the wait is short and all that sessions with a
 // backlog would send at once is half a second's work. Otherwise these take
 // turns, in a ring: a turn is a second's worth of one fourth of the capacity, in
 // batches that are as large as they can be, because each batch costs the
 // database something whatever is in it. Turns are given out while what waits and
 // what running turns will bring is at most a second's work. A record without a turn has
-// credit 0 and is told when its turn comes.
+// credit 0 and gets a message when its turn comes.
 //
 // Capacity is what was committed in a window during which the queue was never
 // empty; in one during which it was, there may be more.
@@ -159,7 +159,7 @@ func (f *flow) rate() uint64 {
 	return uint64(max(min(f.capacity/f.size/4, turnRate), 1))
 }
 
-// credit is what a session may send until it is told otherwise: records a
+// credit is what a session may send until it receives another limit: records a
 // second, nil for no limit.
 func (f *flow) credit(x *session, now time.Time) *uint64 {
 	f.mu.Lock()

@@ -70,7 +70,7 @@ func TestUndecodableBatchIsRefusedByNameWithReasonSizeAndHash(t *testing.T) {
 
 // The name of a batch that breaks a limit was read by decoding all of it once
 // more, which failed as well: the receipt named epoch 0, the agent took it for
-// somebody else's and sent the same batch for ever.
+// another agent's and sent the same batch for ever.
 func TestBatchOverALimitIsRefusedByName(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *devicetest.World, d *devicetest.Device) {
 		for name, b := range map[string]wire.Batch{
@@ -572,7 +572,7 @@ func TestPresenceOfADeviceWhoseNodeDied(t *testing.T) {
 		synctest.Wait()
 		require.False(t, row().Online, "at once when it ends")
 
-		// The node died with the session: nobody was left to say so.
+		// The node died with the session: no process was left to say so.
 		put(func(s *cloud.Session) { s.Online = true })
 		w.Stop()
 		w.Start()

@@ -8,7 +8,7 @@ import (
 )
 
 // watch keeps presence true: a device is shown offline at once when its
-// connection ends, and after 90 s when nobody was left to say so. A node that
+// connection ends, and after 90 s when no process was left to say so. A node that
 // starts finds the sessions that it left behind when it died.
 func (s presence) watch(ctx context.Context) {
 	t := time.NewTicker(presenceEvery)
@@ -33,7 +33,7 @@ func (s presence) check(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		here := s.sessions.generations() // read after the rows: whoever logged in meanwhile is in it
+		here := s.sessions.generations() // read after the rows: every session that logged in meanwhile is in it
 		for _, row := range rows {
 			after = row.DeviceID
 			if g, ok := here[row.DeviceID]; ok && g < row.Generation {

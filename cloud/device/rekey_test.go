@@ -95,7 +95,7 @@ func TestChangedCodeParametersSendTheWholeListAnew(t *testing.T) {
 	})
 }
 
-// pickupCode is what the recipient is told.
+// pickupCode is the pickup code that the recipient receives.
 func pickupCode(t *testing.T, w *devicetest.World, number string) (code string) {
 	t.Helper()
 	w.Look(func(v cloud.View) error {

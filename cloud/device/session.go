@@ -32,7 +32,7 @@ type session struct {
 	end      wire.LaneEnd // of lane 1, as the newest status said
 	endEpoch wire.Epoch   // and of which epoch
 	last     wire.Ack     // newest receipt of lane 1
-	held     bool         // the newest receipt told of a limit that the flow sets
+	held     bool         // the newest receipt carried a limit that the flow sets
 	share    share        // of the flow
 	closed   bool
 	acks     [wire.Lanes]*wire.Ack
