@@ -406,7 +406,7 @@ func headLines(h *fasthttp.ResponseHeader) string {
 	for k, v := range h.All() {
 		s.Write(k)
 		s.WriteString(": ")
-		if string(k) == fasthttp.HeaderLocation { // never followed, only told
+		if string(k) == fasthttp.HeaderLocation { // never followed, only shown
 			s.WriteString(cut(string(v), 200))
 		} else {
 			s.Write(v)

@@ -267,7 +267,7 @@ type Resolver interface {
 }
 
 // CheckSave checks an address that a user wants to save, with the addresses its
-// name has now. A name that does not resolve yet, or not soon enough for somebody
+// name has now. A name that does not resolve yet, or not soon enough for a user
 // who waits, is fine and reported by unresolved.
 func (g *Guard) CheckSave(ctx context.Context, r Resolver, raw string) (unresolved bool, err error) {
 	t, err := g.CheckURL(raw)

@@ -249,7 +249,7 @@ func FuzzRequest(f *testing.F) {
 	line := catalog.NewPipeline(catalog.Config{FindToken: func(context.Context, [32]byte) (auth.Session, error) { return auth.Session{}, cloud.ErrNotFound }, Limits: catalog.Limits{Anonymous: 1}})
 	s, err := graphql.New(graphql.Config{Catalog: api.New(api.Config{Pipeline: line}), Pipeline: line})
 	require.NoError(f, err)
-	for range 2 { // nobody is let in: only the request is tried
+	for range 2 { // no call is let in: only the request is tried
 		_ = line.Take("ip/x", 1)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

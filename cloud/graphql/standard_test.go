@@ -31,7 +31,7 @@ func TestStandardDocumentsAreKnownHoweverTheyAreSpaced(t *testing.T) {
 		require.Nil(t, known.find(strings.Replace(query, "isDeprecated", "isDeprecated x", 1), nil))
 		require.Nil(t, known.find(query, new("Another")))
 	}
-	for of, o := range known.options { // whoever asks for all of them takes the memory of some
+	for of, o := range known.options { // a client that asks for all of them takes the memory of some
 		require.Equal(t, of, sha256.Sum256([]byte(compact(o.query()))))
 		known.find(o.query(), nil)()
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	poll       = 5 * time.Second // for what no one told us of
+	poll       = 5 * time.Second // for what no signal announced
 	maxRunning = 4               // jobs of a node
 	leased     = 10 * time.Second
 	checkers   = 4

@@ -173,8 +173,8 @@ func BenchmarkOneToAThousand(b *testing.B) {
 }
 
 // BenchmarkFiveHundredOrders is 500 messages a second over as many orders with an
-// app each, from before the commit to the app, beside a commit of as much, of which
-// nobody hears, and the bare broker's word after it, at the same pace.
+// app each, from before the commit to the app, beside a commit of as much that
+// reaches no listener, and the bare broker's word after it, at the same pace.
 func BenchmarkFiveHundredOrders(b *testing.B) {
 	h, put := newHall(b)
 	const orders = 500

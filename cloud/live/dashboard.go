@@ -15,7 +15,7 @@ import (
 type dashboards struct {
 	open  map[cloud.BusinessID]int // listeners here
 	marks []mark                   // numbers of operations that had been given at a time, oldest first
-	since time.Time                // what is older is not told
+	since time.Time                // what is older is not sent
 	idle  time.Time                // since when there is no listener; zero: there is one
 }
 

@@ -1,13 +1,13 @@
 // Package live is the live channel of people's apps: who may listen to what, and
-// what they are told over MQTT.
+// what they receive over MQTT.
 //
-// What is told is a row that was written with what it tells of (cloud.LiveEvent).
+// An event is a row that was written with what it reports (cloud.LiveEvent).
 // Each node publishes to its own listeners, at once what it committed itself, and
-// what others committed by a poll that runs while somebody listens and looks at
+// what others committed by a poll that runs while there is a listener and looks at
 // the last fifteen seconds, because rows are not committed in the order of their
-// times; clocks of nodes must not differ by more. A listener is told everything
-// at least once and drops repeats by id: who begins to listen is told first what
-// the channel was told within cloud.LiveKept, so an app that comes back to
+// times; clocks of nodes must not differ by more. A listener receives everything
+// at least once and drops repeats by id: a new listener first receives what
+// the channel carried within cloud.LiveKept, so an app that comes back to
 // whatever node, after whatever happened to the one before, misses nothing.
 //
 // Dashboards receive changes of orders' statuses while they listen. That is read
@@ -75,7 +75,7 @@ type Config struct {
 	Store  Store
 	Sealer Sealer
 	Rights Rights // nil: chats have no listeners
-	// ChatReceived takes down that a listener has what an order's chat told it, by the
+	// ChatReceived takes down that a listener has what an order's chat sent it, by the
 	// ids of events. nil: none are given.
 	ChatReceived func(ctx context.Context, l Listener, o cloud.OrderID, ids []string) error
 	// FindToken finds a token by its hash; cloud.ErrNotFound when there is none.

@@ -326,7 +326,7 @@ func (n *node) until(c live.Credentials, end time.Time) live.Credentials {
 	return c
 }
 
-// A key hears no more than it may see: without orders there is no dashboard.
+// A key receives no more than it may see: without orders there is no dashboard.
 func TestAKeyWithoutOrdersHasNoDashboard(t *testing.T) {
 	t.Parallel()
 	db := storetest.OpenSQLite(t)
@@ -348,7 +348,7 @@ func TestAKeyWithoutOrdersHasNoDashboard(t *testing.T) {
 	require.NoError(t, err, "the same order many times is one")
 }
 
-// A key that is not good on the live channel hears nothing there.
+// A key that is not good on the live channel receives nothing there.
 func TestAKeyOfOtherSurfacesHasNoTopics(t *testing.T) {
 	t.Parallel()
 	db := storetest.OpenSQLite(t)
@@ -464,8 +464,8 @@ func TestRightsThatEndEndTheConnection(t *testing.T) {
 	}
 }
 
-// A node that dies between the commit and the word of it leaves the row: who
-// comes back, here to a broker that knows nothing of before, is told.
+// A node that dies between the commit and the word of it leaves the row: a listener that
+// comes back, here to a broker that knows nothing of before, receives it.
 func TestWhatADeadNodeCommittedIsHeardFromTheNext(t *testing.T) {
 	t.Parallel()
 	db := storetest.OpenSQLite(t)
@@ -507,7 +507,7 @@ func TestNothingIsLostWhenTheQueueIsFull(t *testing.T) {
 	eventually(t, "it listens", func() bool { return e.count("och_first") > 0 })
 	c, want := &cloud.Changes{}, []string{}
 	for i := range 5000 {
-		subject := int64(8) // of nobody here
+		subject := int64(8) // of no listener here
 		if i%40 == 0 {
 			subject = 7
 		}

@@ -17,8 +17,8 @@ type item struct {
 	body []byte
 }
 
-// Committed queues what a decision tells of. It is for store.OnCommit. Where
-// nobody listens nothing is queued: who begins after this finds the rows.
+// Committed queues what a decision reports. It is for store.OnCommit. Where there
+// is no listener nothing is queued: a listener that begins after this finds the rows.
 func (s *Service) Committed(c *cloud.Changes) {
 	if s.subscriptions.Load() > 0 {
 		for _, e := range c.Live {
@@ -56,7 +56,7 @@ func (s *Service) publish(ctx context.Context) {
 	}
 }
 
-// sendItem gives a message to whoever listens, once.
+// sendItem gives a message to the listeners, once.
 func (s *Service) sendItem(i item) {
 	s.mu.Lock()
 	_, told := s.sent[i.id]

@@ -334,7 +334,7 @@ func overrideStatus(d *Decision, in OverrideInput) error {
 	}
 	from := d.Order.Status
 	// A status that comes earlier, or that the goods cannot have come to by
-	// what is told already, is not told.
+	// what the timeline says already, is not added to it.
 	if code := in.Status.State().Code; in.Status > from && l.mayFollow(code) {
 		l.insert(code, otep.System, in.Status.State().Reason, d.Now, d.Now)
 	}

@@ -133,7 +133,7 @@ func TestAssignmentsEndWithTheirOrders(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Find(ctx, w.broker, order.Key{OrderID: c.OrderID})))
 
-		// The order in place of another is nobody's yet.
+		// The order in place of another has no contractor yet.
 		d := w.ref("PO-4")
 		w.assign(w.broker, d.OrderID)
 		moved, err := w.orders.Reroute(ctx, w.staff, order.RerouteInput{OrderID: d.OrderID, NewAddress: address("Joan"), Reason: "moved"})

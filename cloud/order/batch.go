@@ -18,7 +18,7 @@ import (
 type BatchInput struct {
 	Orders      []BatchRow `json:"orders" required:"true" min:"1" max:"2000" rows:"true" doc:"Each is checked and made by itself: the job says what became of it"`
 	StopOnError bool       `json:"stop_on_error"`
-	// PostbackURL is told when a batch in the background has ended, in place of
+	// PostbackURL receives the end of a batch in the background, in place of
 	// the addresses in the settings.
 	PostbackURL string `json:"postback_url" max:"2048"`
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud/order/interception"
 )
 
-// What people do in the console is told apart from calls of the interface: in the
+// What people do in the console is distinguished from calls of the interface: in the
 // order's history an interception has 3043 to 3045 there, and 6012 to 6014 here. No
 // header of a call makes it one of the console.
 func TestInterceptionsFromTheConsoleAreDistinct(t *testing.T) {

@@ -130,7 +130,7 @@ func (s *Service) twice(ctx context.Context, fn func(cloud.View) (*cloud.Changes
 	return err
 }
 
-// open is the decision to make an order, by a batch of which the end is told or
+// open is the decision to make an order, by a batch whose end is sent or
 // by none.
 func (s *Service) open(v cloud.View, c cloud.Caller, in CreateInput, now time.Time, operation int, batch *cloud.AccountEvent) (CreateOutput, *cloud.Changes, error) {
 	b, err := v.Business(c.Account.BusinessID)
@@ -236,7 +236,7 @@ func insertOrder(d *Decision, o cloud.Order) error {
 	return nil
 }
 
-// assignNumber gives an order an id whose tracking number nobody uses: partners name
+// assignNumber gives an order an id whose tracking number is not in use: partners name
 // their parcels as they like.
 func assignNumber(d *Decision, o *cloud.Order) error {
 	for {

@@ -35,7 +35,7 @@ type Decision struct {
 	device *cloud.Operator
 	code   string
 
-	// What is told of the decision.
+	// What is sent of the decision.
 	steps            []step
 	events           []pending
 	trigger          Trigger             // of the move that is being made
@@ -44,7 +44,7 @@ type Decision struct {
 	thirdPartyEvents []string            // events about the assignment to a third party
 	batch            *cloud.AccountEvent // the end of the batch that the order is made by
 	refusal          *cloud.Error        // the answer, although something is written
-	quiet            bool                // whoever moves it tells the drivers
+	quiet            bool                // the caller that moves it notifies the drivers
 	test             bool                // of a sandbox
 	repeats          bool                // a repeat of the call gets its answer
 	lockerPushes     []driverPush        // of a cabinet, to drivers
@@ -106,7 +106,7 @@ func (s *Service) DecideIn(v cloud.View, c cloud.Caller, o cloud.Order, fn func(
 // time is now as it is stored.
 func (s *Service) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
-// finish puts the order itself into the changes, and what is told of it. A
+// finish puts the order itself into the changes, and what is sent of it. A
 // decision that did nothing writes nothing but what was refused.
 func (d *Decision) finish() error {
 	if d.done {

@@ -35,7 +35,7 @@ const (
 	withInterceptions = "interception"
 )
 
-// Detail shows one order with blocks beside it. Drivers are not told who did
+// Detail shows one order with blocks beside it. Drivers do not see who did
 // what. Errors: ORDER_NOT_FOUND, AMBIGUOUS_ORDER_REF, VALIDATION_FAILED of an
 // unknown block, ACCOUNT_TYPE_NOT_ALLOWED.
 func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (out DetailOutput, err error) {

@@ -119,7 +119,7 @@ func (t *eventWriter) created() (any, error) {
 	return c, nil
 }
 
-// actor is who acts, as far as who is told may know.
+// actor is who acts, as far as the receiver may know.
 func (t *eventWriter) actor() OperatorBody {
 	by := t.d.Operator()
 	if t.d.Caller.Account.Type == cloud.Customer {
@@ -137,7 +137,7 @@ func (t *eventWriter) byCustomer() bool {
 	return t.d.Caller.Account.Type == cloud.Customer && t.d.Caller.Account.ID == t.d.Order.CustomerID
 }
 
-// note is a text of whoever acted, as far as who is told may know.
+// note is a text of the actor, as far as the receiver may know.
 func (t *eventWriter) note(text string) string {
 	if t.customer && !t.byCustomer() {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/order"
 )
 
-// told are the events of a level, names only.
+// The events of a level, names only.
 func (w *world) told(f cloud.AccountLog) (out []string) {
 	for _, x := range w.log(f) {
 		out = append(out, fmt.Sprint(x.Event.Event, " ", x.Delivery.Setting, " ", x.Delivery.CustomerID))
@@ -23,7 +23,7 @@ func (w *world) told(f cloud.AccountLog) (out []string) {
 }
 
 // A customer's address stands in place of the business's, setting by setting;
-// "none" is nobody; a level that is off tells nobody and stays in place.
+// "none" is no endpoint; a level that is off sends nothing and stays in place.
 func TestLevelsOfSettings(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		customer := w.customer.Account.ID
@@ -64,7 +64,7 @@ func TestLevelsOfSettings(t *testing.T) {
 	})
 }
 
-// What is not stored is not told: neither when a decision is refused, nor when
+// What is not stored is not sent: neither when a decision is refused, nor when
 // the database refuses what it would write.
 func TestNothingIsSentOfChangesThatFailed(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
@@ -99,8 +99,8 @@ func TestNothingIsSentOfChangesThatFailed(t *testing.T) {
 	})
 }
 
-// A batch in the background is told once, at its own address or where the
-// settings say; there its orders are not told one by one as well.
+// The end of a batch in the background is sent once, to its own address or where the
+// settings say; there its orders are not sent one by one as well.
 func TestBatchesAreSentOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
@@ -143,7 +143,7 @@ func TestBatchesAreSentOnce(t *testing.T) {
 		require.Equal(t, map[string]int{"order.batch_processed 0": 1, "order.created 0": 3}, batch(w.staff, "https://p.example.com/"))
 		w.set(w.customer.Account.ID, map[string]any{"order_create_webhook_url": "https://c.example.com/"})
 		require.Equal(t, map[string]int{"order.batch_processed 0": 1, "order.created 3": 3}, batch(w.customer, ""), "not the same recipient")
-		// Nobody but who gives it again ends the pause of a batch's own address.
+		// Only another batch with the same address ends the pause of a batch's own address.
 		paused := func() (n int) {
 			var all []cloud.Endpoint
 			require.NoError(t, w.db.Look(ctx, func(v cloud.View) (err error) {
@@ -169,7 +169,7 @@ func TestBatchesAreSentOnce(t *testing.T) {
 		names, _ := w.heard(w.ref("ALONE-2").OrderID)
 		require.Equal(t, []string{"order.created"}, names, "no batch")
 
-		// A batch whose results are too long for a body is told in parts, each row once.
+		// A batch whose results are too long for a body is sent in parts, each row once.
 		// Each row is refused for as many packages as an answer names, so that few do.
 		list := numbered(120)
 		for i := range list {
@@ -198,7 +198,7 @@ func TestBatchesAreSentOnce(t *testing.T) {
 	})
 }
 
-// A driver who comes in place of another is told of whatever the status says.
+// A driver who comes in place of another causes an event whatever the status says.
 func TestDriversWhoComeAndGo(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "order_lifecycle_webhook_url": "https://a.example.com/"})
@@ -228,8 +228,8 @@ func TestDriversWhoComeAndGo(t *testing.T) {
 	})
 }
 
-// A move and a change of settings do not cross: who has been told that an
-// address was taken out hears of nothing that is sent there later.
+// A move and a change of settings do not cross: once an answer says that an
+// address was taken out, nothing is sent there later.
 func TestSettingsStayForADecision(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "order_status_change_webhook_url": "https://a.example.com/"})

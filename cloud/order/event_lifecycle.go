@@ -56,7 +56,7 @@ func (t *eventWriter) lifecycle(name string, s step) (any, error) {
 		l.Previous = cloud.OrNull(t.d.Was.DriverID)
 	}
 	switch name {
-	case liveDeclined: // whoever declined
+	case liveDeclined: // whichever account declined
 		if t.d.Was.DriverID != 0 {
 			if l.Driver, err = t.driverOf(t.d.Was); err != nil {
 				return nil, err

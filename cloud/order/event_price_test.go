@@ -18,7 +18,7 @@ type people struct {
 
 func (p people) Account(cloud.AccountID) (cloud.Account, error) { return p.customer, nil }
 
-// Prices are told, but not to a customer from whom they are hidden.
+// Prices are sent, but not to a customer from whom they are hidden.
 func TestPricesInEvents(t *testing.T) {
 	t.Parallel()
 	prices := &cloud.OrderPrices{Currency: "CAD", Details: []cloud.PriceDetail{{Code: "base"}}}

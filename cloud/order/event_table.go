@@ -59,7 +59,7 @@ func third(name, about string) cloud.HookEvent {
 	return cloud.HookEvent{Name: name, Family: "third_party", Channel: cloud.ChannelThirdParty, ReferenceType: "third_party_assignment", Prefix: thirdPartyPrefix, Data: ThirdData{}, Envelope: thirdPartyEvent{}, About: about}
 }
 
-// settingsOf are the settings that name who is told of an event.
+// settingsOf are the settings that name the endpoints of an event.
 func settingsOf(event string) []string {
 	i := slices.IndexFunc(hookEvents, func(e cloud.HookEvent) bool { return e.Name == event })
 	if i < 0 {
@@ -71,7 +71,7 @@ func settingsOf(event string) []string {
 //go:embed samples.json
 var samples []byte
 
-// Events are those that businesses and customers may be told of.
+// Events are those that businesses and customers may receive.
 func Events() []cloud.HookEvent {
 	var bodies map[string]json.RawMessage
 	if err := json.Unmarshal(samples, &bodies); err != nil {

@@ -150,7 +150,8 @@ func NewThirdPartyData(a cloud.ThirdPartyAssignment, o cloud.Order, b cloud.Busi
 	return d
 }
 
-// addThirdPartyEvents tells whoever carries the order what became of the assignment.
+// addThirdPartyEvents adds the events that say what became of the assignment, for the
+// company that carries the order.
 func addThirdPartyEvents(d *Decision) error {
 	for _, event := range d.thirdPartyEvents {
 		a := d.thirdParty

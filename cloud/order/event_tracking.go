@@ -29,7 +29,7 @@ type hookTracking struct {
 	Source     eventSource `json:"source"`
 }
 
-// hookPlace is where something happened, as far as its source told.
+// hookPlace is where something happened, as far as its source says.
 type hookPlace struct {
 	Name      *string  `json:"name"`
 	City      *string  `json:"city"`

@@ -38,7 +38,7 @@ func (noWebhooks) Postback(cloud.View, cloud.BusinessID, cloud.AccountID, string
 	return cloud.Endpoint{}, f.Err()
 }
 
-// step is one operation of a decision, for those who are told of it.
+// step is one operation of a decision, for the events that report it.
 type step struct {
 	operation     int
 	before, after cloud.OrderStatus // before 0: the order was made
@@ -59,8 +59,8 @@ type pending struct {
 	fill      func(t *eventWriter) (any, error)
 }
 
-// collectEvents puts what is told of the decision into its changes, in the order in
-// which it happened: what was made, how it moved, what became of its
+// collectEvents puts the events of the decision into its changes, in the order in
+// which they happened: what was made, how it moved, what became of its
 // interception, what the timeline says.
 func (d *Decision) collectEvents() error {
 	addCreated(d)

@@ -52,7 +52,7 @@ func (w *world) set(customer cloud.AccountID, members map[string]any) webhook.Se
 	return out
 }
 
-// listen has everything told to a level.
+// listen has everything sent to a level.
 func (w *world) listen(customer cloud.AccountID) {
 	w.t.Helper()
 	all := map[string]any{"webhook_sign_secret": hookSecret}
@@ -65,7 +65,7 @@ func (w *world) listen(customer cloud.AccountID) {
 	w.set(customer, all)
 }
 
-// log is what was told, oldest first.
+// log is what was sent, oldest first.
 func (w *world) log(f cloud.AccountLog) []cloud.OutboxWork {
 	w.t.Helper()
 	f.BusinessID, f.Limit = 42, 10_000
@@ -97,7 +97,7 @@ func (w *world) body(x cloud.OutboxWork) (b body) {
 	return b
 }
 
-// heard is what was told of an order: names of events, and apart from them the
+// The events that were sent of an order: their names, and apart from them the
 // codes of its timeline.
 func (w *world) heard(id cloud.OrderID) (names []string, codes string) {
 	w.t.Helper()

@@ -23,7 +23,7 @@ func (s *Service) Committed(ch *cloud.Changes) {
 }
 
 const (
-	jobPoll  = 10 * time.Second // for what no one told us of
+	jobPoll  = 10 * time.Second // for what no signal announced
 	jobsRead = 16
 )
 

@@ -121,7 +121,7 @@ func TestAsynchronousBatch(t *testing.T) {
 		require.Equal(t, "DUPLICATE_ORDER_REF", *out.Results[1].Code)
 		require.Regexp(t, `^This reference is used by order \d+\. `, *out.Results[1].Message)
 
-		// Whoever may no longer sign in makes no orders.
+		// An account that may no longer sign in makes no orders.
 		c, err := w.orders.BatchAsync(ctx, w.other, order.BatchInput{Orders: numbered(2)})
 		require.NoError(t, err)
 		gone := w.other.Account

@@ -93,7 +93,7 @@ func noteDeposit(d *Decision, in MoveInput, which []cloud.PackageID) error {
 	return d.Step(in)
 }
 
-// noteCollection: what was collected had been deposited, whether that was told or
+// noteCollection: what was collected had been deposited, whether that was reported or
 // not, and whatever was decided about the order since.
 func noteCollection(d *Decision, in MoveInput, which []cloud.PackageID) error {
 	taken := openPackages(d, which)

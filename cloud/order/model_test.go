@@ -22,7 +22,7 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// model is what an order should be, told in plain words of the interface.
+// model is what an order should be, in plain words of the interface.
 type model struct {
 	id        cloud.OrderID
 	kind      cloud.OrderType
@@ -37,10 +37,10 @@ type model struct {
 	foreign   bool            // a third party's
 
 	by    order.Trigger // of the move that is being made, "" for what has none
-	heard []string      // events that were told, but for those of the timeline
+	heard []string      // events that were sent, but for those of the timeline
 }
 
-// hear is an event that is told.
+// hear adds events that are sent.
 func (m *model) hear(events ...string) { m.heard = append(m.heard, events...) }
 
 // live are the lifecycle events of a move, as the interface has them.

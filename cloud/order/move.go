@@ -38,7 +38,7 @@ type MoveInput struct {
 	// Set puts what the other feature keeps in the order into it, after the move;
 	// nil puts nothing. It may run more than once.
 	Set func(*cloud.Order)
-	// Quiet says that whoever moves the order tells the drivers of it.
+	// Quiet says that the caller that moves the order notifies the drivers of it.
 	Quiet bool
 }
 
@@ -223,7 +223,7 @@ func (m *move) tells(o cloud.Order, l *Timeline, to cloud.OrderStatus) otep.Code
 	case m.code != "":
 		return m.code
 	case m.trigger == ThirdPartyTracking && to.State().Terminal && l.universal() == to.State().Code:
-		return silent // whoever carries it has told it itself
+		return silent // the third party that carries it has reported it itself
 	case to == cloud.OrderDriverAccepted && !l.Bookable():
 		return silent
 	case to == cloud.OrderHandedOver && otep.Reached(l.events):

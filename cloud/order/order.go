@@ -2,8 +2,8 @@
 // change them, and how they move from status to status.
 //
 // One table says which moves there are. Every move is one transaction with its
-// timeline event, its operation, its audit line, and what is told of it to those
-// who are set to hear of it; the timeline that comes of it has no invalid move.
+// timeline event, its operation, its audit line, and its events for the receivers
+// that are set; the timeline that comes of it has no invalid move.
 // What another feature saw happen (a scan, a door, a driver) comes in through
 // Move and is held to the same table.
 //
@@ -60,7 +60,7 @@ type Config struct {
 
 // Talk is what people say about orders, live.
 type Talk interface {
-	// DriverChanged is what those who talk about an order are told when its driver has
+	// DriverChanged is what the participants of an order's chat receive when its driver has
 	// changed; was drove it before, 0 for none.
 	DriverChanged(v cloud.View, o cloud.Order, was cloud.AccountID) ([]cloud.LiveEvent, error)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// jobRow is the result of a job's row as it is kept and told.
+// jobRow is the result of a job's row as it is kept and sent.
 type jobRow struct {
 	RowResult
 	Packages []rowPackage `json:"packages"`

@@ -222,7 +222,7 @@ func TestDetailShowsWhatIsAskedFor(t *testing.T) {
 	})
 }
 
-// Every kind of order that needs somebody is listed once, under its own type,
+// Every kind of order that needs attention is listed once, under its own type,
 // with when and why; what is done or in time is not.
 func TestExceptions(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {

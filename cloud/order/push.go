@@ -7,7 +7,7 @@ import (
 	"github.com/postern-io/postern/cloud/notice"
 )
 
-// pushedMembers are those whose change a driver is told of.
+// pushedMembers are the members whose change is pushed to a driver.
 var pushedMembers = []string{"recipient", "sender", "scheduled_date", "time_window_start", "time_window_end", "delivery_instruction", "packages"}
 
 // driverPush is a push of a type to a driver.
@@ -17,7 +17,7 @@ type driverPush struct {
 }
 
 // pushDrivers tells the order's drivers what became of it, but not of what they did
-// themselves. Whoever moves several orders of a route at once tells the route's
+// themselves. A caller that moves several orders of a route at once notifies the route's
 // driver of the route instead.
 func pushDrivers(d *Decision) error {
 	for _, x := range driverPushes(d) {
@@ -44,7 +44,7 @@ func driverPushes(d *Decision) []driverPush {
 	before, after := d.Was.DriverID, d.Order.DriverID
 	switch {
 	case d.quiet:
-		if before != after && d.Was.RouteID == 0 { // nobody tells who had it by itself
+		if before != after && d.Was.RouteID == 0 { // that caller does not notify a driver who had it by itself
 			return []driverPush{{notice.OrderUnassigned, before}}
 		}
 		return nil

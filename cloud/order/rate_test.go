@@ -70,7 +70,7 @@ func TestPrices(t *testing.T) {
 		in.RateID = ""
 		require.Greater(t, *w.create(w.customer, in).TotalPrice, rate.Total)
 
-		// It is for this customer, these packages and this place, and nobody makes one up.
+		// It is for this customer, these packages and this place, and no caller makes one up.
 		in.RateID = rate.ID
 		require.Equal(t, "RATE_MISMATCH", failure(w.orders.Create(ctx, w.other, in)))
 		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Create)(ctx, w.stranger, in)))

@@ -88,7 +88,7 @@ func TestTheTimelineHasTheReasonOfAStatus(t *testing.T) {
 	})
 }
 
-// Why a driver declined is in the event, which is not told to the customer.
+// Why a driver declined is in the event, but not in the one to the customer.
 func TestAnEventOfADeclineHasItsReason(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.listen(0)

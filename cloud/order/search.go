@@ -12,7 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 )
 
-// SearchInput asks for orders by what somebody remembers of them.
+// SearchInput asks for orders by what a person remembers of them.
 type SearchInput struct {
 	Query  string   `query:"query" json:"query" required:"true" min:"3" max:"100"`
 	Limit  *int     `query:"limit" json:"limit" min:"1" max:"50" default:"10"`

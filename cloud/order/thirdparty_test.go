@@ -25,7 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/tracking"
 )
 
-// companies are a delivery company that is told of everything, another one of
+// companies are a delivery company that receives every event, another one of
 // the same business, one that only fills lockers, and one of another business.
 func (w *world) companies() (swift, quick, box, far cloud.Caller) {
 	ch := &cloud.Changes{}
@@ -42,7 +42,7 @@ func (w *world) companies() (swift, quick, box, far cloud.Caller) {
 	return swift, quick, box, far
 }
 
-// told is what a company was told, oldest first.
+// toldCompany is what a company received, oldest first.
 func (w *world) toldCompany(p cloud.ProviderID) (out []cloud.OutboxWork) {
 	w.t.Helper()
 	_, rows, err := w.db.ListOutbox(w.t.Context(), cloud.OutboxFilter{BusinessID: 42, ProviderID: p, Page: cloud.Page{Limit: 1000}})
@@ -84,7 +84,7 @@ func became(number, outcome string) thirdparty.OutcomeInput {
 	return o
 }
 
-// What a company is told is what the description says it is.
+// A company's events are what the description says they are.
 func TestThirdPartyEvents(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		order.SetNumber(w.orders, storetest.OldNumber)
@@ -166,7 +166,7 @@ func TestThirdPartyCarriesAnOrder(t *testing.T) {
 		require.Equal(t, cloud.OrderNew, w.find(o.OrderID).StatusID, "nothing was handed over")
 		require.Equal(t, "information_submitted booking_confirmed", w.codes(o.OrderID))
 
-		// It is nobody else's meanwhile.
+		// No other company gets it meanwhile.
 		again := thirdparty.ThirdPartyInput{OrderID: o.OrderID, ProviderID: 18}
 		require.Equal(t, "HELD_BY_THIRD_PARTY", failure(thirdparty.New(w.orders).Assign(ctx, w.staff, again)))
 		given, err := contractor.New(w.orders).Assign(ctx, w.admin, contractor.AssignInput{OrderIDs: []cloud.OrderID{o.OrderID}, BrokerID: 5})
@@ -401,7 +401,7 @@ func TestThirdPartyOutcomes(t *testing.T) {
 	})
 }
 
-// However an order gets away from its company, the company hears of it.
+// However an order gets away from its company, the company receives an event of it.
 func TestThirdPartyLosesItsOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
@@ -428,7 +428,7 @@ func TestThirdPartyLosesItsOrder(t *testing.T) {
 			require.NoError(t, err)
 			require.NotNil(t, one.Assignment.EndedAt)
 			w.codes(o.OrderID)
-			// What is not over may be given to somebody again.
+			// An order that is not over may be given to a company again.
 			if !got.StatusID.State().Terminal && slices.Contains([]cloud.OrderStatus{1, 4, 30, 44}, got.StatusID) {
 				w.entrust(o.OrderID)
 			}

@@ -94,7 +94,7 @@ func TestThirdPartyListsHaveAnEnd(t *testing.T) {
 	})
 }
 
-// A company that was done while the order was stopped: whoever lets the order go
+// A company that was done while the order was stopped: the call that lets the order go
 // on does not send it back to a company that has it no more.
 func TestThirdPartyIsDoneWhileTheOrderIsStopped(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
@@ -384,8 +384,8 @@ func TestThirdPartyPlaces(t *testing.T) {
 	})
 }
 
-// Of acts that exclude each other one is done, whoever comes first, and what was
-// done was told.
+// Of acts that exclude each other one is done, whichever comes first, and what was
+// done was sent.
 func TestThirdPartyAtTheSameMoment(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
@@ -504,7 +504,7 @@ func TestThirdPartyNumbersStayBehind(t *testing.T) {
 	})
 }
 
-// A company that told of the end itself has told of it once, and one that lost
+// A company that reported the end itself has reported it once, and one that lost
 // its service finishes what it has.
 func TestThirdPartyTellsTheEndTwice(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
@@ -550,7 +550,7 @@ func TestThirdPartyLeavesOtherSources(t *testing.T) {
 }
 
 // Whatever else happens to orders meanwhile: stops, lockers, cancellations, other
-// addresses. An assignment is open as long as its order says so, and nobody waits
+// addresses. An assignment is open as long as its order says so, and no order waits
 // at a company that is done.
 func TestThirdPartyModelOfAllElse(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {

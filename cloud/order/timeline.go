@@ -73,8 +73,8 @@ func (l *Timeline) universal() otep.Code {
 
 // Append adds an event, after every other, unless the code may not follow those
 // that are there: a timeline of ours has no invalid move. When the goods must
-// have been on the way in between, it says so first. A source may have told
-// already what we are about to.
+// have been on the way in between, it says so first. A source may have reported
+// already what we are about to add.
 func (l *Timeline) Append(code otep.Code, source, reason string, at, now time.Time) {
 	next := code
 	if code == otep.AvailableForPickup {
@@ -102,7 +102,7 @@ func (l *Timeline) mayFollow(code otep.Code) bool {
 	return ok && (!s.Universal() || last == "" || last == code || otep.Transition(last, code))
 }
 
-// insert adds an event that happened at a time, or right after what is told
+// insert adds an event that happened at a time, or right after the events that are there
 // already. Two events of a moment would be put in the order of their ranks, so
 // each has a moment of its own.
 func (l *Timeline) insert(code otep.Code, source, reason string, at, now time.Time) {

@@ -9,7 +9,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 )
 
-// Whoever sends many hosts makes us keep no more than a few.
+// A client that sends many hosts makes us keep no more than a few.
 func TestFewAddressesAreKept(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{Catalog: catalog.New()})

@@ -197,7 +197,7 @@ func TestTheManifest(t *testing.T) {
 	require.Equal(t, m["hash"], sum)
 }
 
-// A reader that nobody here wrote takes the description, and every operation
+// A third-party reader takes the description, and every operation
 // has what agents are to know.
 func TestOpenAPIWithHints(t *testing.T) {
 	t.Parallel()
@@ -370,7 +370,7 @@ func TestTheSkillFile(t *testing.T) {
 	}
 }
 
-// No document tells what should not be told, and JSON is not escaped for HTML.
+// No document publishes what should not be public, and JSON is not escaped for HTML.
 func TestDocumentsAreClean(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

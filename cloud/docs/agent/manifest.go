@@ -179,7 +179,7 @@ func (s *Service) capabilities(base string) capabilitiesBody {
 	return out
 }
 
-// llms is the manifest for those who read Markdown (llmstxt.org).
+// llms is the manifest for readers of Markdown (llmstxt.org).
 func (s *Service) llms(base string) []byte {
 	m := s.content(base)
 	var b strings.Builder

@@ -26,7 +26,7 @@ import (
 // Config is what New needs.
 type Config struct {
 	Catalog *catalog.Catalog
-	// Events are all that receivers may be told of: those with settings are for
+	// Events are all that endpoints may receive: those with settings are for
 	// businesses and customers, the others for providers.
 	Events []cloud.HookEvent
 	// Waits are the sender's, after the first, second, … failed attempt.

@@ -101,7 +101,7 @@ func TestStandardSecrets(t *testing.T) {
 	})
 }
 
-// What is right but too old, or too new, is told apart from what is wrong.
+// A signature that is right but too old, or too new, is distinguished from a wrong one.
 func TestTolerance(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

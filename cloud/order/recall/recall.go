@@ -1,4 +1,4 @@
-// Package recall takes started orders back from their drivers, so that somebody else
+// Package recall takes started orders back from their drivers, so that another driver
 // can take them. Safe for concurrent use.
 package recall
 

@@ -58,8 +58,8 @@ type ThirdPartyOutput struct {
 	Assignment ThirdPartyBody `json:"assignment"`
 }
 
-// Assign gives an order to a delivery company, which is told. Nobody
-// else may plan the order from then on; it moves when packages are handed over.
+// Assign gives an order to a delivery company and notifies it. No other party
+// may plan the order from then on; it moves when packages are handed over.
 // Staff may. Errors: ORDER_NOT_FOUND, VALIDATION_FAILED, HELD_BY_THIRD_PARTY,
 // HELD_BY_CONTRACTOR, ORDER_ON_ROUTE, ORDER_STATUS_CONFLICT.
 func (s *Service) Assign(ctx context.Context, c cloud.Caller, in ThirdPartyInput) (out ThirdPartyOutput, err error) {
@@ -301,7 +301,7 @@ func (s *Service) Cancel(ctx context.Context, c cloud.Caller, in CancelThirdPart
 	})
 }
 
-// Accept notes that a provider takes an assignment. Whoever carries it
+// Accept notes that a provider takes an assignment. The provider that carries it
 // may, once or again. Errors: ASSIGNMENT_NOT_FOUND, ASSIGNMENT_STATE_CONFLICT.
 func (s *Service) Accept(ctx context.Context, c cloud.Caller, in ThirdPartyKey) (ThirdPartyOutput, error) {
 	return s.decide(ctx, c, in.Number, true, func(d *order.Decision, a *cloud.ThirdPartyAssignment) error {
