@@ -257,7 +257,7 @@ const (
 
 // addDeliveryEvent writes one event of a delivery for those of its provider's endpoints
 // that want it. Codes are in it: it goes to the partner that made the delivery
-// and to nobody else.
+// and to no other.
 func (s *core) addDeliveryEvent(v cloud.View, ch *cloud.Changes, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) error {
 	if s.cfg.Webhooks == nil {
 		return nil

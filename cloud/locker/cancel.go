@@ -59,7 +59,7 @@ func (in FailInput) check() error {
 // Fail takes a report that packages could not be delivered. When none is left
 // the delivery fails; with doors opened the cabinet has to answer first.
 // Packages that fail while others are being deposited keep their code and are
-// told of when the rest has settled. Errors: DELIVERY_NOT_FOUND,
+// reported when the rest has settled. Errors: DELIVERY_NOT_FOUND,
 // VALIDATION_FAILED, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT,
 // DEVICE_OFFLINE, DEVICE_TIMEOUT.
 func (s partners) Fail(ctx context.Context, c cloud.Caller, in FailInput) (DeliveryOutput, error) {

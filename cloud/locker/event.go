@@ -10,7 +10,7 @@ import (
 //go:embed samples.json
 var samples []byte
 
-// Events are those that providers, and accounts with cabinets, may be told of.
+// Events are those that providers, and accounts with cabinets, may receive.
 func Events() []cloud.HookEvent {
 	var bodies map[string]json.RawMessage
 	if err := json.Unmarshal(samples, &bodies); err != nil {

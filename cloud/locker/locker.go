@@ -66,8 +66,8 @@ type Service struct {
 
 // Sections of the service.
 type (
-	partners  struct{ *core } // deliveries, for those who bring them
-	staff     struct{ *core } // cabinets, for those who look after them
+	partners  struct{ *core } // deliveries, for the partners that bring them
+	staff     struct{ *core } // cabinets, for the staff that looks after them
 	rekeying  struct{ *core } // codes of a cabinet whose configuration changes
 	deadlines struct{ *core } // what time alone ends
 )
@@ -163,7 +163,7 @@ func (s *core) openCodes(d cloud.Delivery) (c Codes, err error) {
 	return c, nil
 }
 
-// Committed wakes those who wait for an opening. It does not block.
+// Committed wakes the callers that wait for an opening. It does not block.
 func (s *core) Committed(ch *cloud.Changes) {
 	if len(ch.Openings) == 0 && len(ch.Commands) == 0 {
 		return

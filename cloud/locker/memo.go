@@ -2,8 +2,8 @@ package locker
 
 import "github.com/postern-io/postern/cloud"
 
-// memo is a View that reads what a decision needs again and again once: whose
-// it is, who is told, where compartments are. The rows that it read must not be changed.
+// memo is a View that reads what a decision needs again and again once: owners,
+// endpoints, places of compartments. The rows that it read must not be changed.
 type memo struct {
 	cloud.View
 	businesses map[cloud.BusinessID]cloud.Business

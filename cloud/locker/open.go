@@ -53,7 +53,7 @@ func (s partners) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (
 	return s.await(ctx, cmd, time.Duration(wait)*time.Second)
 }
 
-// pending is the answer while nobody knows what becomes of a command.
+// pending is the answer while it is not known what becomes of a command.
 func (w requests) pending(d *cloud.Delivery, cmd cloud.Command) (OpenOutput, error) {
 	o, err := w.opening(cmd.OpeningID)
 	if err != nil {

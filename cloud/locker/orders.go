@@ -61,7 +61,7 @@ func (s *core) announceAll(v cloud.View, ch *cloud.Changes, c cloud.Caller, d *c
 	return w.applyToOrders(ch)
 }
 
-// news are the codes that an order hears of as something else.
+// news are the codes that reach an order as something else.
 var news = map[otep.Code]cloud.LockerNewsKind{otep.AvailableForPickup: cloud.LockerDeposited, otep.Delivered: cloud.LockerCollected,
 	otep.RemovedFromDevice: cloud.LockerRemoved}
 

@@ -185,7 +185,7 @@ func (s *parcels) did(from int) (out []string) {
 	return out
 }
 
-// hears is what was told of the order, oldest first.
+// The events that were sent of the order, oldest first.
 func (s *parcels) hears() (out []string) {
 	s.t.Helper()
 	_, rows, err := s.Store.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: s.staff.Account.BusinessID, ReferenceType: "order", ReferenceID: fmt.Sprint(s.made.OrderID), Page: cloud.Page{Limit: 1000}})
@@ -232,7 +232,7 @@ func TestParcelsOfOrders(t *testing.T) {
 		require.Equal(s.t, cloud.DeliveryCreated, s.now().Locker.Status)
 		require.Nil(s.t, s.public(s.made.Number).Locker, "nothing was in it yet")
 		a := s.open()
-		time.Sleep(3 * time.Second) // doors close two seconds before they are told of
+		time.Sleep(3 * time.Second) // doors close two seconds before their record
 		s.settle(a)
 		s.is(cloud.OrderInLocker, "in_locker", "out_for_delivery x-available_for_pickup")
 		require.Equal(s.t, &order.LockerRef{DeviceID: s.ID, DeviceName: "One", DeliveryID: s.find().DeliveryID, Status: cloud.DeliveryDelivered}, s.now().Locker)
@@ -370,7 +370,7 @@ func TestParcelsOfOrders(t *testing.T) {
 		s.settle(a)
 		s.is(cloud.OrderInLocker, "in_locker", "x-intercepted out_for_delivery x-available_for_pickup")
 		require.Equal(s.t, "failed", s.now().Interception.Status)
-		// Stopped once more while it waits: whoever has the code still gets it.
+		// Stopped once more while it waits: a person with the code still gets it.
 		_, err = interception.New(s.service).Intercept(ctx, s.staff, interception.InterceptInput{OrderID: s.made.OrderID, Outcome: "redeliver"})
 		require.NoError(s.t, err)
 		s.pickUp("op_p", 2, nil, a.Doors...)
@@ -525,7 +525,7 @@ func TestNumbersThatLeadToOrders(t *testing.T) {
 		require.Nil(s.t, s.now().Locker)
 		require.Nil(s.t, s.public(s.made.Number).Locker)
 
-		// Another business's order is nobody's here.
+		// Another business's order belongs to no account here.
 		require.NoError(s.t, s.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 900, Code: "rival", Name: "Rival", Timezone: "UTC"}}}}, nil
 		}))

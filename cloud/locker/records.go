@@ -396,7 +396,7 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
 	taken := d.Status == cloud.DeliveryPickedUp
 	reported := !gaveUp && d.FailureCode != "" // as failed, and the cabinet did not answer yet
-	unopened := false                          // a door that swung after its opening had been told as failed
+	unopened := false                          // a door that swung after its opening had been reported as failed
 	var deposited, failed []*cloud.Package
 	lay := map[*cloud.Package]bool{} // those that had been settled before
 	for _, sp := range b.Packages {
@@ -1052,7 +1052,7 @@ func (w reports) keepBox(door uint) error {
 // doorKept is a door of an opening behind which something may lie.
 const doorKept = "deposit_unverified"
 
-// exceptionClosed: whoever closes first wins.
+// exceptionClosed: the first close wins.
 func (w reports) exceptionClosed(r Occurrence, b wire.Exception) (string, error) {
 	e, err := w.exception(b.ID)
 	if err != nil {

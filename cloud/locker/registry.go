@@ -81,8 +81,8 @@ type registryNews struct {
 	earliest, latest time.Time
 }
 
-// noteStatus notes what the new status of a row of the registry is to be told
-// as. A parcel that was overdue and has more time was stored before.
+// noteStatus notes the event for the new status of a row of the registry. A
+// parcel that was overdue and has more time was stored before.
 func (w *rows) noteStatus(row any) {
 	var n registryNews
 	switch r := row.(type) {
@@ -121,9 +121,9 @@ func (w *rows) noteStatus(row any) {
 	w.registry = append(w.registry, n)
 }
 
-// addAccountEvents tells the business's receivers of what the registry noted. A
+// addAccountEvents sends the business's receivers what the registry noted. A
 // carrier's own cabinet reports to that carrier alone, and a cabinet for tests
-// to nobody.
+// to no receiver.
 func (w *rows) addAccountEvents(ch *cloud.Changes) error {
 	if w.s.cfg.Webhooks == nil || w.device.OwnerProviderID != 0 || !w.device.Livemode || len(w.registry) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// told is one event of the registry, with the members of its body.
+// One event of the registry, with the members of its body.
 type told struct {
 	ID         string              `json:"event_id"`
 	Event      string              `json:"event"`
@@ -25,7 +25,7 @@ type told struct {
 	raw        string
 }
 
-// registry is what was told of the cabinet's registry, in the order of emission.
+// registry is the events of the cabinet's registry, in the order of emission.
 func (s *parcels) registry() (out []told) {
 	s.t.Helper()
 	_, rows, err := s.Store.ListAccountOutbox(ctx, cloud.AccountLog{BusinessID: s.staff.Account.BusinessID, ReferenceType: "device_order", Page: cloud.Page{Limit: 1000}})

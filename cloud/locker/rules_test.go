@@ -376,7 +376,7 @@ func stamp(t *testing.T, s string) time.Time {
 }
 
 // Several nodes look at once, at more deliveries than one look takes: each is
-// told of once.
+// sent once.
 func TestDeadlinesOnSeveralNodesAreSentOnce(t *testing.T) {
 	t.Parallel()
 	tell(t, 1, nil, func(s *story) {

@@ -169,7 +169,7 @@ func code(err error) string {
 	return ""
 }
 
-// events are the names of what was told, oldest first, and the last body of each.
+// events are the names of what was sent, oldest first, and the last body of each.
 func (s *story) events() (names []string, bodies map[string]map[string]any) {
 	s.t.Helper()
 	_, rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: s.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})

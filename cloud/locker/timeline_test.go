@@ -52,7 +52,7 @@ func TestLockerEventsBecomeTimelineEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tell(t, 1, nil, func(s *story) {
-				time.Sleep(time.Minute) // doors close a little before they are told of
+				time.Sleep(time.Minute) // doors close a little before their record
 				play(s)
 				require.Equal(s.t, append([]string{"information_submitted partner"}, want...), s.moves())
 			})

@@ -21,7 +21,7 @@ type Occurrence struct {
 	Approximate bool
 	// Earliest and Latest bound a moment that was not seen, as cloud.Moment.
 	Earliest, Latest time.Time
-	// Present is set when no newer status has told the device's present.
+	// Present is set when no newer status has reported the device's present.
 	Present bool
 }
 
@@ -51,7 +51,7 @@ type (
 	comparison struct{ *handling }
 )
 
-// handling is what becomes of deliveries, packages and compartments, whoever says so.
+// handling is what becomes of deliveries, packages and compartments, whatever the source.
 type handling struct {
 	*rows
 	*timeline
@@ -422,8 +422,8 @@ var failReasons = map[string]string{
 }
 
 // trackLoss is a package that will not be handed over: one that was taken out
-// in a correction was removed, any other could not be delivered. An order hears
-// only of the first: what was never inside is where it was.
+// in a correction was removed, any other could not be delivered. Only the first
+// reaches an order: what was never inside is where it was.
 func (w *timeline) trackLoss(r Occurrence, o *cloud.Opening, d *cloud.Delivery, p *cloud.Package) error {
 	switch {
 	case o != nil && o.Kind == wire.OpenCorrection:

@@ -1,7 +1,7 @@
 // Package mcp speaks the Model Context Protocol: revisions 2026-07-28,
 // 2025-11-25, 2025-06-18, 2025-03-26 and 2024-11-05 at one address, over HTTP
 // POST. What tools do, who may use them and whom a token belongs to is decided
-// by whoever makes a Server: this package knows nothing of lockers or orders.
+// by the code that makes a Server: this package knows nothing of lockers or orders.
 //
 // Every request is answered from what it carries. There are no sessions, and
 // nothing of one request is kept for another, also on one connection; a
@@ -39,7 +39,7 @@ type Config struct {
 	// server only.
 	Key []byte
 	// Admit says who a request is from. An *Error is the refusal, any other
-	// error an internal one. nil: everybody is nobody in particular.
+	// error an internal one. nil: every caller is anonymous.
 	Admit func(ctx context.Context, r *Request) (Caller, error)
 	// Public are our own addresses, http or https, the first is the usual one.
 	Public  []string

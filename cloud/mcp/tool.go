@@ -50,7 +50,7 @@ type Request struct {
 
 // Caller is who a request is from.
 type Caller struct {
-	ID string // binds request states; "" is nobody
+	ID string // binds request states; "" is the anonymous caller
 	// Sees says which tools are listed; nil: all. Set names what Sees admits:
 	// callers with the same text see the same tools, whose bytes are prepared
 	// once.

@@ -18,7 +18,7 @@ const (
 	appWindow = 64  // messages that it has not acknowledged
 	appStall  = 20 * time.Second
 	keptWait  = 10 * time.Second
-	// How long, and of how many messages, it is known that they were told as kept.
+	// How long, and of how many messages, it is known that they were sent as kept.
 	caughtFor  = 30 * time.Second
 	caughtMost = 1000
 )
@@ -41,7 +41,7 @@ type app struct {
 	done   chan struct{} // closed when the connection has ended
 	wake   chan struct{} // something waits
 	acked  chan struct{} // something was acknowledged
-	// caught are ids that it was told of what was kept, since the last time: they
+	// caught are ids of what was kept and sent to it, since the last time: they
 	// may be in the queue too. Owned by run.
 	caught map[string]bool
 	since  time.Time

@@ -9,7 +9,7 @@
 // People's apps subscribe and do nothing else. Each topic that they may have is
 // given to them by name; another is refused in the answer, a publish closes the
 // connection. Their messages have ids: a connection that ends, for whatever
-// reason, loses nothing that the app is not told again when it comes back.
+// reason, loses nothing that the app does not receive again when it comes back.
 package mqttbroker
 
 import (
@@ -332,7 +332,7 @@ func (h *brokerEvents) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet)
 	limitSilence(cl)
 	// No session outlives the connection. Of a client of MQTT 3.1.1 that asks
 	// for more, the library would keep subscriptions for good, and what it was sent
-	// for a while. Clients of MQTT 5 are told so in the answer.
+	// for a while. Clients of MQTT 5 learn this from the answer.
 	cl.Properties.Clean = true
 	l := &login{client: cl, code: code, generation: generation}
 	h.mu.Lock()
@@ -383,8 +383,8 @@ func (h *brokerEvents) login(cl *mqtt.Client) *login {
 
 // OnPacketRead looks at every topic that a client names, before the library
 // does: a foreign one closes the connection. The library alone would drop the
-// message, answer, or do nothing at all ($SYS, a malformed filter), and tell
-// nobody.
+// message, answer, or do nothing at all ($SYS, a malformed filter), and report
+// nothing.
 func (h *brokerEvents) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
 	switch pk.FixedHeader.Type {
 	case packets.Publish:

@@ -92,7 +92,7 @@ func TestOwnTopicsOfADevice(t *testing.T) {
 
 // The library drops a publish to $SYS, and one to a name with wildcards, without
 // a word, and answers malformed filters instead of ending anything. All of them
-// close the connection, unacknowledged, and are told to the audit.
+// close the connection, unacknowledged, and reach the audit.
 func TestForeignTopicClosesTheConnectionAndIsAudited(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -117,8 +117,8 @@ func TestForeignTopicClosesTheConnectionAndIsAudited(t *testing.T) {
 }
 
 // The library acknowledges a publish before it is routed, and to an MQTT 3.1.1
-// client even when a hook refused it. So a PUBACK proves nothing: here the queue
-// behind drops the payload, and the client is told that all is well.
+// client even when a callback refused it. So a PUBACK proves nothing: here the
+// queue behind drops the payload, and the client gets a success.
 func TestPubackProvesNothingTheQueueMayHaveDroppedIt(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -362,7 +362,7 @@ func TestClientThatLeavesDuringItsLoginIsGone(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = s.ServeConn(there) }()
 		require.NoError(t, connectPacket("CAB-1", "one").Write(here))
-		require.NoError(t, here.Close()) // nobody reads the answer
+		require.NoError(t, here.Close()) // no client reads the answer
 		<-ended
 	}
 	require.Zero(t, s.Connected())

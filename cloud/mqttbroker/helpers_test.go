@@ -26,7 +26,7 @@ import (
 )
 
 // link is the device link as the broker sees it: logins by password, and a
-// notebook of what it was told.
+// notebook of what it received.
 type link struct {
 	mu       sync.Mutex
 	secrets  map[string]string // by device code

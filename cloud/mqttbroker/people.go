@@ -13,17 +13,17 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// People is what the broker needs of those who let people's apps in. Apps only
+// People is what the broker needs of the service that lets people's apps in. Apps only
 // subscribe, to topics that are named to the last level.
 type People interface {
 	// Login lets an app in by its client id and password, or says why not. The
 	// id begins with AppPrefix; ip is the address of the caller.
 	Login(ctx context.Context, client, password, ip string) (Person, error)
 	// Holds reports whether what an app was let in by holds still. An error says
-	// that nobody knows; an app of which nobody knows twice is let go.
+	// that it is not known; an app of which it is not known twice is let go.
 	Holds(ctx context.Context, p Person) (bool, error)
-	// ListRecent gives the latest messages of a topic, oldest first: an app that subscribes is
-	// told it before anything else.
+	// ListRecent gives the latest messages of a topic, oldest first: an app that subscribes
+	// receives it before anything else.
 	ListRecent(ctx context.Context, p Person, topic string) ([]Message, error)
 	// Listening is called when a connection subscribes to a topic (1) and when that
 	// ends (-1). It must not block.
@@ -55,7 +55,7 @@ const (
 	appRefused  = 10     // topics that an app may try in vain
 	appRecheck  = 30 * time.Second
 	rechecksAt1 = 4 // at a time
-	// How long an app whose rights have ended still hears: why they did is told on
+	// How long an app whose rights have ended still receives: the reason comes on
 	// its topics, by another node perhaps, which this one looks for every second.
 	lastWord = 3 * time.Second
 )
@@ -184,7 +184,7 @@ func (s *apps) subscribed(a *app, pk packets.Packet, codes []byte) {
 		if codes[i] > packets.CodeGrantedQos2.Code {
 			continue
 		}
-		// Whoever publishes knows of the listener before it is told what was kept.
+		// Publishers know of the listener before it receives what was kept.
 		known := a.listensAt(f.Filter)
 		if !known {
 			s.cfg.People.Listening(a.person, f.Filter, 1)

@@ -76,7 +76,7 @@ func (f *five) subscribe(id int, filters ...string) []byte {
 	return f.next().ReasonCodes
 }
 
-// An app of MQTT 5 is told that it is not authorized, gets its subscription's
+// An app of MQTT 5 learns that it is not authorized, gets its subscription's
 // identifier back, and no more at once than it said that it takes. What it wants
 // kept of its session is not.
 func TestAppsOfMQTT5(t *testing.T) {

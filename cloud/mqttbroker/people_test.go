@@ -24,7 +24,7 @@ type folk struct {
 	people    map[string]Person // by client id and password
 	kept      map[string][]Message
 	out       map[string]bool // owners who may no more
-	unknown   bool            // nobody knows
+	unknown   bool            // it is not known
 	asked     int
 	listening map[string]int
 	heard     []string
@@ -301,15 +301,15 @@ func TestRightsThatEndEndTheConnection(t *testing.T) {
 	eventually(t, "nobody knows, twice", func() bool { return !b.IsConnectionOpen() })
 }
 
-// What ends somebody's rights is often told to them: they hear of it before they
-// are let go.
+// What ends a person's rights is often sent to that person's app: the app receives
+// it before it is let go.
 func TestTheLastWordIsHeard(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, time.Hour)
 	a, got := h.open("app-a-1", "tms/x/1")
 	h.folk.set(func(f *folk) { f.out["a"] = true })
 	began := time.Now()
-	for range 3 { // those who look again end it no sooner, and no later
+	for range 3 { // further checks end it no sooner, and no later
 		h.events.apps.recheck(t.Context())
 	}
 	h.Publish("tms/x/1", Message{Payload: []byte("closed")})
@@ -331,7 +331,7 @@ func TestOneRecheckWithoutAnAnswerEndsNothing(t *testing.T) {
 	require.True(t, c.IsConnectionOpen())
 }
 
-// What a topic was told lately comes first, then what it is told meanwhile.
+// A topic's recent messages come first, then those that arrive meanwhile.
 func TestAnAppThatComesBackReceivesWhatItMissed(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 0)

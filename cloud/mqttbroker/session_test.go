@@ -20,7 +20,7 @@ func (s *stand) forgotten(client, name string) {
 	eventually(s.t, "so are its subscriptions", func() bool { return len(s.server.Topics.Subscribers(name).Subscriptions) == 0 })
 }
 
-// A device that asks for a session to be kept is told that there is none. The
+// A device that asks for a session to be kept learns that there is none. The
 // library kept the subscriptions of such a client of MQTT 3.1.1 for good.
 func TestNothingIsKeptOfADeviceThatIsAway(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestMosquittoWithoutACleanSession(t *testing.T) {
 	}
 }
 
-// A device that does not read holds up nobody who sends: not to it, and not to
+// A device that does not read holds up no sender: not to it, and not to
 // others. What is too much for it is lost, and the newest configuration is not.
 func TestADeviceThatDoesNotReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 )
 
 // RFC 6749 4.1.2.1: until client and redirect address are proven only the user
-// hears of an error; after that the program does, with state and issuer.
+// learns of an error; after that the program does, with state and issuer.
 func TestAuthorizationRequests(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

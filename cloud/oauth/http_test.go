@@ -105,7 +105,7 @@ func TestResources(t *testing.T) {
 	require.Equal(t, "http://[::1]:9/mcp", resourceOf("http://[::1]:9", "http://[::1]:9/mcp"))
 }
 
-// RFC 7591: public clients only, which are told what holds.
+// RFC 7591: public clients only, whose answer says what holds.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

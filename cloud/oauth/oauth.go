@@ -5,7 +5,7 @@
 //
 // One grant type behind PKCE, public clients, opaque tokens of which only
 // hashes are kept. A code works once and for a minute, a refresh token once; a
-// second use of either means that somebody else has it and ends the grant with
+// second use of either means that another party has it and ends the grant with
 // all its tokens, whichever node it happens on: every decision about a grant
 // writes the grant's row.
 //

@@ -12,7 +12,7 @@ import (
 )
 
 // Two nodes that are asked for the same at one moment: one of all who ask gets
-// tokens, the others have brought what is used up, so that nobody keeps any.
+// tokens, the others have brought what is used up, so that no client keeps any.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) {

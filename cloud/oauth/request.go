@@ -49,8 +49,8 @@ func (r *Request) Site() string {
 }
 
 // Refusal is the error of an authorization request. Redirect is where the
-// client hears of it; it is empty until client and redirect address are proven,
-// and then only the user is told (RFC 6749 4.1.2.1). Anybody can register an
+// client receives it; it is empty until client and redirect address are proven,
+// and then only the user sees it (RFC 6749 4.1.2.1). Anybody can register an
 // address, so that no browser is sent to one unasked but to a loopback address of
 // the user's own machine, which is when Local is set (RFC 9700 4.11.2).
 type Refusal struct {

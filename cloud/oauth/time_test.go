@@ -66,7 +66,7 @@ func count(list []string, s string) (n int) {
 	return n
 }
 
-// What nobody uses goes by itself, and clients that are in use stay.
+// Unused clients go by themselves, and clients that are in use stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// Registrations that nobody uses are bounded: the older ones make room, those
+// Unused registrations are bounded: the older ones make room, those
 // of the hour do not.
 func TestRegistrationsAreBounded(t *testing.T) {
 	t.Parallel()

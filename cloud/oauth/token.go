@@ -147,7 +147,7 @@ func proves(verifier, challenge string) bool {
 }
 
 // grantTokens decides whether a client gets tokens, and ends the grant when what it
-// brought was used before: it or somebody else has what it should not. Scopes,
+// brought was used before: it or another party has what it should not. Scopes,
 // when there are any, narrow the access token.
 func (s *Service) grantTokens(ctx context.Context, c caller, find func(cloud.View, time.Time) (cloud.OAuthGrant, *cloud.Changes, error), scopes []string) (tokens, error) {
 	var out tokens

@@ -27,7 +27,7 @@ const (
 
 var nextForm = regexp.MustCompile(`^(` + AccountPath + `|` + ConsolePath + `(/[a-z-]{1,40}(/[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}){0,2})?|` + cabinetPath + `|` + approvalsPath + `(/apr_[0-9A-Z]{26})?|` + hooksPath + `(/[0-9]{1,18}|/receivers/[0-9]{1,18}|/replays/rpl_[0-9a-f]{32})?)$`)
 
-// nextPage is the page that somebody who signs in wanted, "" for none: one of
+// nextPage is the page that a person who signs in wanted, "" for none: one of
 // those about approvals, webhooks or a new cabinet, never an address of others.
 func nextPage(args *fasthttp.Args) string {
 	if to := string(args.Peek("next")); nextForm.MatchString(to) {
@@ -85,7 +85,7 @@ type approvalPage struct {
 	Total                 int // that wait
 }
 
-// visitor is somebody who is signed in, on a page about approvals or webhooks.
+// visitor is a person who is signed in, on a page about approvals or webhooks.
 type visitor struct {
 	frame
 	c        cloud.Caller
@@ -210,7 +210,7 @@ func describeError(f frame, e *cloud.Error) string {
 	return text
 }
 
-// why is said for an error that may be ours, which nobody else is told.
+// why is the text for an error; the details of one that may be ours are only logged.
 func (p *kit) why(f frame, err error) string {
 	var shown *cloud.Error
 	switch {

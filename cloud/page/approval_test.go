@@ -62,7 +62,7 @@ func foreseen(status int) string {
 "checks":[{"check":"order_exists","ok":true,"message":null},{"check":"status_allows","ok":false,"message":"It is on its way"}],"warnings":["The driver is told at once"]}`, status)
 }
 
-// ask proposes what an agent of somebody wants.
+// ask proposes what a person's agent wants.
 func (r *rig) ask(token string, change func(*approval.ProposeInput)) cloud.ApprovalID {
 	r.t.Helper()
 	s, err := r.w.FindToken(context.Background(), auth.Hash(token))

@@ -17,7 +17,7 @@ import (
 
 // layoutPage edits the layout of a cabinet: its compartments as fields, and its doors
 // drawn as the fields say, with the labels that they will have. A script draws them
-// anew while somebody types; without it a button does.
+// anew while the user types; without it a button does.
 type layoutPage struct {
 	frame
 	CSRF    string

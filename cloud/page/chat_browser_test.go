@@ -99,7 +99,7 @@ func (w *logged) Write(p []byte) (int, error) {
 
 // Staff in the console and the recipient at the tracking page talk, in two real
 // browsers and over the real broker: at once, and by asking while the wire to the
-// broker is cut. What could not be sent stays and arrives once. What somebody
+// broker is cut. What could not be sent stays and arrives once. What a participant
 // writes is text. Axe objects to nothing, and everything works without script.
 func TestChatInARealBrowser(t *testing.T) {
 	ring.SkipUnlessFull(t, "its pages are tested without a browser, others in one")

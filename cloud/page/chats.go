@@ -28,7 +28,7 @@ const (
 )
 
 // ChatUploads is where the script of a conversation's page uploads files, in
-// bodies of up to MaxChatUpload bytes, which whoever serves it has to let in.
+// bodies of up to MaxChatUpload bytes, which its server has to let in.
 const (
 	ChatUploads   = chatsPath + "/{id}/api/attachments"
 	MaxChatUpload = 11 << 20

@@ -24,7 +24,7 @@ import (
 )
 
 // Where people decide about programs that want to act for them. A program
-// sends its user to AuthorizePath; whoever is not logged in does so there and
+// sends its user to AuthorizePath; a user who is not logged in does so there and
 // goes on with the same request. The login is good for this decision only and
 // ends with it.
 const (
@@ -162,7 +162,7 @@ func (p consentPages) askLogin(ctx *fasthttp.RequestCtx, r *oauth.Request, statu
 		Passkeys: p.cfg.Passkeys, Providers: p.agentProviders(f, r)})
 }
 
-// agentLogin lets somebody in who then goes on with the request: to our own
+// agentLogin lets a user in who then goes on with the request: to our own
 // page and with what was checked, wherever the form says.
 func (p consentPages) agentLogin(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)

@@ -73,8 +73,8 @@ type loginPage struct {
 	Providers []oidc.Provider
 }
 
-// session finds who is signed in. ok is false when nobody is; a key, which may
-// be narrowed to less than pages show, is nobody.
+// session finds the account that is signed in. ok is false when there is none; a
+// key, which may be narrowed to less than pages show, counts as none.
 func (p *kit) session(c context.Context, ctx *fasthttp.RequestCtx, at *entrance) (s auth.Session, ok bool, err error) {
 	s, ok, err = p.tokenOf(c, ctx, at)
 	return s, ok && auth.Valid(s.Token, time.Now()) && lets(s, at), err

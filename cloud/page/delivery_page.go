@@ -221,7 +221,7 @@ func newEntryPage(v visitor, s webhook.DeliveryView) entryPage {
 	return page
 }
 
-// replay sends a delivery once more for whoever sent the form.
+// replay sends a delivery once more for the sender of the form.
 func (p webhookPages) replay(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()

@@ -166,7 +166,7 @@ func (p webhookPages) showReceiver(c context.Context, ctx *fasthttp.RequestCtx, 
 	p.show(ctx, status, "hookreceiver.html", page)
 }
 
-// testEvents are what a receiver can be told of, by the settings that name it.
+// testEvents are what a receiver can be sent, by the settings that name it.
 func (p webhookPages) testEvents(r webhook.Receiver) (out []string) {
 	if p.cfg.Webhooks == nil {
 		return nil

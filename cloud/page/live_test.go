@@ -376,7 +376,7 @@ func shipmentOf(t testing.TB, r *rig, number string) (id cloud.ShipmentID) {
 }
 
 // In a real browser: a row of a list changes by itself and the chosen row stays chosen; a
-// page that hears nothing says so, and what can be done from it is off; the sixth page of
+// page that receives nothing says so, and what can be done from it is off; the sixth page of
 // a session asks instead of listening.
 func TestLiveInARealBrowser(t *testing.T) {
 	w, s, _ := server(t, nil)

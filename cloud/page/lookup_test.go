@@ -12,8 +12,8 @@ import (
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
-// The pages count lookups where all faces do: a limit for each parcel, and who
-// guesses numbers is stopped while those who watch a parcel go on.
+// The pages count lookups where all faces do: a limit for each parcel, and a caller
+// that guesses numbers is stopped while a parcel's watchers go on.
 func TestRecipientsBehindOneAddress(t *testing.T) {
 	t.Parallel()
 	f := newFresh(t)

@@ -311,7 +311,7 @@ func idOf(id string) any {
 }
 
 // changedOnly leaves out the members that are as they were when the form was made:
-// what somebody else changed meanwhile stays. One that was emptied is given as empty.
+// what another person changed meanwhile stays. One that was emptied is given as empty.
 // A save takes all.
 func (m *maker) changedOnly(o *catalog.Operation, members []catalog.Member, in map[string]any, was string) map[string]any {
 	old := map[string]string{}

@@ -20,7 +20,7 @@ func (p *kit) may(c context.Context, v visitor, operation string) bool {
 }
 
 // reader is the visitor of a page that shows what an operation of the interface
-// answers. For those who may not call it the page says what is missing.
+// answers. For a visitor who may not call it the page says what is missing.
 func (p *kit) reader(c context.Context, ctx *fasthttp.RequestCtx, operation string) (v visitor, ok bool) {
 	if v, ok = p.visitor(c, ctx); !ok {
 		return v, false
@@ -32,8 +32,8 @@ func (p *kit) reader(c context.Context, ctx *fasthttp.RequestCtx, operation stri
 	return v, true
 }
 
-// run runs an operation of the interface for a visitor, as it runs for whoever
-// calls it by REST: with the token of the session, the limits of that token,
+// run runs an operation of the interface for a visitor, as it runs for a caller
+// by REST: with the token of the session, the limits of that token,
 // account type and scopes, and an audit line. in are its members by name.
 func run[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, v visitor, operation string, in map[string]any) (Out, error) {
 	return runAs[Out](c, ctx, p, v.Lang, sessionToken(ctx), operation, in)

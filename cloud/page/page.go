@@ -78,7 +78,7 @@ type Config struct {
 	// Approvals are the writes of agents that people decide about; nil: there
 	// are no pages about them.
 	Approvals *approval.Service
-	// Receivers are those who hear of events, and what they were sent; nil: there
+	// Receivers are the receivers of events, and what they were sent; nil: there
 	// are no pages about them. Actions there are operations of Catalog,
 	// through Pipeline.
 	Receivers *webhook.Service

@@ -24,7 +24,7 @@ import (
 const AccountPath = "/account"
 
 // forPeople is the entrance of everybody who has a password, by the console's
-// login; those who must set up a second factor first may come in here too.
+// login; a person who must set up a second factor first may come in here too.
 var forPeople = entrance{cookiePath, SessionCookie, "postern_form", fasthttp.CookieSameSiteStrictMode, forAgents.types}
 
 // accountPage shows what a person keeps. Secret, Draw and Recovery are on it once,

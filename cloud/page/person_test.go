@@ -146,8 +146,8 @@ func TestOwnAccount(t *testing.T) {
 	require.Equal(t, 401, r.signIn(email).status)
 }
 
-// The login for agents' programs asks for a code too, and nobody who must set up a
-// second factor lets a program in.
+// The login for agents' programs asks for a code too, and no person who must set up
+// a second factor lets a program in.
 func TestSecondFactorBeforeConsent(t *testing.T) {
 	t.Parallel()
 	r := agents(t)

@@ -58,7 +58,7 @@ func (f *feed) receivers(w *webtest.World) *webhook.Service {
 	return f.service
 }
 
-// partner is a receiver that verifies, unless it is told to be sick or careless.
+// partner is a receiver that verifies, unless it is set to be sick or careless.
 type partner struct {
 	mu             sync.Mutex
 	sick, careless bool
@@ -284,7 +284,7 @@ func TestACheckUpOfNobody(t *testing.T) {
 	r := newRig(t, nil)
 	fillHooks(t, r.w)
 	r.live()
-	r.f.to.Store("127.0.0.1:1") // where nobody listens
+	r.f.to.Store("127.0.0.1:1") // where no server listens
 	r.signedIn()
 	g := r.send(livePath, does("check"))
 	require.Equal(t, 200, g.status, g.body)
@@ -294,8 +294,8 @@ func TestACheckUpOfNobody(t *testing.T) {
 	require.Equal(t, 1, strings.Count(g.body, `<tr><th scope="row"><a href=`), "one is enough")
 }
 
-// Nobody does from a page what the interface would refuse, and no other site
-// does it in somebody's name.
+// No page does what the interface would refuse, and no other site does it in a
+// user's name.
 func TestWhoLooksAfterReceivers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

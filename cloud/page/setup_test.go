@@ -101,8 +101,8 @@ func firstForm(form string) url.Values {
 	return url.Values{"form": {form}, "business": {"Harbour"}, "timezone": {"Asia/Tokyo"}, "email": {"ada@harbour.example"}, "password": {"a long enough password"}}
 }
 
-// The page is served on this machine and over TLS, and to nobody who comes
-// otherwise, whatever the request says and whether or not the value is right.
+// The page is served on this machine and over TLS, and on no other connection,
+// whatever the request says and whether or not the value is right.
 func TestSetUpIsServedOnSafeConnectionsOnly(t *testing.T) {
 	t.Parallel()
 	f := newFresh(t)

@@ -83,7 +83,7 @@ func TestWebhookGuideShowsTheTestedFiles(t *testing.T) {
 	require.Contains(t, body, "128 min, 8.5 h, 34.1 h<", "waits of providers")
 }
 
-// Requests of the guide are whole: whoever copies one can verify it.
+// Requests of the guide are whole: a reader who copies one can verify it.
 func TestRequestsOfTheGuideVerify(t *testing.T) {
 	t.Parallel()
 	g, err := platform.HookGuide("")

@@ -3,7 +3,7 @@
 // it showed before it was cut, and whatever follows its end. Nothing is encoded
 // anew: what is shown are the same pixels in the same colours.
 //
-// It keeps what it knows and drops the rest, so what nobody thought of goes too.
+// It keeps what it knows and drops the rest, so what was not thought of goes too.
 // Parts of a picture that lie about themselves, or that end too early, make it no
 // picture. Functions hold no state and may be called at the same time.
 package picture

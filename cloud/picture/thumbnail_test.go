@@ -214,8 +214,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// One is decoded at a time, those who leave get nothing, and nobody waits for
-// ever.
+// One is decoded at a time, callers that leave get nothing, and no caller waits
+// for ever.
 func TestThumbnailsWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	file := []byte(asPNG(t, grained(600, 600)))

@@ -210,7 +210,7 @@ func (c *contents) add(p Parcel) {
 const cabinetsAtOnce = 200
 
 // addCompartments adds compartments in which something lies, each delivery once: one
-// that nobody collected in time is expired, lies in its compartment, and its code works.
+// that was not collected in time is expired, lies in its compartment, and its code works.
 // Cabinets that were retired or reported as stolen do not count: their codes ended.
 func (c *contents) addCompartments(id cloud.BusinessID) error {
 	for page := (cloud.Page{Sort: "id", Limit: cabinetsAtOnce}); ; {

@@ -154,7 +154,7 @@ func (s *Service) EndPass(ctx context.Context, c cloud.Caller, in ByPass) (out P
 const maxWaiting = 200
 
 // askedBy are the calls that an operator asked the business's people for by a pass, as
-// they expire with it. One that somebody approved may be running and stays.
+// they expire with it. One that was approved may be running and stays.
 func askedBy(v cloud.View, p cloud.PlatformPass, now time.Time) (out []cloud.Approval, err error) {
 	list, _, err := v.Approvals(cloud.ApprovalFilter{BusinessID: p.BusinessID, Status: cloud.ApprovalPending, Now: now, RequestedBy: p.AccountID, Page: cloud.Page{Sort: "requested_at", Limit: maxWaiting}})
 	for _, a := range list {

@@ -80,7 +80,7 @@ func ended(t *testing.T, w *webtest.World, id cloud.DeliveryID, status cloud.Del
 
 // A parcel that was not collected in time lies in its compartment, and its code works;
 // one that is announced may be brought: its code works without the cloud. A business
-// with either is not removed, and is told which. Once both have ended it may be.
+// with either is not removed, and the answer says which. Once both have ended it may be.
 func TestAParcelKeepsABusiness(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *webtest.World, s *platform.Service) {
 		late := w.Delivery

@@ -4,7 +4,7 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// coarse is what the formats that only know an order's fulfilment are told.
+// coarse is the input of the formats that only know an order's fulfilment.
 type coarse struct {
 	otep.Coarse
 	events  []otep.Event

@@ -189,7 +189,7 @@ func declared(raw json.RawMessage) bool {
 	return len(raw) > 0 && !bytes.Equal(raw, []byte("null"))
 }
 
-// readTime gives a time in UTC the offset that is told beside it.
+// readTime gives a time in UTC the offset that stands beside it.
 func readTime(text, offset string) (otep.Time, error) {
 	t, err := otep.ParseTime(text)
 	if err != nil || offset == "" {

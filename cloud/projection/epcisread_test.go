@@ -157,7 +157,7 @@ func TestBadEPCIS(t *testing.T) {
 	f(`{"type":"ObjectEvent","epcList":[""],"eventTime":"2026-06-10T10:00:00Z"}`, "epcList[0]", "")
 }
 
-// An event told in UTC gets the offset that stands beside it.
+// An event in UTC gets the offset that stands beside it.
 func TestOffsets(t *testing.T) {
 	f := func(at, offset, want string) {
 		t.Helper()

@@ -162,7 +162,7 @@ func place(l *otep.Location) string {
 
 func located(l *otep.Location) bool { return l != nil && l.Latitude != nil && l.Longitude != nil }
 
-// sourceName is who carries, as platforms that want a carrier's name are told.
+// sourceName is the carrier, for platforms that want a carrier's name.
 func sourceName(e *otep.Event) string {
 	if e == nil || e.Source == nil {
 		return "other"

@@ -12,7 +12,7 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// The terms that documents use are those that are told, format by format.
+// The terms that documents use are those that are published, format by format.
 func TestTermsAreThoseOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	member := regexp.MustCompile(`"otep:(\w+)":`)

@@ -17,7 +17,7 @@ type ReaderStore interface {
 }
 
 // Reader is what people ask about pushes: drivers where they are reached and what
-// they missed, staff what a sandbox's drivers would have been told.
+// they missed, staff what a sandbox's drivers would have received.
 type Reader struct{ store ReaderStore }
 
 // NewReader builds a desk.

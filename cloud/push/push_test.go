@@ -24,7 +24,7 @@ var _ Store = (*store.DB)(nil)
 
 var epoch = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// telecom is a provider that notes what it took, and does what it is told to.
+// telecom is a provider that notes what it took, and answers as it is set to.
 type telecom struct {
 	mu    sync.Mutex
 	taken map[string]int
@@ -352,7 +352,7 @@ func TestHook(t *testing.T) {
 	require.NoError(t, json.Unmarshal(p.Live().Body, &shown))
 }
 
-// Somebody else's push is no place to read on from: nothing of one's own is left
+// Another driver's push is no place to read on from: nothing of one's own is left
 // out for it.
 func TestWhatWasMissedIsReadOnFromOnesOwn(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,8 @@ import (
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
-// A token that a person granted an agent is told, in the transport's own way,
-// that it lacks a right: the client can then ask for more (vector 36). It is
+// A token that a person granted an agent is refused, in the transport's own way,
+// when it lacks a right: the client can then ask for more (vector 36). It is
 // good at the address that it was granted for, and nowhere else.
 func TestGrantedTokensLackingARightAreChallenged(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestTheFacesAgree(t *testing.T) {
 }
 
 // A yes is worth one execution, however many claim it at once, on either
-// database; and so is an approval, whoever decides.
+// database; and so is an approval, whichever approver decides.
 func TestAWordIsWorthOneExecution(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); worthOne(t, "") })

@@ -10,7 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// A secret that an agent proposes is for nobody's eyes, in none of its forms:
+// A secret that an agent proposes is shown to no account, in none of its forms:
 // neither what would be done, nor what was.
 func TestSecretsOfProposedSettingsAreMasked(t *testing.T) {
 	t.Parallel()

@@ -364,7 +364,7 @@ func TestTheUserIsAsked(t *testing.T) {
 	refused(ask(with(state, yes))) // the answer is used up
 	require.Equal(t, "question", w.audit("orders.cancel")["consent"])
 
-	// Who cannot be asked by a form is told what to do.
+	// A client that cannot be asked by a form learns what to do.
 	r := w.post("/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold_order","arguments":{"order_id":%d},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`, w.order("Q-2")),
 		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "hold_order", "Authorization", admin)
 	require.Contains(t, string(r.raw), "CONFIRMATION_REQUIRED")

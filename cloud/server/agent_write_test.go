@@ -101,7 +101,7 @@ func (w *agentWorld) about(n int, more string) string {
 	return fmt.Sprintf(`{"order_id":%d,%s}`, w.order(fmt.Sprint("O-", n)), more)
 }
 
-// waiting is a write of somebody else that waits.
+// waiting is a write of another account that waits.
 func (w *agentWorld) waiting(n int) string {
 	out := w.good("hold_order", w.about(n, `"reason":"late"`), "Authorization", w.box.Staff.Token, "X-MCP-Require-Approval", "1")
 	return fmt.Sprintf(`{"approval_id":%q}`, out["approval_id"])
@@ -111,7 +111,7 @@ func (w *agentWorld) waiting(n int) string {
 // without changing anything but the queue; then it does what the trial said.
 func TestEveryWriteCanBeTriedFirst(t *testing.T) {
 	t.Parallel()
-	var dials atomic.Int64 // of webhooks: nobody answers
+	var dials atomic.Int64 // of webhooks: no receiver answers
 	w := newAgentWorld(t, Config{WebhookDial: func(context.Context, netip.AddrPort) (net.Conn, error) {
 		dials.Add(1)
 		return nil, errors.New("connection refused")
@@ -188,8 +188,8 @@ func TestEveryWriteCanBeTriedFirst(t *testing.T) {
 	}
 }
 
-// A write waits for somebody else, who sees what it would do, approves it, and
-// is in the audit as who did it for whom; nobody approves their own.
+// A write waits for another person, who sees what it would do, approves it, and
+// is in the audit as who did it for whom; no account approves its own.
 func TestAWriteIsApprovedAndDoneOnce(t *testing.T) {
 	t.Parallel()
 	w := newAgentWorld(t, Config{})

@@ -92,7 +92,7 @@ func TestARecipientChats(t *testing.T) {
 	require.Len(t, w.rest("GET", path, admin, "").json["messages"], before)
 }
 
-// A deployment without the family invites nobody.
+// A deployment without the family invites no participant.
 func TestADeploymentWithoutChat(t *testing.T) {
 	t.Parallel()
 	w := newAgentWorld(t, Config{Unavailable: []string{"order_chat"}})

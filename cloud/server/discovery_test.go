@@ -133,7 +133,7 @@ func TestLinksOfDiscoveryAnswer(t *testing.T) {
 	require.Greater(t, len(seen), 12)
 }
 
-// Discovery is limited like any call of nobody in particular.
+// Discovery is limited like any anonymous call.
 func TestDiscoveryIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newAgentWorld(t, Config{Limits: catalog.Limits{Authenticated: -1, Anonymous: 5}})
@@ -224,7 +224,7 @@ func TestToolsThatReadDiscovery(t *testing.T) {
 	}
 }
 
-// Other people's tools read what is told to agents: a validator and a linter of
+// Other people's tools read what is served to agents: a validator and a linter of
 // OpenAPI documents, the reference implementation of GraphQL, and a strict
 // compiler of JSON Schemas.
 func TestDiscoveryBeforeOtherPeoplesTools(t *testing.T) {

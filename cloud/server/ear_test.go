@@ -22,7 +22,7 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// ear is somebody's app that listens to an order's chat.
+// ear is a participant's app that listens to an order's chat.
 type ear struct {
 	role string
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Two nodes with one folder: what one keeps the other reads, at an address that
-// either has signed; what no row names is gone a day later, whoever looks.
+// either has signed; what no row names is gone a day later, whichever node looks.
 func TestNodesShareTheFolderOfFiles(t *testing.T) {
 	t.Parallel()
 	dir, objects := t.TempDir(), filepath.Join(t.TempDir(), "shared")

@@ -25,14 +25,14 @@ import (
 	"github.com/postern-io/postern/protocol/signature"
 )
 
-// told is one request to a receiver.
+// One request to a receiver.
 type told struct {
 	path string
 	head http.Header
 	body []byte
 }
 
-// A business sets its address, makes an order and cancels it, and hears of all
+// A business sets its address, makes an order and cancels it, and receives all
 // of it, signed; its log says so.
 func TestAccountsReceiveEventsOfTheirOrders(t *testing.T) {
 	t.Parallel()

@@ -114,7 +114,7 @@ func webhooksByHand(t *testing.T, database string) {
 	w.mu.Unlock()
 
 	// A real event that failed: replayed to another address by an administrator,
-	// and to nobody's by a customer.
+	// and to none by a customer.
 	parcel := map[string]any{"type": "D", "packages": []any{map[string]any{"weight": 1}}, "recipient": map[string]any{"name": "Ada", "phone": "+14165550123",
 		"address_line1": "100 Queen St W", "city": "Toronto", "province": "ON", "postal_code": "M5H 2N2", "country": "CA"}}
 	status, out = w.call("POST", "/api/v1/client/orderCreate", admin, parcel)

@@ -23,7 +23,7 @@ type Keys struct {
 	Next    []byte `json:"next"`    // seed of the key that will follow; devices pin both
 	Server  []byte `json:"server"`  // keys the digests of device secrets
 	Seal    []byte `json:"seal"`    // encrypts secrets in the database
-	// Hooks counts the changes of the key that signs webhooks. A higher one on every
+	// The number of changes of the key that signs webhooks. A higher one on every
 	// node takes the next key into use, which was published before, at their start.
 	Hooks uint32 `json:"hooks,omitempty"`
 }
@@ -99,7 +99,7 @@ func (k Keys) derived(purpose string) []byte {
 	return m.Sum(nil)
 }
 
-// hooks signs webhooks (v1a).
+// webhookKey signs webhooks (v1a).
 func (k Keys) webhookKey() ed25519.PrivateKey { return k.hook(uint64(k.Hooks)) }
 
 func (k Keys) hook(generation uint64) ed25519.PrivateKey {

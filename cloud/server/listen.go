@@ -47,7 +47,7 @@ func guestOf(l live.Listener) (o cloud.OrderID, epoch int) {
 	return 0, 0
 }
 
-// listening gives those who may hear chats what they listen with. A recipient is
+// listening gives the participants of chats what they listen with. A recipient is
 // the guest of its order.
 type listening struct{ *live.Service }
 

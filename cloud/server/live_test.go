@@ -116,8 +116,8 @@ func (h *heard) has(t testing.TB, name string, value any) map[string]any {
 	return found
 }
 
-// A driver hears at once of what it is given, and its dashboard; when the app is
-// gone the provider is told, signed, until the login ends.
+// A driver's app and the dashboard receive at once what the driver is given; when
+// the app is gone the provider gets it, signed, until the login ends.
 func TestDriversAndDashboardsListen(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); listens(t, newLiveWorld(t, "")) })

@@ -123,7 +123,7 @@ func TestAClientOfOthersConnects(t *testing.T) {
 	require.NotEqual(t, old.RefreshToken, fresh.RefreshToken)
 	require.NoError(t, admit(fresh.AccessToken, base+"/mcp"))
 
-	// The user sees it; nobody else does, and only the user ends it.
+	// The user sees it; no other account does, and only the user ends it.
 	ada, bob, eve := login(t, base, "ada@acme.example", password), login(t, base, "bob@acme.example", password), login(t, base, "eve@other.example", password)
 	type agents struct {
 		Agents []struct {

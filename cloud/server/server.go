@@ -89,7 +89,7 @@ type Config struct {
 	Version string
 
 	// PushURL takes pushes to drivers' apps that do not listen, signed with
-	// PushSecret; empty: nobody does.
+	// PushSecret; empty: no provider does.
 	PushURL, PushSecret string
 
 	// Mail is the server that mails to people go by, with links that begin with

@@ -27,7 +27,7 @@ import (
 )
 
 // From the login page to a real provider and back into the console; the password of a
-// business that demands its provider lets nobody in; a provider that is down is said.
+// business that demands its provider lets no account in; a provider that is down is said.
 func TestPeopleSignInByTheirProvider(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")

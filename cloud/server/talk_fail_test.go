@@ -21,8 +21,8 @@ import (
 	"github.com/postern-io/postern/cloud/chat"
 )
 
-// A driver hears on its own topic what others say, at once; the provider is told
-// of the newest only, and only when no app was there to hear it.
+// A driver receives on its own topic what others say, at once; the provider gets
+// the newest only, and only when no app was there to receive it.
 func TestADriverIsPushedWhatOthersSay(t *testing.T) {
 	bothTalks(t, pushed)
 }
@@ -97,8 +97,8 @@ func pushed(t *testing.T, w *talkWorld) {
 	require.Equal(t, last, sent.Data.MessageID)
 }
 
-// A message that was committed by a node that ended before it told anybody is
-// heard by those who come back to the next one; so is what is said after that.
+// A message that was committed by a node that ended before it sent the message
+// reaches the apps that come back to the next one; so does what is said after that.
 func TestACloudThatComesBackTellsWhatItDidNot(t *testing.T) {
 	bothTalks(t, comesBack)
 }
@@ -113,7 +113,7 @@ func comesBack(t *testing.T, w *talkWorld) {
 	w.stop()
 	w.eventually(gone.gone)
 
-	dead, err := New(t.Context(), w.cfg) // never runs: it commits and tells nobody
+	dead, err := New(t.Context(), w.cfg) // never runs: it commits and sends nothing
 	require.NoError(t, err)
 	who, err := dead.findToken(t.Context(), auth.Hash(w.tokens["driver"]))
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func comesBack(t *testing.T, w *talkWorld) {
 	}
 }
 
-// A conversation that closes by itself: whoever is let go for it hears of it first.
+// A conversation that closes by itself: an app that is let go for it receives that first.
 func TestAConversationThatClosesByItselfIsSent(t *testing.T) {
 	bothTalks(t, closesByItself)
 }

@@ -136,7 +136,7 @@ func (w *talkWorld) fetch(ctx context.Context, role string) (m mirror, err error
 }
 
 // follower is an app that follows a conversation as an app has to: it subscribes,
-// reads what there is, and goes on from there with what it is told, each event
+// reads what there is, and goes on from there with what it receives, each event
 // once and in the order in which it comes; when its connection ends it does the
 // same again.
 type follower struct {
@@ -292,7 +292,7 @@ func (f *follower) state() (m mirror, ready bool) {
 }
 
 // People send, edit, delete, read, close and reopen at once while connections
-// are cut: what each app knows at the end, from what it was told and what it read
+// are cut: what each app knows at the end, from what it received and what it read
 // when it came back, is what the conversation is.
 func TestAppsKnowTheConversationWhateverIsCut(t *testing.T) {
 	bothTalks(t, follows)

@@ -48,7 +48,7 @@ func nobodyElse(t *testing.T, w *talkWorld) {
 	p := w.pass("driver")
 	w.eventually(w.node(p, overWS, 5, nil, w.chat()).gone)
 
-	// The order is nobody's who does not take part.
+	// The order is closed to accounts that do not take part.
 	body := fmt.Sprintf(`{"order_ids":[%d]}`, first)
 	const token = "/api/v1/order-chat/token"
 	for _, role := range []string{"stranger", "another driver", "another customer"} {
@@ -63,7 +63,7 @@ func nobodyElse(t *testing.T, w *talkWorld) {
 	for _, call := range [][2]string{{"GET", "/api/v1/order-chat/conversations"}, {"POST", w.of("/close")}, {"GET", w.of("/participants")}, {"GET", "/api/v1/order-chat/settings"}} {
 		require.GreaterOrEqual(t, w.bare(call[0], call[1], w.tokens["recipient"], ""), 401, "%v", call)
 	}
-	// An administrator of another business hears its own dashboard and nothing of this.
+	// An administrator of another business receives its own dashboard and nothing of this.
 	m := w.good("POST", "/api/v1/user/live-token", w.tokens["stranger"], map[string]any{})["mqtt"].(map[string]any)
 	p = pass{ClientID: m["client_id"].(string), Username: m["username"].(string), Password: m["password"].(string)}
 	c, e, err := w.paho(p, broker)
@@ -114,7 +114,7 @@ func (w *talkWorld) badPasswords(p pass, broker string) {
 	bad("expired", func(q *pass) { q.Password = seal(claim) })
 }
 
-// What ends somebody's part ends the connection, and the credentials with it.
+// What ends a participant's part ends the connection, and the credentials with it.
 func TestWhoLosesTheirPartIsDisconnected(t *testing.T) {
 	bothTalks(t, losesItsPart)
 }

@@ -24,8 +24,8 @@ func (w *talkWorld) bare(method, path, token, body string) int {
 }
 
 // Everybody who takes part listens, each with a client of other people and by
-// another way, and hears everything that happens in the order in which it does;
-// what is for dispatchers and driver reaches nobody else.
+// another way, and receives everything that happens in the order in which it does;
+// what is for dispatchers and driver reaches no other participant.
 func TestAllReceiveTheChat(t *testing.T) {
 	bothTalks(t, allReceive)
 }

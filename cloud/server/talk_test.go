@@ -194,7 +194,7 @@ type pass struct {
 	role     string
 }
 
-// pass gives somebody credentials for the order.
+// pass gives a role credentials for the order.
 func (w *talkWorld) pass(role string) pass {
 	w.t.Helper()
 	m := w.good("POST", "/api/v1/order-chat/token", w.tokens[role], map[string]any{"order_ids": []int{w.order}})["mqtt"].(map[string]any)

@@ -67,7 +67,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 		return out
 	}
 
-	// An endpoint is for a service that the provider has, and for nobody else.
+	// An endpoint is for a service that the provider has, and for no other account.
 	services("locker")
 	wrong("PUT", endpointPath, third(map[string]any{"url": w.hook.URL + "/third"}), "kind")
 	wrong("GET", endpointPath+"?kind="+thirdEndpoint, nil, "kind")
@@ -80,7 +80,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 		status, out := w.call("GET", path, token, nil)
 		require.Equal(t, []any{404, "WEBHOOK_ENDPOINT_NOT_FOUND"}, []any{status, out["error_code"]}, "%v", out)
 	}
-	unset(endpointPath) // whoever calls may fill lockers
+	unset(endpointPath) // the caller may fill lockers
 	services("third_party")
 	unset(endpointPath + "?kind=" + cloud.LockerEndpoint)
 	require.Equal(t, thirdEndpoint, good("PUT", endpointPath, map[string]any{"url": w.hook.URL + "/first"})["webhook_endpoint"].(map[string]any)["kind"], "its only one")
@@ -161,7 +161,7 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 	require.Equal(t, thirdCreated, w.got()[1].head.Get("ce-type"))
 	good("PUT", endpointPath, third(map[string]any{"format": cloud.FormatNative}))
 
-	// What happens is told to the endpoint of its channel, of the categories that
+	// What happens is sent to the endpoint of its channel, of the categories that
 	// it chose.
 	tell := func(event string) {
 		t.Helper()

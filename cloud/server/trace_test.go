@@ -15,8 +15,8 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// A server with a collector tells it of a parcel's event; one without tells
-// nobody.
+// A server with a collector sends it a parcel's event; one without sends
+// nothing.
 func TestJourneysArePushed(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 10)
@@ -36,7 +36,7 @@ func TestJourneysArePushed(t *testing.T) {
 	for _, x := range []*Server{without, s} {
 		go func() { done <- x.Run(ctx, Listeners{}) }()
 	}
-	// Events from before pushing began are not told; wait until it has.
+	// Events from before pushing began are not sent; wait until it has.
 	ring.Await(t, func() bool {
 		at := otep.Time{Time: time.Now().UTC()}
 		e := otep.Event{OccurredAt: at, RecordedAt: at, StatusCode: otep.InTransit}.Fill("parcel")

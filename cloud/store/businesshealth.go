@@ -22,7 +22,7 @@ ON CONFLICT (business_id) DO UPDATE SET cabinets = excluded.cabinets, online = e
 )
 
 // CountBusinesses counts how every business is, one in each transaction, those that
-// nobody counted within the last half minute.
+// were not counted within the last half minute.
 func (db accounts) CountBusinesses(ctx context.Context, now time.Time) error {
 	for after := int64(0); ; {
 		ids, err := readList(ctx, db.database, sqlNextBusiness, scanInt, after)

@@ -13,7 +13,7 @@ type writer struct {
 	box   *seal.Box
 	dev   cloud.DeviceID
 	node  string
-	owner string // node that new outbox rows are leased to, "" for nobody
+	owner string // node that new outbox rows are leased to, "" for none
 	ops   []op
 }
 

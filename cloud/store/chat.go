@@ -132,7 +132,7 @@ func (w *writer) chats(c *cloud.Changes) {
 }
 
 // conversationsFrom are conversations c with their orders o. SQLite joins tables
-// in the order of a CROSS JOIN: whoever sees some orders only has few, so these
+// in the order of a CROSS JOIN: a viewer of some orders only has few, so these
 // come first.
 func conversationsFrom(q cloud.ConversationQuery) string {
 	if q.Customer != 0 || q.Driver != 0 || q.Contractor != 0 {
@@ -228,7 +228,7 @@ func (db chats) NextChatBusiness(ctx context.Context, after cloud.BusinessID) (c
 }
 
 // EndedChats lists orders of a business, by id, that ended at or before a time
-// and whose conversation nobody has closed yet.
+// and whose conversation is not closed yet.
 func (db chats) EndedChats(ctx context.Context, b cloud.BusinessID, after cloud.OrderID, ended time.Time, limit int) ([]cloud.OrderID, error) {
 	return readList(ctx, db.database, sqlEndedChats, scanOrderID, int64(b), int64(after), ms(ended), limit)
 }

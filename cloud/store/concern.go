@@ -13,7 +13,7 @@ import (
 const (
 	concernStopped = `status_id IN (3, 22, 42, 43, 45, 48) AND status_at >= $%d AND status_at < $%d AND (CAST($%d AS @int) >> CAST(status_id AS INTEGER)) & 1 = 1`
 	concernOpen    = `status_id IN (1, 2, 4, 10, 11, 12, 13, 20, 21, 23, 30, 31, 32, 33, 40, 44) AND scheduled_date >= $%d AND scheduled_date <= $%d`
-	// What somebody could be given to drive.
+	// What could be given to a driver.
 	concernUnassigned = ` AND driver_id = 0 AND status_id IN (1, 4, 10, 23, 30, 31, 44)`
 )
 

@@ -331,7 +331,7 @@ func TestAnswersOfCallsAreSealed(t *testing.T) {
 	require.Equal(t, "pickup code 550618", string(a.Answer))
 }
 
-// Arguments may hold secrets of partners, and results what nobody else is to
+// Arguments may hold secrets of partners, and results what no other account is to
 // see: none lies in the table.
 func TestContentOfApprovalsIsSealed(t *testing.T) {
 	t.Parallel()
@@ -348,7 +348,7 @@ func TestContentOfApprovalsIsSealed(t *testing.T) {
 	require.NotContains(t, body, "hunter2")
 }
 
-// A caller that leaves in the middle of a reading costs nobody after it: every
+// A caller that leaves in the middle of a reading costs no caller after it: every
 // connection is as free as before.
 func TestReadersComeBackFree(t *testing.T) {
 	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), func(*cloud.Changes) {})

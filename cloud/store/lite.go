@@ -425,7 +425,7 @@ func (c *liteConn) prepared(text string) (*sql.Stmt, error) {
 
 // control begins or ends a transaction or a part of one. No caller's leaving
 // cuts it short: the driver would say that it failed though it was done, and
-// the transaction would stay open for whoever has the connection next.
+// the transaction would stay open for the next user of the connection.
 func (c *liteConn) control(text string) error {
 	s, err := c.prepared(text)
 	if err != nil {

@@ -37,7 +37,7 @@ func scanLive(r rows, e *cloud.LiveEvent) error {
 	return r.Scan(&e.ID, &e.Kind, &e.BusinessID, &e.Subject, when(&e.At), &e.Passing, &e.Body)
 }
 
-// LiveSince gives what listeners are told from a time on and known does not know,
+// LiveSince gives what listeners receive from a time on and known does not know,
 // oldest first, with what known knows in between.
 func (db pushes) LiveSince(ctx context.Context, from time.Time, known func(id string) bool) (out []cloud.LiveEvent, err error) {
 	type ref struct {
@@ -55,13 +55,13 @@ func (db pushes) LiveSince(ctx context.Context, from time.Time, known func(id st
 	return readList(ctx, db.database, sqlLiveBetween, scanLive, ms(all[0].at), ms(all[len(all)-1].at))
 }
 
-// Live lists what listeners are told from a time on, oldest first. What another
+// Live lists what listeners receive from a time on, oldest first. What another
 // node is just committing may come between what was listed before.
 func (db pushes) Live(ctx context.Context, from time.Time, limit int) ([]cloud.LiveEvent, error) {
 	return readList(ctx, db.database, sqlLive, scanLive, ms(from), limit)
 }
 
-// LiveOf lists what the listeners of one channel are told from a time on, oldest
+// LiveOf lists what the listeners of one channel receive from a time on, oldest
 // first, without what passes.
 func (db pushes) LiveOf(ctx context.Context, b cloud.BusinessID, kind cloud.LiveKind, subject int64, from time.Time, limit int) ([]cloud.LiveEvent, error) {
 	return readList(ctx, db.database, sqlLiveOf, scanLive, int64(b), string(kind), subject, ms(from), limit)

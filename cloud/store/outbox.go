@@ -165,7 +165,7 @@ func (w *writer) outbox(c *cloud.Changes) {
 const ReasonInterrupted = "interrupted"
 
 // outboxDelivery writes a delivery and notes in d whether it was leased to this
-// node, so that the sender, told of the commit, knows whether it is its own.
+// node, so that the sender, notified of the commit, knows whether it is its own.
 func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
 	next, sql := d.NextAt, sqlAddOutbox
 	d.LeaseOwner, d.Generation = "", 0
@@ -469,7 +469,7 @@ const (
 )
 
 // EndOldPauses lets deliveries go that are kept for receivers which are not paused,
-// and were not just before: whoever ended that pause says what comes of them. It is
+// and were not just before: the end of that pause says what comes of them. It is
 // about those that a sender, by what it knew, kept just after the pause had ended, and
 // those of receivers that are gone, of which the sender finds that out.
 func (db webhooks) EndOldPauses(ctx context.Context, now time.Time) error {

@@ -37,7 +37,7 @@ type postgres struct {
 	committed func(*cloud.Changes)
 	trigrams  bool // orders are searched by them
 	// stripes keep decisions about one device on this node in line before
-	// they reach the row lock, up to and including what is told after commit.
+	// they reach the row lock, up to and including the notification after commit.
 	stripes [pgStripes]sync.Mutex
 	// patience is held by the one decision that has been overtaken often and is
 	// tried again now, so that many at once about one row all come to their end.
@@ -352,8 +352,8 @@ func merge(ops []op) []op {
 	return out
 }
 
-// inserts reports whether both are the same insertion of a row that nobody
-// counts.
+// inserts reports whether both are the same insertion of a row that is not
+// counted.
 func (o *op) inserts(next *op) bool {
 	return o.sql == next.sql && o.need == anything && o.count == nil && next.need == anything && next.count == nil &&
 		strings.HasPrefix(o.sql, "INSERT") && strings.HasSuffix(o.sql, ")") && !strings.Contains(o.sql, "SELECT")

@@ -54,7 +54,7 @@ type Config struct {
 	Node string
 	// Box seals secrets and event bodies. Required.
 	Box *seal.Box
-	// Logger gets faults that no caller can be told of. nil is slog.Default.
+	// Logger gets faults that cannot be returned to a caller. nil is slog.Default.
 	Logger *slog.Logger
 }
 
@@ -111,7 +111,7 @@ type engine interface {
 }
 
 // task is the inside of a writing transaction. It may be run again. The Changes
-// it returns, when not nil, are told to OnCommit.
+// it returns, when not nil, reach the functions of OnCommit.
 type task func(context.Context, session) (*cloud.Changes, error)
 
 // Open opens the database, brings its tables to this version and starts the
@@ -347,7 +347,7 @@ func (db *database) OnCommit(fn func(*cloud.Changes)) {
 	db.hooks = append(db.hooks, fn)
 }
 
-// committed tells the hooks, one Changes at a time.
+// committed calls the functions of OnCommit, one Changes at a time.
 func (db *database) committed(c *cloud.Changes) {
 	db.hookMu.Lock()
 	defer db.hookMu.Unlock()

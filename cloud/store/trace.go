@@ -53,7 +53,7 @@ func (db timelines) ReleaseTraces(ctx context.Context) error {
 }
 
 // UntoldTraces reads the parcels of at most limit events that the collector was
-// not told of and as many that were withdrawn since, those that have waited
+// not sent and as many that were withdrawn since, those that have waited
 // longest first. Each comes with all of its events, withdrawn ones too, in no
 // particular order.
 func (db timelines) UntoldTraces(ctx context.Context, limit int) (out []cloud.TracedParcel, err error) {
@@ -91,8 +91,8 @@ func distinct(ids []int64) []int64 {
 	})
 }
 
-// NoteSentTraces notes that the collector was told of events as they were read. One
-// that was withdrawn in between stays untold.
+// NoteSentTraces notes that the collector was sent events as they were read. One
+// that was withdrawn in between stays unsent.
 func (db timelines) NoteSentTraces(ctx context.Context, events []cloud.TracedEvent) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := make([]op, 0, len(events))

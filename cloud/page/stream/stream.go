@@ -70,7 +70,7 @@ type Topic struct {
 	// Check says whether the reader may still read: nil, ErrEnded, or why that is not
 	// known. It runs before each read. nil: everyone may.
 	Check func(ctx context.Context) error
-	// Sees says whether the reader may see what was read. nil: whoever read it may.
+	// Sees says whether the reader may see what was read. nil: every reader may.
 	Sees func(data any) bool
 	// Look is in place of Config.Look, Pace of Config.Pace.
 	Look, Pace time.Duration
@@ -254,7 +254,7 @@ func subjects(t cloud.Touch) (out []cloud.Touch) {
 // maxOwners are the cabinets whose business is remembered; it does not change.
 const maxOwners = 100_000
 
-// owner is the business of a cabinet; 0: not known, or there is nobody to ask about.
+// owner is the business of a cabinet; 0: not known, or there is no business to ask about.
 func (h *Hub) owner(d cloud.DeviceID) cloud.BusinessID {
 	if b, ok := h.owners[d]; ok {
 		return b

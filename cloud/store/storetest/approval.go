@@ -86,7 +86,7 @@ func approvals(t *testing.T, db *store.DB) {
 		_, _, err := v.Approvals(cloud.ApprovalFilter{BusinessID: 1, Page: cloud.Page{Sort: "body"}})
 		require.Error(t, err)
 	})
-	for id, a := range all { // nobody takes over what is another business's
+	for id, a := range all { // no business takes over what is another's
 		a.BusinessID = 3 - a.BusinessID
 		err := db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
 			return &cloud.Changes{ApprovalChanges: cloud.ApprovalChanges{Approvals: []cloud.Approval{a}}}, nil

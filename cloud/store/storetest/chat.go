@@ -216,7 +216,7 @@ func chats(t *testing.T, db *store.DB) {
 	}
 }
 
-// chatUpkeep: what has ended, what is old and what nobody uses is found, and a
+// chatUpkeep: what has ended, what is old and what is unused is found, and a
 // conversation goes with all that is kept about it, its order's other files
 // excepted.
 func chatUpkeep(t *testing.T, db *store.DB) {

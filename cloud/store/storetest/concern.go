@@ -14,7 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 )
 
-// concerns compares pages of orders that need somebody with a plain filter.
+// concerns compares pages of orders that need attention with a plain filter.
 func concerns(t *testing.T, db *store.DB) {
 	r := rand.New(rand.NewPCG(5, 5))
 	states := cloud.OrderStates()

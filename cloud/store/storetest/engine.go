@@ -44,7 +44,7 @@ func pausedDeliveries(t *testing.T, db *store.DB) {
 	require.Equal(t, []any{cloud.OutboxFailed, "given_up", true}, []any{row.Delivery.State, row.Delivery.Reason, row.Delivery.NextAt.IsZero()})
 }
 
-// A delivery that its writer sends is nobody else's to take up. It shows as
+// A delivery that its writer sends is not taken up by another node. It shows as
 // delivering until its outcome is stored, or has failed when that never comes.
 func sentByTheirWriter(t *testing.T, db *store.DB) {
 	ctx := t.Context()

@@ -11,7 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 )
 
-// live keeps what listeners are told, gives it by time and by channel, and lets go of it.
+// live keeps what listeners receive, gives it by time and by channel, and lets go of it.
 func live(t *testing.T, db *store.DB) {
 	event := func(id string, b cloud.BusinessID, kind cloud.LiveKind, subject int64, after time.Duration) cloud.LiveEvent {
 		return cloud.LiveEvent{ID: id, Kind: kind, BusinessID: b, Subject: subject, At: now.Add(after), Body: []byte(`{"event_id":"` + id + `"}`)}

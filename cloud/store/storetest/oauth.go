@@ -21,7 +21,7 @@ func agentToken(n byte, g cloud.OAuthGrant, kind cloud.TokenKind, ends time.Time
 }
 
 // oauthGrants are kept whole, change in what a use changes, and end with their
-// tokens and nobody else's.
+// tokens and no others.
 func oauthGrants(t *testing.T, db *store.DB) {
 	g, other := grant(1, 12, "c1"), grant(2, 12, "c2")
 	a, b := agentToken(1, g, cloud.AccessToken, now.Add(time.Hour)), agentToken(2, other, cloud.AccessToken, now.Add(time.Hour))

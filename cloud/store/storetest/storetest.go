@@ -563,7 +563,7 @@ func shipmentSerialises(t *testing.T, db *store.DB) {
 	require.EqualValues(t, fmt.Sprint(4*each), s.Current)
 }
 
-// commitOrder checks that each device's changes are told in the order of their
+// commitOrder checks that each device's changes reach OnCommit in the order of their
 // commits, after the commit, and before Decide returns.
 func commitOrder(t *testing.T, db *store.DB) {
 	var mu sync.Mutex

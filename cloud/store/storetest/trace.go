@@ -17,7 +17,7 @@ func tracedEvent(shipment int64, id string) cloud.TimelineEvent {
 		Phase: otep.PhaseTransit, OccurredAt: otep.Time{Time: now}, RecordedAt: otep.Time{Time: now}}}
 }
 
-// untold is what UntoldTraces says, as shipment: event told.
+// untold is what UntoldTraces gives, as shipment: event.
 func untold(t *testing.T, db *store.DB, limit int) map[string]cloud.TracedEvent {
 	t.Helper()
 	parcels, err := db.UntoldTraces(t.Context(), limit)
@@ -65,7 +65,7 @@ func traces(t *testing.T, db *store.DB) {
 	require.Empty(t, untold(t, db, 10))
 	confirmTraced(t, db, got["1 old"])
 
-	// One that is withdrawn between being read and being told stays.
+	// One that is withdrawn between being read and being sent stays.
 	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{tracedEvent(2, "c")}}})
 	got = untold(t, db, 10)
 	require.Equal(t, cloud.TraceSent, got["2 a"].State)

@@ -68,8 +68,8 @@ func accountEvent(n int, b cloud.BusinessID, customer cloud.AccountID) cloud.Out
 	return w
 }
 
-// The account channel's log is by business, and within it by customer; nobody
-// sees a provider's there, and nobody sends again what is another's.
+// The account channel's log is by business, and within it by customer; no account
+// sees a provider's there, and no account sends again what is another's.
 func accountLog(t *testing.T, db *store.DB) {
 	c := &cloud.Changes{}
 	for n := 1; n <= 9; n++ {

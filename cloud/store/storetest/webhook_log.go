@@ -10,7 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 )
 
-// A business's log has all of its channels and nobody else's, newest first, and
+// A business's log has all of its channels and no other business's, newest first, and
 // each page goes on where the last one ended.
 func businessLog(t *testing.T, db *store.DB) {
 	ctx, c := t.Context(), &cloud.Changes{}
