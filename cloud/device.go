@@ -265,7 +265,7 @@ type DeviceView interface {
 	DeviceExceptions(DeviceID) ([]DeviceException, error)
 	Session(DeviceID) (Session, error)
 	CurrentEpoch(DeviceID) (Epoch, error)
-	// FindEpoch finds an epoch whoever's it is.
+	// FindEpoch finds an epoch of any device.
 	FindEpoch(wire.Epoch) (Epoch, error)
 	// EpochsSince counts a device's epochs that were opened at a time or later, up to
 	// most.

@@ -19,9 +19,9 @@ const (
 	LiveDriver    LiveKind = "driver"           // one driver's app
 )
 
-// LiveEvent is told over MQTT to those who listen when it is committed, and again
-// to those who begin to listen within LiveKept. Each is told at least once;
-// receivers drop what they have seen by its id, which is in the body too. Whoever
+// LiveEvent is sent over MQTT to its listeners when it is committed, and again
+// to listeners that come within LiveKept. Each is sent at least once;
+// receivers drop what they have seen by its id, which is in the body too. A listener that
 // was away longer reads what happened by the interface. It is written with what
 // it tells of, and changes only when the words in it are taken back.
 type LiveEvent struct {
@@ -32,7 +32,7 @@ type LiveEvent struct {
 	At         time.Time
 	Body       []byte // JSON, at most 64 KiB
 	// Passing says that it is of no use a moment later, such as that a participant
-	// types: it is told to those who listen already.
+	// types: it is sent to present listeners only.
 	Passing bool
 }
 
@@ -42,7 +42,7 @@ const LiveKept = 2 * time.Minute
 // MaxLiveBody is the size of a live event's body, in bytes.
 const MaxLiveBody = 64 << 10
 
-// Push is a word to a driver's app: over the live channel to whoever listens, and
+// Push is a word to a driver's app: over the live channel to an app that listens, and
 // through the platform's push provider to a driver who does not. Apps drop what
 // they have seen by its id.
 type Push struct {
@@ -107,7 +107,7 @@ const (
 	PushWaiting  PushState = "waiting"  // for the provider
 	PushSent     PushState = "sent"     // the provider took it
 	PushHeard    PushState = "heard"    // the app acknowledged it on the live channel
-	PushReplaced PushState = "replaced" // a later one took its place, and nobody said that it was heard
+	PushReplaced PushState = "replaced" // a later one took its place, and no app acknowledged it
 	PushFailed   PushState = "failed"   // the provider did not take it
 	PushExpired  PushState = "expired"  // no app received it in time
 	PushLogged   PushState = "logged"   // of a sandbox

@@ -73,7 +73,7 @@ type Order struct {
 	SecondStop int       `json:"SecondStop"`
 	DriverID   AccountID `json:"DriverID"`
 	DriverName string    `json:"DriverName"`
-	// Drove are those who had the order within the last day and have it no more,
+	// Drove are the drivers who had the order within the last day and have it no more,
 	// oldest first.
 	Drove []FormerDriver `json:"Drove"`
 	ETA   time.Time      `json:"ETA"`

@@ -12,7 +12,7 @@ type BusinessState struct {
 	Limits      BusinessLimits
 }
 
-// Suspended reports whether the business is suspended: nobody of it gets in, and no
+// Suspended reports whether the business is suspended: no account of it gets in, and no
 // webhook of it is sent. Its cabinets go on.
 func (s BusinessState) Suspended() bool { return !s.SuspendedAt.IsZero() }
 
