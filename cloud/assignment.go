@@ -30,7 +30,7 @@ type Assignment struct {
 	Note       string           `json:"Note"`
 	AssignedBy AccountID        `json:"AssignedBy"`
 	AssignedAt time.Time        `json:"AssignedAt"`
-	EndedBy    AccountID        `json:"EndedBy"` // 0: nobody, or not ended
+	EndedBy    AccountID        `json:"EndedBy"` // 0: no account, or not ended
 	EndedAt    time.Time        `json:"EndedAt"`
 	EndReason  string           `json:"EndReason"`
 }

@@ -39,8 +39,8 @@ type Via struct {
 	Server, Tool string // operations, cancel_order
 	Token        string // name of the caller's token
 	// Consent is what let a call through that asks for a person's word: argument
-	// (confirm), question (the client says its user agreed), approval (somebody
-	// else decided).
+	// (confirm), question (the client says its user agreed), approval (another
+	// account decided).
 	Consent  string
 	Approval ApprovalID
 	Reviewer AccountID // who decided

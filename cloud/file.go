@@ -21,7 +21,7 @@ const (
 	MP4  = "video/mp4"
 )
 
-// Errors of whoever keeps files.
+// Errors of a file store.
 var (
 	ErrFileSize = errors.New("the file is too long")
 	ErrFileKind = errors.New("the file is of no kind that is taken here")

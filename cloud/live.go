@@ -19,11 +19,11 @@ const (
 	LiveDriver    LiveKind = "driver"           // one driver's app
 )
 
-// LiveEvent is sent over MQTT to the listeners when it is committed, and again
-// to new listeners within LiveKept. Each is sent at least once;
+// LiveEvent is sent over MQTT to its listeners when it is committed, and again
+// to listeners that come within LiveKept. Each is sent at least once;
 // receivers drop what they have seen by its id, which is in the body too. A listener that
 // was away longer reads what happened by the interface. It is written with what
-// it reports, and changes only when the words in it are taken back.
+// it tells of, and changes only when the words in it are taken back.
 type LiveEvent struct {
 	ID         string // och_…, psh_…
 	Kind       LiveKind
@@ -32,7 +32,7 @@ type LiveEvent struct {
 	At         time.Time
 	Body       []byte // JSON, at most 64 KiB
 	// Passing says that it is of no use a moment later, such as that a participant
-	// types: it is sent to the listeners that are there already.
+	// types: it is sent to present listeners only.
 	Passing bool
 }
 
@@ -42,7 +42,7 @@ const LiveKept = 2 * time.Minute
 // MaxLiveBody is the size of a live event's body, in bytes.
 const MaxLiveBody = 64 << 10
 
-// Push is a message to a driver's app: over the live channel to a driver who listens, and
+// Push is a word to a driver's app: over the live channel to an app that listens, and
 // through the platform's push provider to a driver who does not. Apps drop what
 // they have seen by its id.
 type Push struct {
@@ -107,7 +107,7 @@ const (
 	PushWaiting  PushState = "waiting"  // for the provider
 	PushSent     PushState = "sent"     // the provider took it
 	PushHeard    PushState = "heard"    // the app acknowledged it on the live channel
-	PushReplaced PushState = "replaced" // a later one took its place, and no acknowledgement came
+	PushReplaced PushState = "replaced" // a later one took its place, and no app acknowledged it
 	PushFailed   PushState = "failed"   // the provider did not take it
 	PushExpired  PushState = "expired"  // no app received it in time
 	PushLogged   PushState = "logged"   // of a sandbox

@@ -82,7 +82,7 @@ type OutboxDelivery struct {
 	Sequence int64
 	// URL is an address that it goes to in place of the receiver's. Such a
 	// delivery, and any other that is written as delivering, is sent once by
-	// whoever writes it; it has failed if nothing more is heard of it.
+	// its writer; it has failed if no outcome of it is stored.
 	URL string
 }
 

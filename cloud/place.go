@@ -17,8 +17,8 @@ type DriverPlace struct {
 	Speed      *float64   `json:"speed_kmh"`
 	Battery    *int       `json:"battery"` // per cent
 	RecordedAt time.Time  `json:"recorded_at"`
-	// SentAt is when receivers were last told of the driver's place, DueAt when
-	// they are to be told of this one; zero: not at all, not later.
+	// SentAt is when receivers were last sent the driver's place, DueAt when
+	// they are to be sent this one; zero: not at all, not later.
 	SentAt time.Time `json:"-"`
 	DueAt  time.Time `json:"-"`
 }

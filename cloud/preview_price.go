@@ -48,8 +48,8 @@ func EffectsFor(c Caller, effects []Effect) []Effect {
 }
 
 // PricesHidden reports whether a caller does not see the prices of a family of
-// orders: customers from whom the business hides them, and those who only carry
-// the goods.
+// orders: customers from whom the business hides them, and accounts that
+// only carry the goods.
 func (c Caller) PricesHidden(family string) bool {
 	switch c.Account.Type {
 	case Broker, DriverAccount:

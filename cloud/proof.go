@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ProofGuesses are the wrong digits that were given for one parcel by those who
-// said they were its recipient. A delivery of several packages is one parcel, whose
+// ProofGuesses are the wrong digits that were given for one parcel by callers
+// that claimed to be its recipient. A delivery of several packages is one parcel, whose
 // guesses are kept with the first of its shipments: its recipient has one telephone.
 type ProofGuesses struct {
 	ShipmentID  ShipmentID

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Touch says what a part of committed changes is about, so that only those who show it
+// Touch says what a part of committed changes is about, so that only views that show it
 // look again. A member is zero where the part does not say it.
 type Touch struct {
 	// Kind is the member of Changes, such as Orders, or the kind of a stored row.

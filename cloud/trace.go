@@ -5,7 +5,7 @@ import "github.com/postern-io/postern/protocol/otep"
 // TraceState is what a trace collector knows of an event.
 type TraceState int
 
-// The values of Told.
+// The values of TraceState.
 const (
 	TraceUntold    TraceState = 0
 	TraceSent      TraceState = 1

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Settings of the account channel. Each holds the addresses that are told of
+// Settings of the account channel. Each holds the addresses that get
 // one family of events.
 const (
 	HookOrderCreate    = "order_create_webhook_url"
@@ -78,7 +78,7 @@ type WebhookSettings struct {
 	// by a call that was approved. The next secret takes its place at once.
 	Unseen bool
 	// URLs are by setting. A setting that is missing is not set; one without
-	// addresses is told to nobody.
+	// addresses sends to no endpoint.
 	URLs map[string][]HookURL
 	// LifecycleEvents narrow order_lifecycle_webhook_url, DeviceEvents
 	// device_order_webhook_url: names, of which the last character may be a star.
@@ -146,8 +146,8 @@ type AccountEvent struct {
 	// Endpoint, unless 0, receives it in place of the settings; it is of the level
 	// of CustomerID.
 	Endpoint EndpointID
-	// Unless is another event: a level that hears of that one by its settings is
-	// not told of this one. nil: no matter what.
+	// Unless is another event: a level that gets that one by its settings does
+	// not get this one. nil: no matter what.
 	Unless        *AccountEvent
 	Event         string // order.created
 	ID            string // event_id; one that ends with "-" gets a number
@@ -156,7 +156,7 @@ type AccountEvent struct {
 	OccurredAt    time.Time
 	// Data makes the member data. number is that in the event's id, 0 when ID was
 	// whole; customer says that it goes to a customer, who sees less. It is called
-	// at most once, and not at all when nobody is to be told.
+	// at most once, and not at all when no endpoint gets the event.
 	Data func(number int64, customer bool) (any, error)
 }
 
@@ -183,7 +183,7 @@ type ProviderEvent struct {
 	OccurredAt    time.Time
 	Test          bool // of the sandbox: its id says so
 	// Body makes the whole body. It is called at most once, and not at all when
-	// nobody is to be told.
+	// no endpoint gets the event.
 	Body func(eventID string) (any, error)
 }
 

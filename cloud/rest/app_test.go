@@ -10,8 +10,8 @@ import (
 	"github.com/postern-io/postern/cloud/chat"
 )
 
-// What an app is told before anybody has signed in, from a business that never
-// heard of it to one that has set everything.
+// An app gets its settings before any account has signed in, from a business that
+// has none of them to one that has set everything.
 func TestAppBootstrap(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -95,7 +95,7 @@ func (s *Server) Committed(ch *cloud.Changes) {
 	}
 }
 
-// answerKey is everything that an answer to nobody in particular depends on.
+// answerKey is everything that an answer to an anonymous caller depends on.
 func answerKey(ctx *fasthttp.RequestCtx, c catalog.Who) []byte {
 	h := &ctx.Request.Header
 	b := append(make([]byte, 0, 128), ctx.RequestURI()...)

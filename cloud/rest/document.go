@@ -24,8 +24,8 @@ type Document struct {
 	Whole bool
 }
 
-// document answers with what everybody may read. It counts as a call of nobody
-// in particular, whoever asks.
+// document answers with what every caller may read. It counts as an anonymous
+// call, with a token or without.
 func (s *Server) document(ctx *fasthttp.RequestCtx, m Mount) {
 	anyOrigin(ctx)
 	state := s.cfg.Pipeline.TakeAnonymous(catalog.Who{IP: ctx.RemoteIP().String()})

@@ -130,7 +130,7 @@ func TestWebhookSettings(t *testing.T) {
 	require.Equal(t, "***cdef", r.settings(r.do("GET", hooksPath, admin, ""))["webhook_sign_secret"])
 	r.refused(put(admin, "", `{"webhook_sign_secret":null,"order_lifecycle_webhook_url":null}`), 422, "VALIDATION_FAILED")
 
-	// What is blank clears like an empty text; it does not say that nobody is told.
+	// A blank value clears like an empty text; it does not say that no endpoint gets the event.
 	for _, blank := range []string{" ", ",", " , ,"} {
 		s = r.settings(put(customer, "", `{"order_lifecycle_webhook_url":" none "}`))
 		require.Equal(t, "none", s["order_lifecycle_webhook_url"])
@@ -168,7 +168,7 @@ func TestAnAddressIsOneHoweverItsHostIsWritten(t *testing.T) {
 	r.refused(g, 422, "VALIDATION_FAILED") // each once
 }
 
-// Whoever is neither administrator nor customer has no part in it.
+// An account that is neither administrator nor customer has no access to it.
 func TestWebhookSettingsAreForAdministratorsAndCustomers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -286,7 +286,7 @@ func echoed(t *testing.T, r *rig, admin string) {
 	require.Equal(t, "Code ******", log["request_body"].(map[string]any)["data"].(map[string]any)["note"])
 }
 
-// How an address is told stands with the address: it is set as one list, checked,
+// The format of an address stands with the address: it is set as one list, checked,
 // shown, and forgotten with the address. A private key is never shown.
 func TestWebhookFormats(t *testing.T) {
 	t.Parallel()

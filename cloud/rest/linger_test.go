@@ -18,8 +18,8 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// Whoever sends far too much first and reads then is told so, and is not just cut
-// off.
+// A client that sends far too much first and reads then gets an answer that says so,
+// and is not just cut off.
 func TestASenderOfTooMuchGetsAnAnswer(t *testing.T) {
 	t.Parallel()
 	w := webtest.New(t)

@@ -330,7 +330,7 @@ func TestAClientKilledAtAnyByte(t *testing.T) {
 	}
 	require.Greater(t, tried, 200)
 	cut(nodes[0], len(whole)-1)
-	cut(nodes[1], len(whole)) // it was all said; nobody hears the answer
+	cut(nodes[1], len(whole)) // the request is complete; no client reads the answer
 	ids := map[string]bool{}
 	for i := range 4 {
 		c, err := nodes[i%2].ln.Dial()

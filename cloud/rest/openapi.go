@@ -10,7 +10,7 @@ import (
 )
 
 // openAPI answers with the description of the REST addresses. It counts as a call
-// without a token, whoever asks.
+// without a token, for every caller.
 func (s *Server) openAPI(ctx *fasthttp.RequestCtx) {
 	state := s.cfg.Pipeline.TakeAnonymous(catalog.Who{IP: ctx.RemoteIP().String()})
 	if limitHeaders(ctx, state); !state.OK {

@@ -13,7 +13,7 @@ import (
 )
 
 // A shop's page reads tracking from any origin and without a token; pages of
-// configured origins call everything with one; others read nothing, and nobody's
+// configured origins call everything with one; others read nothing, and no
 // cookie counts.
 func TestPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()

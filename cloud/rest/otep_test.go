@@ -25,7 +25,7 @@ const (
 )
 
 // otepRig has parcels of its own beside the world's: of the provider, of
-// nobody, and of another business.
+// no provider, and of another business.
 func otepRig(t testing.TB) *rig {
 	r := newRig(t, func(c *options) { c.BaseURL = "https://track.example/"; c.Limits.Ingest = -1 })
 	r.w.Write(t, cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{
@@ -111,7 +111,7 @@ func TestIngestTakesWhatIsGoodAndSaysWhatIsNot(t *testing.T) {
 	require.NotContains(t, string(r.do("GET", otepBase+"/trackings/SR123456789", r.w.Stranger, "").body), "files.example")
 }
 
-// A move that makes no sense is stored and told of, also when its other half
+// A move that makes no sense is stored and reported, also when its other half
 // was there before.
 func TestIngestWarnsOfMoves(t *testing.T) {
 	t.Parallel()
@@ -319,8 +319,8 @@ func TestValidator(t *testing.T) {
 	r.refused(r.do("POST", otepBase+"/validate", "", `"`+strings.Repeat("x", 1<<20)+`"`), 413, "OTEP_PAYLOAD_TOO_LARGE")
 }
 
-// What is told as EPCIS is on the timeline, each event once; a wrong one is
-// taken back by its sender and nobody else.
+// An event that comes as EPCIS is on the timeline, each event once; a wrong one is
+// taken back by its sender and by no other account.
 func TestIngestOfEPCIS(t *testing.T) {
 	t.Parallel()
 	r := otepRig(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // A length that is only announced takes memory as the body itself would. Strangers
-// share a little, and leave room to those who have a token.
+// share a little, and leave room to callers with a token.
 func TestAnnouncedBodiesHaveLittleRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *options) { o.Room = Room{Strangers: maxBody, Known: maxBody} })
@@ -46,7 +46,7 @@ func TestAnnouncedBodiesHaveLittleRoom(t *testing.T) {
 	}
 }
 
-// One token takes a quarter of the room of those who have one; the rest is for others.
+// One token takes a quarter of the room of callers with one; the rest is for others.
 func TestOneTokenTakesAShareOfTheRoom(t *testing.T) {
 	t.Parallel()
 	r := newRoom(Room{Strangers: 100, Known: 400})

@@ -261,8 +261,8 @@ func TestDriverSettings(t *testing.T) {
 	}
 }
 
-// TestDriversRegister: nobody drives before somebody of the business said so,
-// and nobody learns which emails are known.
+// TestDriversRegister: no driver drives before an account of the business said so,
+// and no caller learns which emails are known.
 func TestDriversRegister(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -284,7 +284,7 @@ func TestDriversRegister(t *testing.T) {
 	require.Equal(t, "van", d["vehicle"].(map[string]any)["type"])
 	r.refused(r.do("POST", "/api/v1/routes", admin, `{"date":"2026-12-01","driver_id":`+id+`}`), 409, "DRIVER_NOT_AVAILABLE")
 
-	for _, email := range []string{"sam@drivers.example", r.w.Emails[cloud.ClientAdmin]} { // of a driver, and of somebody else
+	for _, email := range []string{"sam@drivers.example", r.w.Emails[cloud.ClientAdmin]} { // of a driver, and of another account
 		other := register("acme", email, "another password")
 		require.Equal(t, 201, other.status, "%s", other.body)
 		require.Equal(t, []any{true, "pending_review"}, []any{other.json["result"], other.json["status"]})

@@ -69,7 +69,7 @@ func hostileText(t *testing.T, r *rig) {
 	require.Equal(t, 200, g.status, "%s", g.body)
 	require.Equal(t, "a%00b%ff", dig(r.do("GET", otepBase+"/trackings/"+webtest.Announced, r.provider(), "").json, "data", "events", 0, "location", "name"), "left as it came")
 
-	// Ids that are none are replaced, and the sender is told.
+	// Invalid ids are replaced, and a warning says so.
 	for i, id := range []string{strings.Repeat("x", 65), strings.Repeat("é", 65), `a\u0001`, `a\nb`, `\u0085`} {
 		at := fmt.Sprintf(`,"occurred_at":"2026-06-11T12:0%d:00Z","status_code":"in_transit","event_id":"%s"`, i, id)
 		body := fmt.Sprintf(`{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":%q},"events":[{%s}]}`, webtest.Announced, at[1:])

@@ -264,7 +264,7 @@ type EditDriverInput struct {
 }
 
 // EditDriver changes what is kept of a driver. One who is switched off keeps
-// what was planned until somebody plans it anew. Staff may. Errors:
+// what was planned until it is planned anew. Staff may. Errors:
 // DRIVER_NOT_FOUND, VALIDATION_FAILED.
 func (s *Service) EditDriver(ctx context.Context, c cloud.Caller, in EditDriverInput) (DriverOutput, error) {
 	r, err := staff(c)

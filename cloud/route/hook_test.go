@@ -20,7 +20,7 @@ type open struct{}
 
 func (open) CheckURL(context.Context, string) error { return nil }
 
-// ear is a business that hears of its drivers, at a time that the test sets.
+// ear is a business that gets the events of its drivers, at a time that the test sets.
 type ear struct {
 	*world
 	receivers *webhook.Service
@@ -83,7 +83,7 @@ type told struct {
 	}
 }
 
-// fresh is what was told since it was last asked, oldest first.
+// fresh is what was sent since it was last asked, oldest first.
 func (e *ear) fresh() (out []told) {
 	_, rows, err := e.db.ListAccountOutbox(e.t.Context(), cloud.AccountLog{BusinessID: 42, Page: cloud.Page{Limit: 1000}})
 	require.NoError(e.t, err)
@@ -108,8 +108,8 @@ func latitudes(events []told) (out []float64) {
 	return out
 }
 
-// The first place of a shift is told at once, then the newest whenever the
-// interval has passed, and nothing else; what was told is complete.
+// The first place of a shift is sent at once, then the newest whenever the
+// interval has passed, and nothing else; what was sent is complete.
 func TestPlacesAreSent(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		e := newEar(w)
@@ -132,7 +132,7 @@ func TestPlacesAreSent(t *testing.T) {
 			e.wait(time.Second)
 			e.at(3+float64(i), 0)
 		}
-		e.at(9, 10*time.Second) // late: kept by nobody
+		e.at(9, 10*time.Second) // late: kept nowhere
 		require.Empty(t, e.fresh(), "not before the interval is over")
 		e.wait(10 * time.Second)
 		require.Equal(t, []float64{22}, latitudes(e.fresh()), "the newest, without another point")
@@ -188,7 +188,7 @@ func TestAPlaceIsSentOnce(t *testing.T) {
 }
 
 // Points of one driver come to several nodes at once, whose clocks differ: the
-// newest is kept, and one of them is told.
+// newest is kept, and one of them is sent.
 func TestPointsOfADriverAtSeveralNodes(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		e := newEar(w)
@@ -247,7 +247,7 @@ func TestAPlaceNamesTheRouteOfTheNight(t *testing.T) {
 	})
 }
 
-// Beginning and ending work is told with the shift that it is about.
+// Beginning and ending work is sent with the shift that it is about.
 func TestDutyIsSent(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		e := newEar(w)

@@ -21,7 +21,7 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// run is what a route should be, told in plain words of the interface. Its stops
+// run is what a route should be, described in plain words of the interface. Its stops
 // are copies that the model keeps itself.
 type run struct {
 	id     cloud.RouteID

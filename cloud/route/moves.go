@@ -34,7 +34,7 @@ func step(o cloud.Order, to cloud.OrderStatus, by order.Trigger, operation int, 
 	return order.MoveInput{BusinessID: o.BusinessID, OrderID: o.ID, To: to, Trigger: by, Operation: operation, Note: note, Set: set}
 }
 
-// quiet are moves of which the driver is told with the whole route.
+// quiet are moves that the driver gets with the whole route.
 func quiet(list []order.MoveInput) []order.MoveInput {
 	for i := range list {
 		list[i].Quiet = true

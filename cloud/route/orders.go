@@ -91,7 +91,7 @@ func addable(o cloud.Order, x cloud.Route) error {
 	return cloud.E(cloud.Conflict, code)
 }
 
-// Remove takes orders off a route: those that nobody has set out for, and those
+// Remove takes orders off a route: those that no driver has set out for, and those
 // that failed there. One that was there and has gone is skipped. Errors:
 // ROUTE_NOT_FOUND, ROUTE_STATUS_CONFLICT, VALIDATION_FAILED. Of single orders:
 // ORDER_NOT_FOUND, NOT_ON_ROUTE, ORDER_STATUS_CONFLICT.
@@ -116,7 +116,7 @@ func (s *Service) Remove(ctx context.Context, c cloud.Caller, in OrdersInput) (R
 }
 
 // each does something to orders of a route one after the other, and says of how
-// many it was done. Errors of the route end it. The driver is told once, with
+// many it was done. Errors of the route end it. The driver gets one push, with
 // the last of them.
 func (s *Service) each(ctx context.Context, c cloud.Caller, in OrdersInput, fn func(t *task, x *cloud.Route, id cloud.OrderID) (bool, error)) (Outcome, int, error) {
 	out := Outcome{Errors: []OrderError{}}
@@ -151,7 +151,7 @@ func (s *Service) each(ctx context.Context, c cloud.Caller, in OrdersInput, fn f
 			err := t.push(notice.RouteUpdated, *x)
 			return len(t.ch.Pushes) > 0, err
 		})
-		if e := (*cloud.Error)(nil); err != nil && !errors.As(err, &e) { // of a route that has ended meanwhile its driver was told
+		if e := (*cloud.Error)(nil); err != nil && !errors.As(err, &e) { // the end of a route that has ended meanwhile has reached its driver
 			return out, n, err
 		}
 	}

@@ -222,8 +222,8 @@ func (t *task) hand(x *cloud.Route, to cloud.AccountID) error {
 	return t.push(notice.RouteAssigned, *x)
 }
 
-// push tells the driver of a route, if there is one who was told of it before
-// or is now.
+// push tells the driver of a route, if there is one who got a push about it before
+// or gets one now.
 func (t *task) push(kind string, x cloud.Route) error {
 	if x.DriverID == 0 || x.DriverID == t.c.Account.ID || x.DispatchedAt.IsZero() {
 		return nil

@@ -80,7 +80,7 @@ func TestDriversArePushedWhatOthersDo(t *testing.T) {
 		require.NoError(t, err)
 		got(w.driver)
 
-		// What a driver does itself, and a route that nobody was told of yet.
+		// What a driver does itself, and a route that no driver got yet.
 		c, d, e, f := w.create(cloud.DeliveryOrder), w.create(cloud.DeliveryOrder), w.create(cloud.DeliveryOrder), w.create(cloud.DeliveryOrder)
 		x := w.open(w.staff, w.driver, c, d)
 		got(w.driver)
@@ -110,7 +110,7 @@ func TestDriversArePushedWhatOthersDo(t *testing.T) {
 		got(w.second, words("order_cancelled", d))
 
 		// An order that a driver had by itself goes on the route of another, and one
-		// goes from hand to hand: who had it hears nothing of the other's route.
+		// goes from hand to hand: its former driver gets nothing of the other's route.
 		h := w.create(cloud.DeliveryOrder)
 		give(h, &w.second.Account.ID)
 		got(w.second, words("order_assigned", h))

@@ -1,4 +1,4 @@
-// Package route holds the rules of routes and of those who drive them: what may
+// Package route holds the rules of routes and of their drivers: what may
 // be planned on a route and by whom, who drives it, and what a driver does at
 // its stops.
 //
@@ -25,7 +25,7 @@ import (
 // Store is what this package needs of the database.
 type Store interface {
 	Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
-	// DuePlaces lists places that receivers are to be told of at now.
+	// DuePlaces lists places that receivers are to get at now.
 	DuePlaces(ctx context.Context, now time.Time, limit int) ([]cloud.DriverPlace, error)
 	Look(ctx context.Context, fn func(cloud.View) error) error
 }
@@ -124,7 +124,7 @@ func reachOf(c cloud.Caller) (reach, error) {
 	return r, nil
 }
 
-// planner is the reach of those who plan: staff and contractors.
+// planner is the reach of accounts that plan: staff and contractors.
 func planner(c cloud.Caller) (reach, error) {
 	r, err := reachOf(c)
 	if err == nil && r.driver != 0 {

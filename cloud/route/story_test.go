@@ -95,7 +95,7 @@ func (w *world) held(id cloud.OrderID, broker cloud.Caller) {
 	w.write(&cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{o}}})
 }
 
-// open makes a route with orders, and a driver unless it is nobody.
+// open makes a route with orders, and a driver unless it is the zero caller.
 func (w *world) open(c, driver cloud.Caller, ids ...cloud.OrderID) cloud.RouteID {
 	w.t.Helper()
 	date := "2026-11-20"
@@ -540,7 +540,7 @@ func TestWhatMayBePlanned(t *testing.T) {
 		}
 		require.Equal(t, "ROUTE_NOT_FOUND", failure(w.routes.Add(ctx, w.broker, route.OrdersInput{RouteID: ours, OrderIDs: all})))
 
-		// Drivers of the one side do not drive for the other, and strangers for nobody.
+		// Drivers of the one side do not drive for the other, and strangers for neither.
 		date := "2026-11-20"
 		for _, x := range []struct {
 			who    cloud.Caller

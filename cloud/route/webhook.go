@@ -114,8 +114,8 @@ func shiftAt(d cloud.Driver, now time.Time, zone *time.Location) *hookShift {
 	return &hookShift{cloud.Stamp(start, zone), cloud.Stamp(end, zone)}
 }
 
-// arrive keeps where a driver is now, and tells of it, or says when that is to
-// be told: the first place of a shift at once, and then the newest whenever the
+// arrive keeps where a driver is now, and sends it, or says when that is to
+// be sent: the first place of a shift at once, and then the newest whenever the
 // interval has passed.
 func (s *Service) arrive(v cloud.View, d cloud.Driver, p cloud.DriverPlace, now time.Time) (*cloud.Changes, error) {
 	before, err := v.DriverPlace(p.BusinessID, p.AccountID)

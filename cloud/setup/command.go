@@ -11,7 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 )
 
-// ErrWhich is returned when it cannot be told which business an administrator is
+// ErrWhich is returned when it is not clear which business an administrator is
 // for.
 var ErrWhich = errors.New("name the business: its code for one that exists, a name for a new one")
 

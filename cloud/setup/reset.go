@@ -9,7 +9,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Reset takes away the second factor of the account with an email, for somebody at
+// Reset takes away the second factor of the account with an email, for a person at
 // the machine, and ends its logins and agents; the password stays. code names the
 // business where several have the email, and "" is any. Errors: cloud.ErrNotFound
 // when there is no such account, ErrWhich when there are several.

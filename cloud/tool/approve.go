@@ -169,7 +169,7 @@ func (s *Service) approving(ctx context.Context, reviewer cloud.Caller, a cloud.
 	return u.foresee(ctx, t, given)
 }
 
-// requester is the session of who asked for a call that somebody else decides
+// requester is the session of who asked for a call that another account decides
 // about, with the call itself. It has the scopes of the approval, which the
 // reviewer holds.
 func (s *Service) requester(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (*session, *catalog.Tool, catalog.Given, error) {

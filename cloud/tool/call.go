@@ -86,7 +86,7 @@ func (k *call) answer(ctx context.Context) (*mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if once != "" && r.replayed { // somebody used the answer before
+	if once != "" && r.replayed { // the answer was used before
 		return nil, k.stale()
 	}
 	return k.result(out)

@@ -52,12 +52,12 @@ func (u *session) in(ctx context.Context) context.Context {
 	return catalog.Admitted(mergedContext{ctx, u.entered}, u.caller)
 }
 
-// Today is the present date in the caller's business; of nobody in particular,
+// Today is the present date in the caller's business; of a caller without one,
 // in UTC.
 func (u *session) Today(ctx context.Context) string {
 	now := time.Now().UTC()
 	if b := u.caller.Account.BusinessID; b != 0 {
-		_ = u.cfg.Store.Look(ctx, func(v cloud.View) error { // what cannot be read is told in UTC
+		_ = u.cfg.Store.Look(ctx, func(v cloud.View) error { // a business that cannot be read has its date in UTC
 			business, err := v.Business(b)
 			if err == nil {
 				now = now.In(business.Location())

@@ -158,7 +158,7 @@ func TestLongResultsAreCut(t *testing.T) {
 	require.Contains(t, got.Hint, "of 200 rows")
 }
 
-// One caller may call one tool so often; the model hears how long to wait.
+// One caller may call one tool so often; the model gets how long to wait.
 func TestEachToolHasALimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestEachToolHasALimit(t *testing.T) {
 	})
 }
 
-// An error of ours, and a panic's, is nobody's business but ours.
+// An error of ours, and a panic's, is shown to no caller.
 func TestOurErrorsAreNotShown(t *testing.T) {
 	t.Parallel()
 	s := small(t, &strings.Builder{}, "tok", func(context.Context, cloud.Caller, listInput) (listOutput, error) {
@@ -191,7 +191,7 @@ func TestOurErrorsAreNotShown(t *testing.T) {
 	require.Error(t, err, "the engine logs it and tells an id")
 }
 
-// FuzzArguments: whatever a model sends is taken or told what is wrong with it,
+// FuzzArguments: whatever a model sends is taken or answered with what is wrong with it,
 // five problems at most, and what is taken is what was sent.
 func FuzzArguments(f *testing.F) {
 	tool := catalog.Tool{Name: "t", Arguments: catalog.Arguments(`

@@ -46,7 +46,7 @@ func newPiece(parcel cloud.TracedParcel) piece {
 	}
 	if len(withdrawn) == 0 {
 		// The last upload showed a span as it is between the events that were
-		// told and all of them; when it is the same at both ends, that is how
+		// pushed and all of them; when it is the same at both ends, that is how
 		// the collector has it.
 		sent := projection.Trace(otep.Fold(s.Profile, s.Subject(), known)).ScopeSpans[0].Spans
 		scope.Spans = slices.DeleteFunc(scope.Spans, func(s *tracepb.Span) bool {

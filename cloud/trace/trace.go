@@ -110,7 +110,7 @@ func (p *Pusher) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var more bool
 		var err error
-		if !begun { // from here on nothing is left out, whoever pushes
+		if !begun { // from here on nothing is left out, with any pusher
 			_, err = p.store.ClaimTraces(ctx)
 			begun = err == nil
 		} else {

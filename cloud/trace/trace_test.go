@@ -312,7 +312,7 @@ func TestPushedIsPulled(t *testing.T) {
 	}
 }
 
-// What stood before pushing began is told with the first news of its parcel.
+// Events from before pushing began are pushed with the first news of their parcel.
 func TestHistoryComesWithTheFirstNews(t *testing.T) {
 	t.Parallel()
 	w := &world{t: t, db: storetest.OpenSQLite(t), back: newBackend(t)}
@@ -493,7 +493,7 @@ func TestRunLosesNothing(t *testing.T) {
 	w.add(id, event(otep.OutForDelivery, 20))
 	<-down
 	stop()
-	w.add(id, event(otep.Delivered, 30)) // nobody runs
+	w.add(id, event(otep.Delivered, 30)) // no pusher runs
 	require.Equal(t, 1, w.back.count())
 
 	w.back.mu.Lock()

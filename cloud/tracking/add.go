@@ -252,7 +252,7 @@ func (w *adding) withdraw(in incoming) IngestEvent {
 }
 
 // observe makes an event of a current status that has changed since it was
-// last told (sources that know nothing else).
+// last reported (sources that know nothing else).
 func (w *adding) observe() error {
 	if w.a.status == "" {
 		return nil

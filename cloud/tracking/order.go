@@ -60,9 +60,9 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, out *PublicOutpu
 	return orderLocker(v, o, out)
 }
 
-// driverOf is who is on the way with an order, nil while nobody is, and where
-// that was within the last quarter of an hour, to about a hundred metres. Where
-// somebody is who has ended work, or has been switched off, is not shown.
+// driverOf is the driver on the way with an order, nil while there is none, with the
+// place within the last quarter of an hour, to about a hundred metres. The place of
+// a driver who has ended work, or has been switched off, is not shown.
 func driverOf(v cloud.View, o cloud.Order) (*Driver, error) {
 	if o.Status != cloud.OrderOutForPickup && o.Status != cloud.OrderOutForDelivery {
 		return nil, nil
@@ -151,7 +151,7 @@ func (s *Service) proof(c cloud.Caller, o cloud.Order, t otep.Timeline, whole bo
 	return p
 }
 
-// consignee is who an order is for: in full for those who may see it.
+// consignee is who an order is for: in full for callers who may see it.
 func consignee(a cloud.Address, whole bool) Recipient {
 	r := Recipient{Name: cloud.OrNull(a.Name), City: cloud.OrNull(a.City), Province: cloud.OrNull(a.Province), PostalCode: cloud.OrNull(a.PostalCode),
 		Country: cloud.OrNull(a.Country)}

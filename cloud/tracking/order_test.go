@@ -41,7 +41,7 @@ func event(number string, code otep.Code, at time.Time, pod *otep.Proof) cloud.T
 	return cloud.TimelineEvent{ShipmentID: 501, BusinessID: 42, Event: e.Fill("parcel")}
 }
 
-// delivered ends an order: somebody took it, and there are files.
+// delivered ends an order: a person took it, and there are files.
 func delivered(t *testing.T, w *webtest.World, o cloud.Order) {
 	now := time.Now().UTC().Truncate(time.Second)
 	o.Status, o.DeliveredAt = cloud.OrderDelivered, now

@@ -103,8 +103,8 @@ func (s *core) allowed(ctx context.Context, field, address string) error {
 	return nil
 }
 
-// testReceiver is where a test of a level goes: an address of its settings as it
-// is told there, or one that is in none of them. Error: VALIDATION_FAILED.
+// testReceiver is where a test of a level goes: an address of its settings in the
+// format set there, or one that is in none of them. Error: VALIDATION_FAILED.
 func testReceiver(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, in TestInput, settings []string) (cloud.Endpoint, error) {
 	own, business, err := levels(v, b, customer)
 	if err != nil {

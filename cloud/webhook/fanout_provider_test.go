@@ -13,7 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud/webhook"
 )
 
-// Those of a provider's endpoints are told that are of the event's channel and
+// Those of a provider's endpoints get an event that are of its channel and
 // want it: one event, one body, one delivery for each.
 func TestTellProvider(t *testing.T) {
 	t.Parallel()

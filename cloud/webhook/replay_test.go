@@ -35,7 +35,7 @@ func (s jobs) StepReplay(_ context.Context, j cloud.ReplayJob, _ []cloud.OutboxI
 	return nil
 }
 
-// A job that cannot be moved on holds up nobody else's.
+// A job that cannot be moved on holds up no other job.
 func TestJobsDoNotHoldEachOtherUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

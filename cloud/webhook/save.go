@@ -218,7 +218,7 @@ func (k *settingsWriter) enable(byURL map[string]*cloud.Endpoint, p problems) {
 	}
 }
 
-// format applies what is said about how addresses are told. One that no setting
+// format applies the formats that are given for addresses. An address that no setting
 // names any more is native when it comes back.
 func (k *settingsWriter) format(in *SettingsInput, byURL map[string]*cloud.Endpoint, p problems) {
 	wanted := map[string]URLOptions{}
@@ -258,7 +258,7 @@ func (s accountHooks) CheckURL(ctx context.Context, address string) error {
 }
 
 // Postback is the receiver of one batch of a level, to be written: the one that is
-// known by the address, whose pause ends as nobody else can end it, else a new
+// known by the address, whose pause ends as no other call can end it, else a new
 // one. Error: VALIDATION_FAILED when there is no secret to sign with.
 func (s accountHooks) Postback(v cloud.View, b cloud.BusinessID, customer cloud.AccountID, address string) (cloud.Endpoint, error) {
 	own, business, err := levels(v, b, customer)

@@ -37,7 +37,7 @@ type SettingsOutput struct {
 }
 
 // SettingsBody are the settings of a level. A member that is not set is null; "none" says
-// that nobody is told. Of secrets only the last four characters are shown.
+// that no endpoint gets the event. Of secrets only the last four characters are shown.
 type SettingsBody struct {
 	Secret          *string          `json:"webhook_sign_secret"`
 	SecretNext      *string          `json:"webhook_sign_secret_next"`

@@ -12,7 +12,7 @@ import (
 )
 
 // Each package of a partner's parcel had five guesses of its own at the digits of
-// the one recipient, and each lock told staff again.
+// the one recipient, and each lock notified staff again.
 func TestAttackDigitsAreGuessedPackageByPackage(t *testing.T) {
 	t.Parallel()
 	g := launch(t)

@@ -26,7 +26,7 @@ func (g *gateway) carry(p parcel, add ...otep.Event) {
 }
 
 // An event ahead of its time was the status of its order as soon as the business
-// did anything, and what the business told then was dated behind it.
+// did anything, and what the business reported then was dated behind it.
 func TestAttackTheFutureOfAnOrder(t *testing.T) {
 	t.Parallel()
 	g := launch(t)

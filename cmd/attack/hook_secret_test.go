@@ -187,7 +187,7 @@ func TestAttackUnpublishedKeys(t *testing.T) {
 	require.False(t, strings.Contains(set.raw, `"d"`), "no private part")
 }
 
-// A driver's no was told as staff's revocation, without its reason.
+// A driver's no was sent as staff's revocation, without its reason.
 func TestAttackADeclineIsSentAsRevoked(t *testing.T) {
 	t.Parallel()
 	at, got := receiver(t)

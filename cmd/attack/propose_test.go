@@ -40,7 +40,7 @@ func TestProposingReadsNothing(t *testing.T) {
 	}
 }
 
-// Arguments of others are for those who may decide about them.
+// Arguments of others are for accounts that may decide about them.
 func TestArgumentsOfOthersAreForThoseWhoDecide(t *testing.T) {
 	t.Parallel()
 	c := start(t)

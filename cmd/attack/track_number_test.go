@@ -141,7 +141,7 @@ func (g *gateway) remark(p parcel) {
 	}))
 }
 
-// Ten thousand digits are few: whoever asked often enough was the recipient.
+// Ten thousand digits are few: a caller that asked often enough was the recipient.
 func TestAttackDigitsAreGuessed(t *testing.T) {
 	t.Parallel()
 	g := launch(t)

@@ -32,7 +32,7 @@ func event(code string, at time.Time, more string) string {
 	return fmt.Sprintf(`{"occurred_at":%q,"status_code":%q,"source":{"type":"carrier"}%s}`, at.UTC().Format(time.RFC3339), code, more)
 }
 
-// A provider told the status of next week, and it was today's.
+// A provider reported the status of next week, and it was today's.
 func TestAttackTheFutureIsNotNow(t *testing.T) {
 	t.Parallel()
 	g := launch(t)

@@ -60,7 +60,7 @@ func newHall(b *testing.B, people int) *hall {
 	return h
 }
 
-// listen adds an app that hears the chat of an order, with the n-th connection.
+// listen adds an app that gets the chat of an order, with the n-th connection.
 func (h *hall) listen(n int, order int64) {
 	var out struct {
 		MQTT struct {
@@ -171,7 +171,7 @@ func (h *hall) report(whole, bare []time.Duration) {
 }
 
 // BenchmarkChatToAThousand is one message over the whole path, from before its
-// POST to the last of a thousand apps, beside a POST of which nobody hears and the
+// POST to the last of a thousand apps, beside a POST that reaches no app and the
 // bare broker's word to the same apps after it.
 func BenchmarkChatToAThousand(b *testing.B) {
 	const apps = 1000
@@ -198,8 +198,8 @@ func BenchmarkChatToAThousand(b *testing.B) {
 }
 
 // BenchmarkChatOfFiveHundredOrders is 500 messages a second over as many orders
-// with an app each, from before they are sent to the app, beside as many of which
-// nobody hears and the bare broker's word after each, at the same pace.
+// with an app each, from before they are sent to the app, beside as many that
+// reach no app and the bare broker's word after each, at the same pace.
 func BenchmarkChatOfFiveHundredOrders(b *testing.B) {
 	const orders = 500
 	h := newHall(b, orders/connections)

@@ -86,7 +86,7 @@ func (d *desk) exec(query string, args ...any) {
 // call is one call over HTTP, which must succeed.
 func (d *desk) call(method, path, body string) []byte { return d.as(d.token, method, path, body) }
 
-// as is call by somebody else.
+// as is call by another account.
 func (d *desk) as(token, method, path, body string) []byte {
 	var q fasthttp.Request
 	var a fasthttp.Response

@@ -80,7 +80,7 @@ func fill(b *testing.B, path string) {
 	require.NoError(b, st.Close())
 }
 
-// closedPort is an address of the loopback that nobody listens on.
+// closedPort is an address of the loopback without a listener.
 func closedPort(b *testing.B) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)

@@ -35,8 +35,8 @@ type settings struct {
 		TLSListen string   `yaml:"tls_listen" json:"tls_listen"`
 		WSListen  string   `yaml:"ws_listen" json:"ws_listen"`
 		WSSListen string   `yaml:"wss_listen" json:"wss_listen"`
-		Brokers   []string `yaml:"brokers" json:"brokers"` // that enrolling devices are told
-		AppURL    string   `yaml:"app_url" json:"app_url"` // that people's apps are told
+		Brokers   []string `yaml:"brokers" json:"brokers"` // that enrolling devices get
+		AppURL    string   `yaml:"app_url" json:"app_url"` // that people's apps get
 		AppWSURL  string   `yaml:"app_websocket_url" json:"app_websocket_url"`
 		Prefix    string   `yaml:"prefix" json:"prefix"`
 	} `yaml:"mqtt" json:"mqtt"`
@@ -86,7 +86,7 @@ type settings struct {
 // maxOverlap is how long two secrets may be good at once.
 const maxOverlap = 7 * 24 * time.Hour
 
-// defaults are the settings of a node that was told nothing.
+// defaults are the settings of a node without configuration.
 func defaults() settings {
 	s := settings{Listen: ":8080", Data: "data/cloud", LogLevel: "info"}
 	s.Numbers.Legacy = tracking.LegacyReduced
@@ -243,7 +243,7 @@ func (s *settings) checkListeners(bad func(string, ...any)) {
 	}
 }
 
-// checkBrokers fills in the addresses that devices are told.
+// checkBrokers fills in the addresses that devices get.
 func (s *settings) checkBrokers(bad func(string, ...any)) {
 	for _, b := range s.MQTT.Brokers {
 		if !isURL(b, "tcp", "mqtt", "ssl", "tls", "mqtts", "ws", "wss") {
@@ -266,7 +266,7 @@ func (s *settings) checkBrokers(bad func(string, ...any)) {
 	}
 }
 
-// checkApps fills in the addresses that people's apps are told: those of the
+// checkApps fills in the addresses that people's apps get: those of the
 // brokers, or of the listeners.
 func (s *settings) checkApps(bad func(string, ...any)) {
 	tcp, ws := []string{"tcp", "mqtt", "ssl", "tls", "mqtts"}, []string{"ws", "wss"}

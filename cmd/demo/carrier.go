@@ -9,10 +9,10 @@ import (
 
 const assignments = "/api/v1/third-party-delivery/assignments"
 
-// carrierPath is where the delivery company hears of orders.
+// carrierPath is where the delivery company receives events of orders.
 const carrierPath = "/carrier"
 
-// openCarrier sets where the company is told of the orders that it carries. The
+// openCarrier sets where the company gets events of the orders that it carries. The
 // same company fills lockers, and has another address and secret for that.
 func (s *stage) openCarrier(ctx context.Context) error {
 	var out struct {
@@ -73,7 +73,7 @@ type assignment struct {
 	} `json:"legs"`
 }
 
-// company does what is to be done when it hears of an event.
+// company does what is to be done when it receives an event.
 func (s *stage) company(event string, a assignment) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -32,7 +32,7 @@ import (
 // childEnv holds the role of a process that the demo started: itself once more.
 const childEnv = "POSTERN_DEMO_CHILD"
 
-// childConfig is what a child is told, as JSON in a file named by childEnv.
+// childConfig is what a child gets, as JSON in a file named by childEnv.
 type childConfig struct {
 	Role string // cloud or edge
 	Dir  string
@@ -60,7 +60,7 @@ func (c childConfig) cloudConfig() server.Config {
 		Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Doors: -1}}
 }
 
-// child runs one role until it is told to stop.
+// child runs one role until it is asked to stop.
 func child(path string) int {
 	var c childConfig
 	b, err := os.ReadFile(path)
@@ -257,7 +257,7 @@ func (p *process) ran() []truth.Span {
 	return slices.Clone(p.runs)
 }
 
-// free finds an address of the loopback that nobody listens on.
+// free finds an address of the loopback without a listener.
 func free(wanted string) (string, error) {
 	for _, a := range []string{wanted, "127.0.0.1:0"} {
 		if a == "" {

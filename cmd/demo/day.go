@@ -304,7 +304,7 @@ func (s script) offlineAllTheWay(ctx context.Context, c *cabinet) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(2 * time.Second) // the cabinet hears of the codes
+	time.Sleep(2 * time.Second) // the cabinet receives the codes
 	c.cable.set(true)
 	s.logStory("cable", "%s is cut off", c.code)
 	a, err := s.enterCode(ctx, p, wire.CodeDelivery, *p.Code)

@@ -14,7 +14,7 @@ import (
 )
 
 // receiver takes a partner's webhooks: what happens to its parcels in lockers, and
-// at another path what it hears as a delivery company. It verifies every
+// at another path what it gets as a delivery company. It verifies every
 // signature and, now and then, fails, as receivers do.
 type receiver struct {
 	s  *stage
@@ -30,7 +30,7 @@ type receiver struct {
 	sick     bool // answers 503
 }
 
-// hookPath is where the partner hears of lockers.
+// hookPath is where the partner receives events of lockers.
 const hookPath = "/hook"
 
 func newReceiver(s *stage) (*receiver, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 )
 
-// shop is the business's own shop system, which is told of new orders. It
+// shop is the business's own shop system, which receives new orders. It
 // verifies by the library of Standard Webhooks, and each day it fails, hangs and
 // recovers. Beside it stands the partner's system for tests, which wants nothing.
 type shop struct {
@@ -38,7 +38,7 @@ type symptom int
 const (
 	fails   symptom = iota // answers 500
 	hangs                  // answers nothing
-	refuses                // answers 500, and that nobody should try again
+	refuses                // answers 500, and that no sender should try again
 )
 
 // illness is one day's: ten failures in a row, which open the sender's breaker.
@@ -90,7 +90,7 @@ func (p *shop) symptom() (s symptom, ok bool) {
 	return s, true
 }
 
-// orders takes what the shop is told.
+// orders takes the events that the shop receives.
 func (p *shop) orders(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(q.Body, 1<<20))
 	if err != nil {

@@ -110,7 +110,7 @@ func (s *stage) build(ctx context.Context) error {
 	}
 	var err error
 	at := s.flags.Listen
-	if s.flags.Once && at == "127.0.0.1:8080" { // nobody looks: days that are played side by side do not meet
+	if s.flags.Once && at == "127.0.0.1:8080" { // no viewer: days that are played side by side do not meet
 		at = "127.0.0.1:0"
 	}
 	if s.http, err = free(at); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// beat is how often somebody says something.
+// beat is the time between two messages.
 const beat = 6 * time.Second
 
 // talk is what driver and recipient say about one order that is out for delivery.

@@ -125,7 +125,7 @@ func (s reckoning) compare(ctx context.Context) (tally, error) {
 			t.WebhooksSent++
 		}
 		if !s.receiver.has(r.Delivery.WebhookID) {
-			t.Lost++ // a fact that nobody was told
+			t.Lost++ // a fact that reached no receiver
 		}
 	}
 	if t.Verdict, err = s.checkDay(ctx, cl, t.Recorded); err != nil {

@@ -113,7 +113,7 @@ func TestStoreThatWasCopiedFromAnotherCabinet(t *testing.T) {
 }
 
 // "Overtaken command: never executed; refused with the reason", and so is one for
-// another purpose or of a time when another held the door; each is told once.
+// another purpose or of a time when another held the door; each is reported once.
 func TestOvertakenCommandIsRefusedOnce(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		send := func(id string, version uint64) {

@@ -75,7 +75,7 @@ func (c *cabinet) plug(line string) (net.Conn, error) {
 }
 
 // kill ends the agent as SIGKILL or a power cut does: from this moment nothing of
-// it reaches disk, boards or network, and the cloud is not told.
+// it reaches disk, boards or network, and the cloud gets no notice.
 func (c *cabinet) kill() {
 	c.dead.Store(true)
 	c.mu.Lock()

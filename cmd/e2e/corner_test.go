@@ -32,7 +32,7 @@ func (w *world) cancelPickup(x *task, rnd *rand.Rand) {
 	time.Sleep(4 * time.Second)
 	_, command := w.command(x.cabinet, uint(a.Doors[0]), wire.CmdCloseSession, wire.CloseSession{OpeningID: a.OpeningID, How: wire.CloseCancel})
 	for end := time.Now().Add(15 * time.Second); !c.running().Loop().State().Openings[a.OpeningID].Cancelled; time.Sleep(time.Second) {
-		if time.Now().After(end) { // nobody has said to leave it, as far as the recipient knows
+		if time.Now().After(end) { // no word to leave it has reached the recipient
 			var doors []uint
 			for _, n := range a.Doors {
 				doors = append(doors, uint(n))

@@ -104,7 +104,7 @@ func TestWholeAgentOnADiskWhoseSyncsTakeTwoSeconds(t *testing.T) {
 	})
 }
 
-// While a commit takes long the page is told that the cabinet is at work.
+// While a commit takes long the page learns that the cabinet is at work.
 func TestCabinetSaysThatItIsAtWorkOnASlowDisk(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		var slow atomic.Bool

@@ -17,7 +17,7 @@ import (
 // Rows of locker-hardware 5, by name, from what physically happens at the simulated
 // boards to the exception that the cloud keeps about the compartment, and back to
 // resolved. edge/locker has the same table for the cabinet alone, with the rows that
-// no one outside of it is told of.
+// reach no receiver outside of it.
 func TestFaultTable(t *testing.T) {
 	for _, f := range []struct {
 		name string

@@ -84,7 +84,7 @@ func (w *world) link(x *task) string {
 }
 
 // A recipient hands a parcel over: the own code is dead, the handover code opens, with
-// no network too. What the cabinet has not been told yet it cannot know; a handover
+// no network too. What has not reached the cabinet yet it cannot know; a handover
 // that is taken back leaves the recipient with another code.
 func TestAParcelIsHandedOver(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {

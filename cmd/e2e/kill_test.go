@@ -373,7 +373,7 @@ func (h *hands) do(what string) string {
 	return strings.TrimSpace(line)
 }
 
-// closeDoors closes what stands open, after those who still wait there have used
+// closeDoors closes what stands open, after the people who still wait there have used
 // it.
 func (s *slaughter) closeDoors() {
 	for door, what := range s.late {

@@ -76,7 +76,7 @@ var faces = map[string]face{
 
 // An order that is handed to a contractor is the contractor's alone until it
 // comes back: the business cannot plan it, another contractor does not know of
-// it. Everybody is told so in their own language, over both faces. Routes are
+// it. Every account reads so in its own language, over both faces. Routes are
 // only made over REST.
 func TestAnOrderGoesToAContractorAndBack(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ import (
 
 // A parcel's whole way in real time, with the cloud on PostgreSQL, MQTT and
 // webhooks over TCP: created, opened from afar, closed, delivered, collected
-// with the typed code; and a receiver that verifies what it is told.
+// with the typed code; and a receiver that verifies what it gets.
 func TestAParcelsWayOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	database := storetest.MigratedPostgresURL(t) // skips when there is no server

@@ -173,7 +173,7 @@ func (p *process) awaitLog(t *testing.T, msg, field string) string {
 	return found
 }
 
-// freeAddress is an address of the loopback that nobody uses, below the ports
+// freeAddress is an unused address of the loopback, below the ports
 // that systems give to outgoing connections, so that it stays free between two
 // starts of a program.
 func freeAddress(t *testing.T) string {

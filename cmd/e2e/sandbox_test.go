@@ -42,12 +42,12 @@ func sandboxOf(t *testing.T, bin programs) (box server.Sandbox) {
 	return box
 }
 
-// person is somebody who calls a cloud, in a language.
+// person is a caller of a cloud, in a language.
 type person struct {
 	base, token, language string
 }
 
-// answered is what somebody was told.
+// answered is the answer that a person got.
 type answered struct {
 	status int
 	body   map[string]any

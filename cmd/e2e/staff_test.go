@@ -124,7 +124,7 @@ func (w *world) deviceCommand(s step, rnd *rand.Rand) {
 	}
 }
 
-// reboot starts agents again that were told to, as the program does.
+// reboot starts agents again that got the command, as the program does.
 func (w *world) reboot() {
 	for _, c := range w.cabinets {
 		if c.reboot.Swap(false) {

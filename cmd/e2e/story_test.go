@@ -135,8 +135,8 @@ func stranger(t *testing.T) *signed.Signer {
 	return s
 }
 
-// "Nobody who merely controls a broker or a network can open a door": forged,
-// unsigned, misdirected and misused down messages, by whoever holds the broker.
+// A person who merely controls a broker or a network cannot open a door: forged,
+// unsigned, misdirected and misused down messages, by a person who controls the broker.
 func TestForgedDownMessagesAreNeverExecutedAndOneTamperRecordAnHourTells(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		cmd := wire.Command{CommandID: "c-1", DeviceCode: c.code, IssuedAt: time.Now().UnixNano(), ExpiresAt: time.Now().Add(time.Hour).UnixNano(), Kind: wire.CmdOpenDoors,
@@ -264,7 +264,7 @@ func TestAgentRestartInMidSession(t *testing.T) {
 
 		out = w.begin("R-2", "PK-2")
 		c.halt()
-		c.close(out) // nobody sees it
+		c.close(out) // no agent sees it
 		time.Sleep(time.Minute)
 		c.start()
 		w.delivered("R-2")

@@ -21,7 +21,7 @@ import (
 )
 
 // supportBundle collects what helps to understand a cabinet. It changes
-// nothing: of a running agent it asks the local page, a store that nobody has
+// nothing: of a running agent it asks the local page, a store that no process has
 // open it opens for reading.
 func supportBundle(ctx context.Context, s settings, file string, stdout io.Writer) error {
 	now := time.Now().UTC()

@@ -47,7 +47,7 @@ func (e enrol) run(ctx context.Context, s settings, next func(settings) (command
 	if _, err := os.Lstat(s.Secrets); err == nil && !e.Replace {
 		return fmt.Errorf("enrol: %s is there already; --replace overwrites it", s.Secrets)
 	}
-	if e.URL != "" || e.Device != "" { // a mistake is told before anything is typed
+	if e.URL != "" || e.Device != "" { // a mistake is reported before anything is typed
 		if _, err := e.address(); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (e enrol) call(ctx context.Context, address, token string, public []byte, r
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	// No redirect is followed: the token goes where it was told to, and nowhere else.
+	// No redirect is followed: the token goes to the given address, and nowhere else.
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: roots, Proxy: http.ProxyFromEnvironment},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()

@@ -51,7 +51,7 @@ type boardEntry struct {
 	Inverted bool           `yaml:"inverted" json:"inverted"`
 }
 
-// defaults are the settings of a cabinet that was told nothing.
+// defaults are the settings of a cabinet without configuration.
 func defaults() settings {
 	s := settings{Data: "data/edge", LogLevel: "info", HealthEvery: 10 * time.Minute, Supply: uint(board.Supply12V)}
 	s.Kiosk.Listen = wiring.ScreenAddress

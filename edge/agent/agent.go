@@ -47,7 +47,7 @@ type Config struct {
 	Trial time.Duration
 	TLS   *tls.Config
 	Log   *slog.Logger
-	// Act is told of what is to be shown or done outside the boards, once it is
+	// Act gets what is to be shown or done outside the boards, once it is
 	// durable: for the local page. It must not block; nil: nothing is shown.
 	Act func(locker.Action)
 
@@ -482,7 +482,7 @@ func (a *Agent) healthBody() wire.Health {
 	return h
 }
 
-// forgeries counts down messages that nobody we trust has signed; one tamper
+// forgeries counts down messages without a signature by a trusted key; one tamper
 // record an hour tells of them.
 type forgeries struct {
 	total atomic.Uint64

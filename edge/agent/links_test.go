@@ -24,7 +24,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// bench is an agent that reaches nobody, with what it dialled.
+// bench is an agent that reaches no server, with what it dialled.
 type bench struct {
 	t      *testing.T
 	dir    string

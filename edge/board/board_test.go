@@ -398,7 +398,7 @@ func TestThereAreNeverTwoRequestsOnTheLine(t *testing.T) {
 }
 
 // Polled once a second, a board that shows zeros for 300 ms after a reset was
-// told as open for a second, which counts as a door that was forced.
+// reported as open for a second, which counts as a door that was forced.
 func TestAResetOnAnIdleLineShowsZerosNoLongerThanTheBoardDoes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, single(lockbus.CU16), func(r *rig) {

@@ -92,11 +92,11 @@ type channel struct {
 	hook, item debounce
 	lastOpen   time.Time     // start of the last poll that read it open; zero when none
 	openFrom   time.Time     // answer to the first of the polls in a row that read it open
-	openFor    time.Duration // longest such row since the door was last told closed
-	proven     bool          // told that it was open for the minimum time
+	openFor    time.Duration // longest such row since the door was last reported closed
+	proven     bool          // reported that it was open for the minimum time
 	broken     bool          // the line was lost since the door read open
 	// owed is an item change that waits while the hook is between two states:
-	// told now, it would repeat a door state that may be over.
+	// reported now, it would repeat a door state that may be over.
 	owed   bool
 	owedAt time.Time
 }
@@ -148,7 +148,7 @@ func (l *line) health(into map[string]edge.BoardHealth) {
 }
 
 // pulse hands an unlock to the line's goroutine and waits for it. It reports
-// when the request went out and whether it did. The result is told to the sink.
+// when the request went out and whether it did. The sink gets the result.
 func (l *line) pulse(ctx context.Context, p *pulse) (time.Time, bool) {
 	r := unlockRequest{pulse: p, answer: make(chan unlockAnswer, 1)}
 	select {
@@ -187,7 +187,7 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// idle waits for time, an unlock, bytes that nobody asked for, or the port's
+// idle waits for time, an unlock, bytes without a request, or the port's
 // end.
 func (l *line) idle(timer <-chan time.Time) {
 	var bytesIn <-chan []byte

@@ -171,7 +171,7 @@ type Store struct {
 	wake     chan struct{}
 	segment  atomic.Int64 // records in one segment, as the file was created
 	commitQ  queue
-	writing  turn         // held by whoever writes: a commit's leader, NewEpoch, Reopen, Close
+	writing  turn         // held by the writer: a commit's leader, NewEpoch, Reopen, Close
 	swapping sync.RWMutex // readers of db hold it shared; changing db needs it alone
 
 	db   *bolt.DB // guarded by swapping; nil once closed

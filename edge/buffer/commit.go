@@ -65,8 +65,8 @@ type request struct {
 	records []prepared
 	size    int64
 	err     error
-	lead    bool          // guarded by queue.mu: told to lead the next group
-	ready   chan struct{} // closed when done, or when told to lead; nil of one that leads at once
+	lead    bool          // guarded by queue.mu: chosen to lead the next group
+	ready   chan struct{} // closed when done, or when chosen to lead; nil of one that leads at once
 }
 
 // prepared is a record that was read once, outside the transaction.
@@ -75,7 +75,7 @@ type prepared struct {
 	stored
 }
 
-// queue forms groups: the first caller leads, those who come while it writes
+// queue forms groups: the first caller leads, callers that come while it writes
 // wait, and one of them leads the next group.
 type queue struct {
 	mu        sync.Mutex
@@ -162,7 +162,7 @@ func (s *Store) lead() {
 
 // gather lets those whom the last commit released queue up again, so that
 // groups stay as large as the number of producers allows. It gives up once
-// nobody comes any more: a lone producer never waits.
+// no caller comes any more: a lone producer never waits.
 func (q *queue) gather() {
 	seen, idle := 0, 0
 	for idle < 8 {

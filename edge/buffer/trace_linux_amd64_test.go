@@ -20,7 +20,7 @@ import (
 // a process asks of the kernel is all that can ever reach a disk, since bbolt
 // maps its file read-only. Every write, truncation, creation, rename, removal
 // and sync of a file in the directory is logged with its bytes, in order, and so
-// are the notes by which the script says what it has been told (a write to
+// are the notes by which the script says what it has been promised (a write to
 // descriptor 3). The log is thus exactly what a power cut could meet.
 
 // opKind is a kind of logged operation.

@@ -19,7 +19,7 @@ const (
 	soundEvery    = int64(time.Minute)
 )
 
-// leftOpenAgain are the times after the first at which an open door is told
+// leftOpenAgain are the times after the first at which an open door is reported
 // again.
 var leftOpenAgain = [tickingEvents]int64{int64(15 * time.Minute), int64(time.Hour)}
 

@@ -340,7 +340,7 @@ var faults = []fault{
 }
 
 // An exception about what lay behind a door says nothing of what is brought there
-// later: the next fault of the same kind is told as well.
+// later: the next fault of the same kind is reported as well.
 func TestAnExceptionDoesNotOutliveItsParcel(t *testing.T) {
 	t.Parallel()
 	t.Run("deposit", func(t *testing.T) {

@@ -69,7 +69,7 @@ func TestAMovedDoorIsUnknownUntilItIsRead(t *testing.T) {
 }
 
 // A configuration that is not above the one that is held changes nothing and writes
-// nothing: whoever keeps old ones cannot bring them back.
+// nothing: a holder of old ones cannot bring them back.
 func TestAnOlderConfigurationChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

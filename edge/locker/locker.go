@@ -5,7 +5,7 @@
 // time, and returns the next state, the records it caused and what is to be
 // done outside. Loop owns the state: it commits next state and records in one
 // transaction and only then acts, so an intent is durable before its lock is
-// pulsed and nothing is told that a power cut could take back.
+// pulsed and nothing is reported that a power cut could take back.
 //
 // Every opening ends exactly once. A deposit settles when every door of its
 // opening has an outcome, at least one opened, and all opened ones are closed;
@@ -137,7 +137,7 @@ type Door struct {
 	SoundAt int64 // mono of the last sound about its being open, 0 when none in this boot
 
 	// Kept.
-	Counted      bool    // open for at least the minimum time, told, not told closed
+	Counted      bool    // open for at least the minimum time, reported, not reported closed
 	OpenedAt     Instant // of the counted opening
 	Opening      string  // running on it, "" when none
 	Version      uint64  // highest compartment version stored

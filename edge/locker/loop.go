@@ -52,7 +52,7 @@ type LoopConfig struct {
 	Clock    *edge.Clock
 	Store    Store
 	Hardware Hardware
-	// Act is told of actions other than pulses, once they are durable. It must
+	// Act gets actions other than pulses, once they are durable. It must
 	// not block.
 	Act func(Action)
 	Log *slog.Logger
@@ -142,7 +142,7 @@ func (l *Loop) Broken() bool { return l.broken.Load() }
 // limit or the disk's: new sessions are refused.
 func (l *Loop) Full() bool { return l.full.Load() }
 
-// slowCommit is how long the store may take before people are told to wait.
+// slowCommit is how long the store may take before people are asked to wait.
 const slowCommit = time.Second
 
 // Working reports whether the store has been busy with a step for a while: the

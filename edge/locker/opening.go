@@ -262,7 +262,7 @@ func (d openings) progress(id string) {
 	case o.Cancelled:
 		d.endCancelled(o)
 	case t.unseen > 0 && !over && o.Confirm == "":
-		// Doors that nobody saw may still tell until the session is over.
+		// Unseen doors may still report until the session is over.
 	case o.Kind == wire.OpenStaff && (closedFor || t.opened == 0):
 		d.end(o, wire.EndDone)
 	case o.Kind == wire.OpenPickup && t.opened == 0:
@@ -461,7 +461,7 @@ func (o Opening) behind(od OpeningDoor) (inside, out []string) {
 }
 
 // packageOutcome is what became of the packages behind one door. A confirmation by a
-// person stands in for a door that nobody saw, never for a sensor. In a
+// person stands in for an unseen door, never for a sensor. In a
 // correction packages lie inside already: a door that did not open keeps them,
 // and one that is closed over nothing had them taken out.
 func (d openings) packageOutcome(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
@@ -560,7 +560,7 @@ func (d *draft) freeDoor(n edge.DoorNumber) {
 	}
 }
 
-// letGo forgets what was told of a delivery that has left a compartment, for which
+// letGo forgets what was reported of a delivery that has left a compartment, for which
 // the next fault there would count as a repeat. Whether it is settled is for staff.
 func (d *draft) letGo(n edge.DoorNumber) {
 	for _, id := range sorted(d.Exceptions) {

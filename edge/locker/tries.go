@@ -47,7 +47,7 @@ func (b Budgets) Of(name Budget) Tries { return *b.of(name) }
 
 // Tries counts wrong codes. Its windows run by the time that the cabinet was awake.
 // The time that it was not counts from a signed time on, before and after it: the
-// machine's own clock, which whoever has the machine may set, proves nothing.
+// machine's own clock, which a person with the machine may set, proves nothing.
 type Tries struct {
 	Wrong []Instant // of the last ten minutes, since the last lock
 	Day   []Instant // of the last day, at most wrongPerDay

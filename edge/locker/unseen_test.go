@@ -137,7 +137,7 @@ func TestBoundsThatNoClockSupportsAreLeftOut(t *testing.T) {
 }
 
 // A door whose lock was never pulsed, as its board was silent, is forced while the
-// session runs: it is told as forced, and nothing says that its parcel lies inside.
+// session runs: it is reported as forced, and nothing says that its parcel lies inside.
 func TestAForcedDoorIsNoDeposit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

@@ -23,7 +23,7 @@ import (
 
 // cloud is a broker and the cloud behind it, over pipes. It stores batches as
 // the link demands: in order, each chain checked, jumps only over named gaps.
-// Its hooks change one thing each; a nil hook is the plain behaviour.
+// Its functions change one thing each; a nil function is the plain behaviour.
 type cloud struct {
 	t     *testing.T
 	began time.Time

@@ -383,7 +383,7 @@ func (s *session) resync(now time.Time) {
 }
 
 // step hands the writer what is next, if it is free, and returns when to look
-// again without being told.
+// again without a wake-up.
 func (s *session) step(now time.Time) time.Time {
 	p := s.u.cfg.Store.Present()
 	if p.Epoch != s.epoch {

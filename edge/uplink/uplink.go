@@ -107,7 +107,7 @@ type Config struct {
 	// Forged is called, as the handler is, for an acknowledgement that cannot be
 	// trusted. It may be nil.
 	Forged func(err error)
-	// Forked is told why an epoch was begun: one of wire's gap reasons. It may
+	// Forked gets the reason why an epoch was begun: one of wire's gap reasons. It may
 	// be nil and must not block.
 	Forked func(reason string)
 	Logger *slog.Logger    // nil discards

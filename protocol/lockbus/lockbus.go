@@ -12,7 +12,7 @@
 // A frame is known by its length and its check byte, never by STX or ETX:
 // status data may hold both. The check bytes are weak (the sum misses swapped
 // bytes and flips that cancel out, the station board has none), so a valid
-// frame is only a claim; whoever acts on one must see it twice.
+// frame is only a claim; a caller that acts on one must see it twice.
 //
 // The package is pure: no I/O, no clock, no state but a Scanner's own buffer.
 // Codec and Frame are values and safe for concurrent use; a Scanner belongs to

@@ -103,7 +103,7 @@ func (r *reader) recorded(i int, e *Event, v value) {
 }
 
 // eventVersion compares with an envelope that has a version; one that has none
-// is told so once.
+// is reported once.
 func (r *reader) eventVersion(i int, v value) {
 	if v.isNull() || r.timeline.Version == "" {
 		return

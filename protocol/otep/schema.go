@@ -7,7 +7,7 @@ import (
 
 // Schema is the JSON Schema (2020-12) of a timeline, the same at every call. It
 // asks for canonical values; what else is accepted on input, moves and the
-// order of events are beyond it and told by Validate. The result that Fold makes of
+// order of events are beyond it and reported by Validate. The result that Fold makes of
 // conformant events is valid.
 func Schema() []byte { return bytes.Clone(schema()) }
 

@@ -74,7 +74,7 @@ type Spec struct {
 	Uncollected     Coarse // instead of Coarse in a timeline that is not Collected, unless zero
 }
 
-// Coarse is what platforms are told that know an order's fulfilment only.
+// Coarse is the status for platforms that know an order's fulfilment only.
 type Coarse struct {
 	Walmart       string
 	BigCommerceID int

@@ -38,8 +38,8 @@ func TestKeysAsText(t *testing.T) {
 	}
 }
 
-// A public key lets in what its private part signed, and nothing that somebody
-// signs with the public key's text as a secret.
+// A public key lets in what its private part signed, and nothing that is
+// signed with the public key's text as a secret.
 func TestVerifyWithAPublicKey(t *testing.T) {
 	t.Parallel()
 	_, k, err := ed25519.GenerateKey(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/postern-io/postern/protocol/signature"
 )
 
-// A receiver that answers 401 to whoever does not know the secret.
+// A receiver that answers 401 to a sender that does not know the secret.
 func ExampleVerify() {
 	const secret = "0123456789abcdef0123456789abcdef"
 	receive := func(w http.ResponseWriter, r *http.Request) {

@@ -31,7 +31,7 @@ const (
 	ForReceipt Purpose = "postern/1/receipt"
 )
 
-// ErrSignature says that an envelope is malformed, signed by nobody we know,
+// ErrSignature says that an envelope is malformed, signed by no known key,
 // or not signed for this purpose.
 var ErrSignature = errors.New("signature does not verify")
 

@@ -34,7 +34,7 @@ func onBoth(b *testing.B, run func(b *testing.B, db *store.DB)) {
 }
 
 // yard is a database, a sender, and receivers on one port of the loopback, which
-// are told apart by their paths.
+// are distinguished by their paths.
 type yard struct {
 	*world
 	b    *testing.B
@@ -271,9 +271,9 @@ func BenchmarkOneOfTwentyHangs(b *testing.B) {
 	})
 }
 
-// BenchmarkManyWaiting stores 100,000 deliveries that nobody sends: how soon
+// BenchmarkManyWaiting stores 100,000 deliveries that no sender sends: how soon
 // after a start the first of them comes, and, where all are for an address at
-// which nobody listens, how much memory they take and what others wait.
+// which no server listens, how much memory they take and what others wait.
 func BenchmarkManyWaiting(b *testing.B) {
 	const many, n = 100_000, 1500
 	fill := func(y *yard, change func(*cloud.OutboxDelivery)) {

@@ -39,7 +39,7 @@ func TestTowardsPause(t *testing.T) {
 	require.Zero(t, towardsPause(cloud.EndpointHealth{}, now), "a success has cleared it")
 }
 
-// actions are the audit lines of what the sender told an owner, oldest first.
+// actions are the audit lines of what the sender reported to an owner, oldest first.
 func (w *world) actions() (out []string) {
 	lines, err := w.db.ListAudits(context.Background(), 42, 0, 1000)
 	require.NoError(w.t, err)
@@ -214,7 +214,7 @@ func TestUnprovenReceiversAreNotFlooded(t *testing.T) {
 	})
 }
 
-// What is given up is told to its owner once in an hour.
+// Given-up deliveries are reported to their owner once in an hour.
 func TestOwnersHearOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

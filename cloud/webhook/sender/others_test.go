@@ -26,7 +26,7 @@ import (
 )
 
 // Another account names the same address, with a secret that the receiver
-// refuses and a rate of nearly nothing: whose address it is hears at once.
+// refuses and a rate of nearly nothing: the address's owner gets its event at once.
 func TestAnAddressIsEachAccountsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAnAddressIsEachAccountsOwn(t *testing.T) {
 }
 
 // What a receiver answers is stored, whatever bytes it is made of, and holds up
-// nobody else's outcome.
+// no other delivery's outcome.
 func TestAnswersOfAnyBytesAreStored(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *store.DB) {
@@ -171,7 +171,7 @@ func TestNothingStaysKeptWithoutAPause(t *testing.T) {
 			change(&e)
 			c.Endpoints = append(c.Endpoints, e)
 		}
-		for i := range 6 { // of the fifth receiver nothing is known any more, and who resumed the sixth has not told what is to come of this
+		for i := range 6 { // of the fifth receiver nothing is known any more, and who resumed the sixth has not decided what is to come of this
 			o := event(i + 1)
 			o.Deliveries[0].EndpointID, o.Deliveries[0].State, o.Deliveries[0].Reason = cloud.EndpointID(i+1), cloud.OutboxPaused, ReasonPaused
 			c.Outbox = append(c.Outbox, o)

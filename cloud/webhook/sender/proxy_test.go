@@ -54,7 +54,7 @@ func trickleTo(c net.Conn, text string) bool {
 
 // Nothing that the proxy does wrong is put on the receiver: its delivery is put
 // off with a reason, no attempt is counted or logged, nothing counts for its
-// health, and when the proxy is well again it is sent at once. Whoever runs the
+// health, and when the proxy is well again it is sent at once. The operator of the
 // proxy reads of it once, and in words.
 func TestFaultsOfTheProxyAreNotTheReceivers(t *testing.T) {
 	t.Parallel()

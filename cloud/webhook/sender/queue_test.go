@@ -175,7 +175,7 @@ func TestCapAdapts(t *testing.T) {
 	require.Equal(t, perURL, u.cap)
 }
 
-// What waits is told why: the breaker after ten failures in a row, or the time
+// A waiting delivery shows why: the breaker after ten failures in a row, or the time
 // that the receiver asked for. Who answers well is held up by nothing.
 func TestWhyAnAddressIsHeld(t *testing.T) {
 	t.Parallel()

@@ -215,7 +215,7 @@ func (j *judge) refusesCommand(b *Cabinet, p Pulse, began time.Time) string {
 }
 
 // refusesCode looks the entry up that the cabinet took the code for, and whether
-// the cabinet had told that it holds its revocation.
+// the cabinet had reported that it holds its revocation.
 func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string {
 	codes, e := j.Cloud.Devices[b.Code].Codes, j.entry(b, p.CodeNumber)
 	switch {

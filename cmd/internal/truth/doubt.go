@@ -10,7 +10,7 @@ import (
 )
 
 // How far from the door's movement a doubt about it may be recorded: an act comes
-// shortly before the door opens, and the end of its session, with what is told
+// shortly before the door opens, and the end of its session, with what is reported
 // then, at most a session after it closed.
 const (
 	doubtBefore = time.Minute

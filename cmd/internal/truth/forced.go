@@ -8,7 +8,7 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// A door that opens without an act is told as forced (locker-hardware 5).
+// A door that opens without an act is reported as forced (locker-hardware 5).
 const (
 	forcedEvidence = "forced"
 	forcedIn       = 8 * time.Second         // from the door to its record: an idle poll, debounce, the minimum time
@@ -19,7 +19,7 @@ const (
 )
 
 // forced judges doors that were forced both ways: one that was, while an agent
-// looked, is told in time, and one that is told was.
+// looked, is reported in time, and one that is reported was.
 func (j *judge) forced(b *Cabinet) {
 	d := j.Cloud.Devices[b.Code]
 	told := map[uint][]time.Time{}

@@ -66,7 +66,7 @@ func (c Cloud) newest(name, number string) (e *Event) {
 	return e
 }
 
-// newsBody compares what a receiver was told of a deposit with where its parcels lie.
+// newsBody compares what a receiver got about a deposit with where its parcels lie.
 func (j statements) newsBody(b *Cabinet, x cloud.Delivery, e Event) {
 	i := slices.IndexFunc(j.Received, func(r Received) bool { return r.EventID == e.ID })
 	if i < 0 {
@@ -166,7 +166,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // lostAfter reports whether the cabinet's memory was taken from it after a moment: what it
-// had told before is for staff to close.
+// had reported before is for staff to close.
 func (b *Cabinet) lostAfter(at time.Time) bool {
 	return slices.ContainsFunc(b.Boots, func(x Boot) bool { return x.Lost && x.Start.After(at) }) ||
 		slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.What == forgot && (s.Until.IsZero() || s.Until.After(at)) })

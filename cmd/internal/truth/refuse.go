@@ -27,7 +27,7 @@ func (j *judge) refusals(b *Cabinet) {
 }
 
 // replacedCodes: a code that another one has replaced lets no person in once the
-// cabinet has told that it holds that list.
+// cabinet has reported that it holds that list.
 func (j *judge) replacedCodes(b *Cabinet) {
 	for _, a := range j.Acts {
 		if a.Cabinet != b.Code || a.Replaced == 0 || !a.OK {

@@ -1,4 +1,4 @@
-// Package truth judges what a cabinet, the cloud and everything told to others
+// Package truth judges what a cabinet, the cloud and everything sent to others
 // say against what physically happened: which coil fired, which switch moved,
 // which parcel lies in which box. The facts are the simulator's own; none comes
 // from the code under judgement but the trace of pulses, whose every line has to
@@ -84,7 +84,7 @@ type Cabinet struct {
 	Facts   []board.Fact // in order of time
 	Pulses  []Pulse      // in the order in which they were written
 	Boots   []Boot       // by number
-	Held    []Held       // what its statuses told, in order of time
+	Held    []Held       // what its statuses reported, in order of time
 	Trouble []Span       // of boards, lines, power, disk and clock, as the script made it
 	Removed []Span       // compartments that staff took out of the layout, until they put them back
 	Sensors bool         // item sensors are wired
@@ -115,7 +115,7 @@ type Boot struct {
 	Unsent uint64
 }
 
-// Held is a code list number that a cabinet's status told.
+// Held is a code list number that a cabinet's status reported.
 type Held struct {
 	At                 time.Time
 	Generation, Number uint64
@@ -332,7 +332,7 @@ func (b *Cabinet) at(r wire.Record) time.Time {
 
 // troubled reports whether the script, a restart of the agent or the boards
 // themselves disturbed a door between two moments. A force on it is none: that is
-// what has to be told.
+// what has to be reported.
 func (b *Cabinet) troubled(door uint, from, to time.Time) bool {
 	if slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.What != force && (s.Door == 0 || s.Door == door) && s.touches(from, to) }) {
 		return true
