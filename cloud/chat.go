@@ -118,8 +118,8 @@ type ChatMessage struct {
 	DeletedAt      time.Time        `json:"DeletedAt"`
 	// The live events that hold its words and, in Push, the id of its
 	// driver's push: once it is deleted they hold them no more.
-	Told []ChatSent `json:"Told"`
-	Push string     `json:"Push"`
+	Reached []ChatSent `json:"Told"`
+	Push    string     `json:"Push"`
 }
 
 // ChatSent is a live event about a message.

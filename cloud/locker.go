@@ -229,7 +229,7 @@ type Opening struct {
 	EndReason   string
 	Reason      string // why a correction or reassignment was asked for
 	ConfirmedBy wire.ConfirmedBy
-	Told        bool // doors_opened was sent
+	OpenedSent  bool // doors_opened was sent
 	RequestedAt time.Time
 	OpenedAt    time.Time // a door was first seen open
 	EndsAt      time.Time // end of the door session

@@ -98,10 +98,10 @@ func (x *participant) addMessageEvent(kind string, m *cloud.ChatMessage) error {
 	}
 	x.ch.Live = append(x.ch.Live, e)
 	if m.DeletedAt.IsZero() {
-		m.Told = append(slices.DeleteFunc(slices.Clone(m.Told), func(t cloud.ChatSent) bool { return x.now.Sub(t.At) > toldFor }), t)
+		m.Reached = append(slices.DeleteFunc(slices.Clone(m.Reached), func(t cloud.ChatSent) bool { return x.now.Sub(t.At) > toldFor }), t)
 		return nil
 	}
-	for _, t := range m.Told {
+	for _, t := range m.Reached {
 		e, err := x.event(m.Staff, t, messageEvent{list[0]})
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (x *participant) addMessageEvent(kind string, m *cloud.ChatMessage) error {
 	if m.Push != "" {
 		x.ch.RewordedPushes = append(x.ch.RewordedPushes, x.pushOf(*m))
 	}
-	m.Told, m.Push = nil, ""
+	m.Reached, m.Push = nil, ""
 	return nil
 }
 

@@ -180,10 +180,10 @@ func (w reports) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at ti
 		o.OpenedAt = at
 		w.touch(o)
 	}
-	if o.Told || d == nil || !o.Kind.IsDeposit() {
+	if o.OpenedSent || d == nil || !o.Kind.IsDeposit() {
 		return nil
 	}
-	o.Told = true
+	o.OpenedSent = true
 	w.touch(o)
 	if o.Kind == wire.OpenCorrection {
 		if d.Status == cloud.DeliveryDelivered {

@@ -206,7 +206,7 @@ func scanPackage(r rows, p *cloud.Package) error {
 
 func scanOpening(r rows, o *cloud.Opening) error {
 	return r.Scan(&o.ID, &o.BusinessID, &o.DeviceID, &o.DeliveryID, &o.Kind, parsed(&o.Requester), parsed(&o.Doors),
-		&o.State, &o.EndReason, &o.ConfirmedBy, &o.Told, when(&o.RequestedAt), when(&o.OpenedAt), when(&o.EndsAt),
+		&o.State, &o.EndReason, &o.ConfirmedBy, &o.OpenedSent, when(&o.RequestedAt), when(&o.OpenedAt), when(&o.EndsAt),
 		when(&o.EndedAt), &o.Reason)
 }
 
@@ -350,7 +350,7 @@ func (w *writer) lockers(c *cloud.Changes) {
 	}
 	for _, o := range c.Openings {
 		w.add(anything, sqlSaveOpening, o.ID, int64(o.BusinessID), int64(o.DeviceID), int64(o.DeliveryID), string(o.Kind),
-			text(o.Requester), text(o.Doors), o.State, o.EndReason, string(o.ConfirmedBy), o.Told, ms(o.RequestedAt),
+			text(o.Requester), text(o.Doors), o.State, o.EndReason, string(o.ConfirmedBy), o.OpenedSent, ms(o.RequestedAt),
 			ms(o.OpenedAt), ms(o.EndsAt), ms(o.EndedAt), o.Reason)
 	}
 	for _, m := range c.Commands {

@@ -52,11 +52,11 @@ func (db timelines) ReleaseTraces(ctx context.Context) error {
 	})
 }
 
-// UntoldTraces reads the parcels of at most limit events that the collector was
+// UnsentTraces reads the parcels of at most limit events that the collector was
 // not sent and as many that were withdrawn since, those that have waited
 // longest first. Each comes with all of its events, withdrawn ones too, in no
 // particular order.
-func (db timelines) UntoldTraces(ctx context.Context, limit int) (out []cloud.TracedParcel, err error) {
+func (db timelines) UnsentTraces(ctx context.Context, limit int) (out []cloud.TracedParcel, err error) {
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		ids, err := list(ctx, q, sqlUntold, scanInt, limit)
 		if err != nil {

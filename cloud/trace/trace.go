@@ -34,7 +34,7 @@ import (
 type Store interface {
 	ClaimTraces(ctx context.Context) (held bool, err error)
 	ReleaseTraces(ctx context.Context) error
-	UntoldTraces(ctx context.Context, limit int) ([]cloud.TracedParcel, error)
+	UnsentTraces(ctx context.Context, limit int) ([]cloud.TracedParcel, error)
 	NoteSentTraces(ctx context.Context, events []cloud.TracedEvent) error
 }
 
@@ -146,14 +146,14 @@ func (p *Pusher) sleep(ctx context.Context, d time.Duration, wake <-chan struct{
 
 // step pushes what waits, at most a page, and reports whether there was any.
 func (p *Pusher) step(ctx context.Context) (more bool, err error) {
-	if waiting, err := p.store.UntoldTraces(ctx, 1); err != nil || len(waiting) == 0 {
+	if waiting, err := p.store.UnsentTraces(ctx, 1); err != nil || len(waiting) == 0 {
 		return false, err
 	}
 	held, err := p.store.ClaimTraces(ctx)
 	if err != nil || !held {
 		return false, err
 	}
-	parcels, err := p.store.UntoldTraces(ctx, page)
+	parcels, err := p.store.UnsentTraces(ctx, page)
 	if err != nil {
 		return false, err
 	}

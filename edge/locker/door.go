@@ -36,7 +36,7 @@ func (d doors) start(in Started) {
 		d.setOpening(o)
 	}
 	for id, e := range d.Exceptions {
-		e.ToldAt = d.now.Mono
+		e.WrittenAt = d.now.Mono
 		d.Exceptions[id] = e
 	}
 	d.found(in)
@@ -348,7 +348,7 @@ func (d *draft) raise(typ, severity string, n edge.DoorNumber, evidence string) 
 		}
 	}
 	e := Exception{Exception: wire.Exception{ID: d.newID("ex_"), Type: typ, Severity: severity, Door: uint(n), Evidence: evidence},
-		At: d.now.instant(d.now.Mono), Told: 1, ToldAt: d.now.Mono}
+		At: d.now.instant(d.now.Mono), Written: 1, WrittenAt: d.now.Mono}
 	d.setException(e)
 	d.record(wire.KindExceptionOpened, d.now.Mono, e.Exception)
 	d.present = true
@@ -392,10 +392,10 @@ func (d *draft) sound() {
 func (d *draft) tellAgain() {
 	for _, id := range sorted(d.Exceptions) {
 		e := d.Exceptions[id]
-		if e.Type != wire.ExDoorLeftOpen || e.Told > len(leftOpenAgain) || d.now.Mono < e.ToldAt+leftOpenAgain[e.Told-1] {
+		if e.Type != wire.ExDoorLeftOpen || e.Written > len(leftOpenAgain) || d.now.Mono < e.WrittenAt+leftOpenAgain[e.Written-1] {
 			continue
 		}
-		e.Told++
+		e.Written++
 		body := e.Exception
 		body.Evidence = "still open"
 		d.setException(e)

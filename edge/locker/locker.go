@@ -280,9 +280,9 @@ type Delivery struct {
 // Exception is an open exception.
 type Exception struct {
 	wire.Exception
-	At     Instant
-	Told   int   // times written
-	ToldAt int64 // mono of the first time, or of the start after it
+	At        Instant
+	Written   int   `cbor:"Told"`   // how often
+	WrittenAt int64 `cbor:"ToldAt"` // mono of the first time, or of the start after it
 }
 
 // Record is one record to be kept, before it is numbered and encoded. Mono is

@@ -59,8 +59,8 @@ func (s State) Next(now Now) int64 {
 		}
 	}
 	for _, e := range s.Exceptions {
-		if e.Type == wire.ExDoorLeftOpen && e.Told <= len(leftOpenAgain) {
-			at(e.ToldAt + leftOpenAgain[e.Told-1])
+		if e.Type == wire.ExDoorLeftOpen && e.Written <= len(leftOpenAgain) {
+			at(e.WrittenAt + leftOpenAgain[e.Written-1])
 		}
 	}
 	return next

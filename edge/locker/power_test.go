@@ -131,7 +131,7 @@ func TestAPulsedDoorIsNotOpenedByAReset(t *testing.T) {
 
 // In the first boot of a store a door that stands open when it is read first is
 // found open; one that opens afterwards was forced.
-func TestADoorThatIsForcedInTheFirstBootIsTold(t *testing.T) {
+func TestADoorThatIsForcedInTheFirstBootIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	w.s = New(testConfig(2))

@@ -17,10 +17,10 @@ func tracedEvent(shipment int64, id string) cloud.TimelineEvent {
 		Phase: otep.PhaseTransit, OccurredAt: otep.Time{Time: now}, RecordedAt: otep.Time{Time: now}}}
 }
 
-// untold is what UntoldTraces gives, as shipment: event.
+// untold is what UnsentTraces gives, as shipment: event.
 func untold(t *testing.T, db *store.DB, limit int) map[string]cloud.TracedEvent {
 	t.Helper()
-	parcels, err := db.UntoldTraces(t.Context(), limit)
+	parcels, err := db.UnsentTraces(t.Context(), limit)
 	require.NoError(t, err)
 	out := map[string]cloud.TracedEvent{}
 	for _, p := range parcels {

@@ -452,7 +452,7 @@ func courier(c *Case, end float64) {
 }
 
 // What the rules allow is no finding.
-func TestWhatIsToldInTimeAndWithItsCauseBreaksNoRule(t *testing.T) {
+func TestWhatIsReportedInTimeAndWithItsCauseBreaksNoRule(t *testing.T) {
 	t.Parallel()
 	tell := func(c *Case, records ...wire.Record) {
 		d := c.Cloud.Devices["CAB-1"]
