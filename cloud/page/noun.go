@@ -61,7 +61,7 @@ type workFrame struct {
 	frame
 	Done    string      // what was just done, in words; "" for nothing
 	Problem string      // why what was just tried did not work
-	After   *afterwards // about what was just done; nil for nothing
+	Follows *afterwards // about what was just done; nil for nothing
 }
 
 // desk is what pages have whose visitor is signed in: the navigation, cut by rights,

@@ -66,7 +66,7 @@ func showAfter(p *kit, ctx *fasthttp.RequestCtx, v visitor, f *workFrame) {
 		return
 	}
 	f.showDone(p, ctx, v, a)
-	f.After.Sealed = sealed
+	f.Follows.Sealed = sealed
 }
 
 // showDone tells what was done.
@@ -89,7 +89,7 @@ func (f *workFrame) showDone(p *kit, ctx *fasthttp.RequestCtx, v visitor, a afte
 	if u := a.Undo; u != nil && time.Since(u.At) < undoShown && p.mayAny(context.Background(), v, u.Operation) {
 		out.Undo = u.Path
 	}
-	f.After = out
+	f.Follows = out
 }
 
 // sealAfter is the part of the next page's address that says what was done.
