@@ -212,6 +212,12 @@ func TestClearCountsForWhatIsReportedLater(t *testing.T) {
 				Packages: []wire.SettledPackage{{Ref: "PK-1", Door: door, Outcome: wire.Deposited}}}),
 		}
 	}
+	collection := func(s *story, door uint) []wire.Raw {
+		return []wire.Raw{
+			s.Record(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_pick", Kind: wire.OpenPickup, Doors: []uint{door}, CommandID: wire.LocalCommand, Who: "recipient", DeliveryRef: s.code}),
+			s.Record(wire.KindPickupCompleted, wire.PickupCompleted{DeliveryRef: s.code, OpeningID: "op_pick", Doors: []uint{door}, How: "keypad", CodeNumber: 1, ListNumber: 2}),
+		}
+	}
 	wait := func(s *story, d time.Duration) {
 		time.Sleep(d)
 		s.Mono += int64(d)
@@ -264,8 +270,7 @@ func TestClearCountsForWhatIsReportedLater(t *testing.T) {
 			door := reserved(s)
 			kept := deposit(s, door)
 			wait(s, 5*time.Second)
-			kept = append(kept, s.Record(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_pick", Kind: wire.OpenPickup, Doors: []uint{door}, CommandID: wire.LocalCommand, Who: "recipient", DeliveryRef: s.code}),
-				s.Record(wire.KindPickupCompleted, wire.PickupCompleted{DeliveryRef: s.code, OpeningID: "op_pick", Doors: []uint{door}, How: "keypad", CodeNumber: 1, ListNumber: 2}))
+			kept = append(kept, collection(s, door)...)
 			wait(s, 5*time.Second)
 			_, err := s.clear(s.staff(), door)
 			require.NoError(s.t, err)
@@ -285,8 +290,7 @@ func TestClearCountsForWhatIsReportedLater(t *testing.T) {
 			_, err := s.clear(s.staff(), door)
 			require.NoError(s.t, err)
 			wait(s, 5*time.Second)
-			kept = append(kept, s.Record(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_pick", Kind: wire.OpenPickup, Doors: []uint{door}, CommandID: wire.LocalCommand, Who: "recipient", DeliveryRef: s.code}),
-				s.Record(wire.KindPickupCompleted, wire.PickupCompleted{DeliveryRef: s.code, OpeningID: "op_pick", Doors: []uint{door}, How: "keypad", CodeNumber: 1, ListNumber: 2}))
+			kept = append(kept, collection(s, door)...)
 			wait(s, 10*time.Second)
 			send(s, kept...)
 			s.status(cloud.DeliveryPickedUp)

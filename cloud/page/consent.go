@@ -146,7 +146,7 @@ func (p consentPages) agentProviders(f frame, r *oauth.Request) (out []link) {
 	if len(r.Query) > oidc.MaxNext {
 		return nil
 	}
-	for _, o := range (consolePages(p)).providers() {
+	for _, o := range consolePages(p).providers() {
 		out = append(out, link{agentsOIDCPath + "?" + url.Values{"business": {o.Business}, "request": {r.Query}}.Encode(), f.T("login.provider", o.Name)})
 	}
 	return out
