@@ -310,6 +310,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.rest.Committed(ch) })
 	if !cfg.NoNotices {
 		s.notices = store.NewNotices(s.Store, cfg.Log)
+	}
+	if s.notices != nil {
 		s.Store.OnCommit(func(ch *cloud.Changes) { s.notices.Add(noticeOf(ch)) })
 	}
 	if cfg.OTLPEndpoint != "" {

@@ -35,7 +35,6 @@ type Notice struct {
 // add joins another notice to n.
 func (n *Notice) add(m Notice) {
 	n.Devices, n.Openings, n.Touches = append(n.Devices, m.Devices...), append(n.Openings, m.Openings...), append(n.Touches, m.Touches...)
-	n.Missed = n.Missed || m.Missed
 }
 
 // parts are the notice in messages that PostgreSQL carries. What pages show is left out
@@ -72,8 +71,8 @@ const (
 
 // Notices exchanges notices with other nodes. Safe for concurrent use.
 type Notices struct {
-	engine *postgres // nil: no other node writes into the database
-	self   string    // random, so that a node does not notice itself
+	engine *postgres
+	self   string // random, so that a node does not notice itself
 	log    *slog.Logger
 	wake   chan struct{} // of size 1
 
@@ -81,16 +80,20 @@ type Notices struct {
 	due Notice // not sent yet
 }
 
-// NewNotices makes the notices of one node; Run sends and receives them.
+// NewNotices makes the notices of one node; Run sends and receives them. It is nil on
+// SQLite, which one node has for itself.
 func NewNotices(db *DB, log *slog.Logger) *Notices {
-	e, _ := db.engine.(*postgres)
+	e, ok := db.engine.(*postgres)
+	if !ok {
+		return nil
+	}
 	return &Notices{engine: e, self: rand.Text(), log: log, wake: make(chan struct{}, 1)}
 }
 
-// Add sends a notice of what this node committed to the others, within 5 ms. It never waits, and
-// does nothing on SQLite.
+// Add sends a notice of what this node committed to the others, within 5 ms. It never
+// waits.
 func (s *Notices) Add(n Notice) {
-	if s.engine == nil || len(n.Devices)+len(n.Openings)+len(n.Touches) == 0 {
+	if len(n.Devices)+len(n.Openings)+len(n.Touches) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -104,11 +107,8 @@ func (s *Notices) Add(n Notice) {
 
 // Run sends this node's notices and gives those of others to receive, one at a time,
 // until ctx ends. It connects again where the connection was lost; receive is given a
-// notice with Missed then, and at the start. On SQLite it returns at once.
+// notice with Missed then, and at the start.
 func (s *Notices) Run(ctx context.Context, receive func(Notice)) {
-	if s.engine == nil {
-		return
-	}
 	var wg sync.WaitGroup
 	wg.Go(func() { s.send(ctx) })
 	for failed := false; ctx.Err() == nil; {
