@@ -40,6 +40,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/internal/lockfile"
 )
 
 // Config says where the data is and who is asking.
@@ -170,9 +171,12 @@ func (db *database) Hold() (release func() error, err error) {
 	if !ok {
 		return func() error { return nil }, nil
 	}
-	f, err := hold(e.path)
+	f, err := lockfile.Acquire(e.path+".lock", 0)
+	if errors.Is(err, lockfile.ErrHeld) {
+		err = ErrInUse
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lock %s: %w", e.path, err)
 	}
 	return f.Close, nil
 }

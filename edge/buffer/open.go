@@ -14,6 +14,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/postern-io/postern/internal/lockfile"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -40,7 +41,10 @@ func Open(cfg Config) (*Store, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	lock, err := acquire(cfg.Path+".lock", lockWait)
+	lock, err := lockfile.Acquire(cfg.Path+".lock", lockWait)
+	if errors.Is(err, lockfile.ErrHeld) {
+		err = ErrInUse
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", cfg.Path, err)
 	}

@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"edge":        {"protocol/wire"},
 	"edge/locker": {"edge", "protocol/wire"},
 	"edge/board":  {"edge", "protocol/lockbus", "protocol/wire"},
-	"edge/buffer": {"protocol/wire"},
+	"edge/buffer": {"protocol/wire", "internal/lockfile"},
 	"edge/uplink": {"edge/buffer", "protocol/signed", "protocol/topic", "protocol/wire"},
 	"edge/access": {"edge", "edge/locker", "protocol/passcode", "protocol/wire"},
 	"edge/kiosk":  {"edge", "edge/access", "edge/locker", "protocol/passcode", "protocol/wire"},
@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 	"cloud/push":               {"cloud", "protocol/signature"},
 	"cloud/mail":               {"cloud", "cloud/locale"},
 	"cloud/oidc":               {"cloud", "cloud/auth"},
-	"cloud/store":              {"cloud", "cloud/seal", "protocol/otep", "protocol/wire"},
+	"cloud/store":              {"cloud", "cloud/seal", "protocol/otep", "protocol/wire", "internal/lockfile"},
 	"cloud/catalog":            {"cloud", "cloud/auth", "cloud/check", "cloud/limit"},
 	"cloud/api":                {"cloud", "cloud/account", "cloud/app", "cloud/approval", "cloud/auth", "cloud/catalog", "cloud/chat", "cloud/collection", "cloud/job", "cloud/live", "cloud/locker", "cloud/object", "cloud/order", "cloud/order/interception", "cloud/order/thirdparty", "cloud/order/contractor", "cloud/order/proof", "cloud/order/recall", "cloud/order/scan", "cloud/platform", "cloud/push", "cloud/webhook", "cloud/report", "cloud/route", "cloud/search", "cloud/setup", "cloud/tracking"},
 	"cloud/job":                {"cloud", "cloud/catalog", "cloud/check"},
@@ -108,6 +108,7 @@ var allowed = map[string][]string{
 	"protocol/cloudevent":                {},
 	"cloud/docs/code":                    {},
 	"github.com/postern-io/postern":      {}, // the changelog
+	"internal/lockfile":                  {},
 	"internal/ring":                      {},
 	"internal/shell":                     {},
 }

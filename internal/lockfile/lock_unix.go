@@ -1,6 +1,6 @@
 //go:build unix
 
-package buffer
+package lockfile
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acquire takes the lock file at path for this process. The lock covers what a
-// lock on the store file cannot: creating it, moving it aside, replacing it.
-func acquire(path string, wait time.Duration) (io.Closer, error) {
+// Acquire takes the lock file at path for this process, and waits so long for another
+// one that has it. Closing it, or the end of the process, lets it go. Errors: ErrHeld.
+func Acquire(path string, wait time.Duration) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func acquire(path string, wait time.Duration) (io.Closer, error) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 		}
 		if time.Now().After(deadline) {
-			return nil, errors.Join(ErrInUse, f.Close())
+			return nil, errors.Join(ErrHeld, f.Close())
 		}
 	}
 }
