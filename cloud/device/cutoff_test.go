@@ -29,7 +29,7 @@ func TestStolenCabinetIsDisconnectedByEveryNode(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
 		k := kicked{codes: make(chan string, 8)}
-		peer := device.New(device.Config{Store: w.Store, Signer: w.Signer, ServerKey: w.Keys.Server, Node: "two", Peers: true})
+		peer := device.New(device.Config{Store: w.Store, Signer: w.Signer, ServerKey: w.Keys.Server, Node: "two", Living: both(w)})
 		peer.SetSender(k)
 		go func() { _ = peer.Run(ctx) }()
 		_, err := peer.Login(ctx, "CAB-2", w.Box.Devices[1].Secret)

@@ -88,10 +88,9 @@ type Config struct {
 	Meaning   Meaning
 	Signer    *signed.Signer
 	ServerKey []byte // for the digests of device secrets
-	Node      string
-	// Peers says that other nodes share the database: each then keeps the rows
-	// of its sessions fresh, so that those of a node that died are seen as such.
-	Peers bool
+	Node      string // instance of this process
+	// Living gives the instances that may have devices connected; nil: this one alone.
+	Living func(ctx context.Context) (map[string]bool, error)
 	// Bulk is how many transactions of lane 1 alone run at a time; 0 is 48. With
 	// a database that gives each transaction a connection it has to be smaller
 	// than their number, so that lane 0 always finds one.
@@ -140,7 +139,6 @@ const (
 	ackDelay       = 20 * time.Millisecond
 	ackRecords     = 256
 	resendEvery    = 5 * time.Second
-	silentAfter    = 90 * time.Second
 	presenceEvery  = 15 * time.Second
 	codesBytes     = 96 << 10 // entries in one message; a payload has at most 128 KiB
 )
@@ -381,7 +379,7 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Go(func() { s.tend(ctx) })
 	wg.Go(func() { s.pace(ctx) })
 	wg.Go(func() { s.watch(ctx) })
-	if s.cfg.Peers {
+	if s.cfg.Living != nil {
 		wg.Go(func() { s.follow(ctx) })
 	}
 	wg.Wait()

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +17,8 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/device/devicetest"
+	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -579,39 +583,62 @@ func TestPresenceOfADeviceWhoseNodeDied(t *testing.T) {
 		synctest.Wait()
 		require.False(t, row().Online, "found at start")
 
-		// Another node died.
-		put(func(s *cloud.Session) { s.Online, s.Node, s.LastSeenAt = true, "two", time.Now().UTC() })
-		time.Sleep(80 * time.Second)
-		require.True(t, row().Online)
-		time.Sleep(30 * time.Second)
-		require.False(t, row().Online, "after 90 s of silence")
+		// The node that it was connected to has no lease any more.
+		put(func(s *cloud.Session) { s.Online, s.Node = true, "two" })
+		time.Sleep(16 * time.Second)
+		require.False(t, row().Online)
 	})
 }
 
-func TestNodesWithPeersKeepTheirSessionsFresh(t *testing.T) {
+// A device is online for as long as the process that it is connected to has its lease,
+// whatever other processes see of it, and without a write.
+func TestSessionsLastAsLongAsTheLeaseOfTheirProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
-		peer := device.New(device.Config{Store: w.Store, Signer: w.Signer, ServerKey: w.Keys.Server, Node: "two", Peers: true})
-		peer.SetSender(nobody{})
-		ctx, stop := context.WithCancel(context.Background())
-		go func() { _ = peer.Run(ctx) }()
-		defer stop()
-		generation, err := peer.Login(ctx, "CAB-2", w.Box.Devices[1].Secret)
-		require.NoError(t, err)
-		peer.Receive("CAB-2", generation, "status", wire.MustEncode(wire.Status{State: wire.Online, Epoch: devicetest.EpochOf(9)}))
-		synctest.Wait()
-		online := func() (s bool) {
-			w.Look(func(v cloud.View) error {
-				row, err := v.Session(w.Box.Devices[1].DeviceID)
-				s = row.Online
-				return err
-			})
-			return s
+		living := map[string]bool{"two": true, "three": true}
+		var mu sync.Mutex
+		lives := func(context.Context) (map[string]bool, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return maps.Clone(living), nil
 		}
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		w.Stop() // it has the database for itself, and no say about leases
+		box, err := seal.New(w.Keys.Seal)
+		require.NoError(t, err)
+		db, err := store.Open(ctx, store.Config{Dir: w.Copy(), Box: box})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, db.Close()) }()
+		peers := map[string]*device.Service{}
+		for name := range maps.Clone(living) {
+			peers[name] = device.New(device.Config{Store: db, Signer: w.Signer, ServerKey: w.Keys.Server, Node: name, Living: lives})
+			peers[name].SetSender(nobody{})
+		}
+		go func() { _ = peers["three"].Run(ctx) }()
+		two, end := context.WithCancel(ctx)
+		go func() { _ = peers["two"].Run(two) }()
+		generation, err := peers["two"].Login(ctx, "CAB-2", w.Box.Devices[1].Secret)
+		require.NoError(t, err)
+		peers["two"].Receive("CAB-2", generation, "status", wire.MustEncode(wire.Status{State: wire.Online, Epoch: devicetest.EpochOf(9)}))
+		synctest.Wait()
+		row := func() (row cloud.Session) {
+			require.NoError(t, db.Look(ctx, func(v cloud.View) (err error) { row, err = v.Session(w.Box.Devices[1].DeviceID); return err }))
+			return row
+		}
+		began := row()
+		require.True(t, began.Online)
 		time.Sleep(10 * time.Minute)
-		require.True(t, online(), "node one does not take node two for dead")
+		require.Equal(t, began, row(), "node three does not take node two for dead, and nothing was written")
+		end()
+		synctest.Wait()
+		require.True(t, row().Online, "a process that was killed says nothing")
+		mu.Lock()
+		delete(living, "two")
+		mu.Unlock()
+		time.Sleep(16 * time.Second)
+		require.False(t, row().Online)
 		stop()
-		time.Sleep(2 * time.Minute)
-		require.False(t, online())
+		synctest.Wait()
 	})
 }
 

@@ -22,10 +22,17 @@ import (
 
 // joined starts another node on the world's database until ctx ends.
 func joined(ctx context.Context, w *devicetest.World, s device.Store, log *slog.Logger) *device.Service {
-	peer := device.New(device.Config{Store: s, Signer: w.Signer, ServerKey: w.Keys.Server, Node: "two", Peers: true, Log: log})
+	peer := device.New(device.Config{Store: s, Signer: w.Signer, ServerKey: w.Keys.Server, Node: "two", Living: both(w), Log: log})
 	peer.SetSender(nobody{})
 	go func() { _ = peer.Run(ctx) }()
 	return peer
+}
+
+// both are the instances of the world's node and of the one that joined.
+func both(w *devicetest.World) func(context.Context) (map[string]bool, error) {
+	return func(context.Context) (map[string]bool, error) {
+		return map[string]bool{w.Store.Instance(): true, "two": true}, nil
+	}
 }
 
 func sessionOf(w *devicetest.World, id cloud.DeviceID) (row cloud.Session) {
@@ -48,27 +55,6 @@ func TestBacklogOfAConnectionEndsWithIt(t *testing.T) {
 			acks = d.Greet(func(s *wire.Status) { s.Ends[wire.Telemetry].Last = 1 << 30 })
 		}
 		require.Nil(t, acks[wire.Telemetry].Credit, "nobody else waits")
-	})
-}
-
-// A node renews the sessions of its connections when a third of the silence has
-// passed after which other nodes take it for dead: at that look, not at the next.
-func TestSessionIsRenewedAfterAThirdOfTheSilence(t *testing.T) {
-	bubble(t, func(t *testing.T, w *devicetest.World, _ *devicetest.Device) {
-		ctx, stop := context.WithCancel(context.Background())
-		defer stop()
-		peer, id := joined(ctx, w, w.Store, nil), w.Box.Devices[1].DeviceID
-		generation, err := peer.Login(ctx, "CAB-2", w.Box.Devices[1].Secret)
-		require.NoError(t, err)
-		peer.Receive("CAB-2", generation, "status", wire.MustEncode(wire.Status{State: wire.Online, Epoch: devicetest.EpochOf(9)}))
-		synctest.Wait()
-		began := sessionOf(w, id).LastSeenAt
-		time.Sleep(29 * time.Second)
-		synctest.Wait()
-		require.Equal(t, began, sessionOf(w, id).LastSeenAt)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		require.Equal(t, began.Add(30*time.Second), sessionOf(w, id).LastSeenAt)
 	})
 }
 

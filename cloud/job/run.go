@@ -31,11 +31,12 @@ const (
 // Committed tells Run of new jobs. It does not block.
 func (s *Service) Committed(ch *cloud.Changes) {
 	if len(ch.Jobs) > 0 {
-		s.hint()
+		s.Wake()
 	}
 }
 
-func (s *Service) hint() {
+// Wake lets Run look for jobs now. It does not block.
+func (s *Service) Wake() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -80,7 +81,7 @@ func (s *Service) begin(ctx context.Context, wg *sync.WaitGroup) error {
 			delete(s.running, j.ID)
 			s.mu.Unlock()
 			if again {
-				s.hint()
+				s.Wake()
 			}
 		})
 	}

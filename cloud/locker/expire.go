@@ -8,15 +8,20 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Devices lists all devices, by id, for the look at start.
-type Devices interface {
-	ListAllDevices(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Device, error)
+// Expired lists devices with commands that no cabinet took before a time.
+type Expired interface {
+	ListExpiredCommands(ctx context.Context, now time.Time, limit int) ([]cloud.DeviceID, error)
 }
 
-// Run expires commands that no cabinet took in time, until ctx ends. What the
-// cabinet says later still wins.
-func (s deadlines) Run(ctx context.Context, all Devices) error {
-	if err := s.sweep(ctx, all); err != nil {
+const (
+	leftEvery = time.Second // between looks at what ended processes left
+	leftPage  = 500
+)
+
+// Run expires commands that this process stored and no cabinet took in time, and at its
+// start those of others, until ctx ends. What the cabinet says later still wins.
+func (s deadlines) Run(ctx context.Context, rows Expired) error {
+	if err := s.sweep(ctx, rows, time.Now().UTC()); err != nil {
 		return err
 	}
 	t := time.NewTicker(500 * time.Millisecond)
@@ -35,21 +40,35 @@ func (s deadlines) Run(ctx context.Context, all Devices) error {
 	}
 }
 
-// sweep looks at every device once: a stopped node may have left commands.
-func (s deadlines) sweep(ctx context.Context, all Devices) error {
-	const page = 500
-	for after := cloud.DeviceID(0); ; {
-		list, err := all.ListAllDevices(ctx, after, page)
+// RunLeft expires, until ctx ends, commands of processes that ended before they could.
+func (s deadlines) RunLeft(ctx context.Context, rows Expired) error {
+	t := time.NewTicker(leftEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-t.C:
+			if err := s.sweep(ctx, rows, now.UTC()); err != nil && ctx.Err() == nil {
+				s.log.Error("look for expired commands", "err", err)
+			}
+		}
+	}
+}
+
+// sweep expires what is past its time at now, of all devices.
+func (s deadlines) sweep(ctx context.Context, rows Expired, now time.Time) error {
+	for {
+		list, err := rows.ListExpiredCommands(ctx, now, leftPage)
 		if err != nil {
-			return fmt.Errorf("list devices: %w", err)
+			return fmt.Errorf("list expired commands: %w", err)
 		}
 		for _, d := range list {
-			after = d.ID
-			if err := s.expire(ctx, d.ID, time.Now().UTC()); err != nil {
+			if err := s.expire(ctx, d, now); err != nil {
 				return err
 			}
 		}
-		if len(list) < page {
+		if len(list) < leftPage {
 			return nil
 		}
 	}

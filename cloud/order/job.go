@@ -13,9 +13,13 @@ import (
 
 // Committed tells Run of new jobs. It does not block.
 func (s *Service) Committed(ch *cloud.Changes) {
-	if len(ch.Jobs) == 0 {
-		return
+	if len(ch.Jobs) > 0 {
+		s.Wake()
 	}
+}
+
+// Wake lets Run look for jobs now. It does not block.
+func (s *Service) Wake() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

@@ -46,6 +46,7 @@ type Config struct {
 	// Pages answers what is no operation. nil: NOT_FOUND.
 	Pages    fasthttp.RequestHandler
 	Ready    func(ctx context.Context) error // for /readyz; nil: always ready
+	Instance string                          // of this process, that /healthz names in InstanceHeader
 	Gatherer prometheus.Gatherer             // for /metrics; nil: no such address
 
 	BaseURL string // own public address, for links; "": from the request
@@ -271,7 +272,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		}
 		r.ANY(m.Path, s.guarded(m.Handle))
 	}
-	r.GET("/healthz", s.guarded(func(ctx *fasthttp.RequestCtx) { writeText(ctx, fasthttp.StatusOK, "ok\n") }))
+	r.GET("/healthz", s.guarded(s.healthy))
 	r.GET("/readyz", s.guarded(s.ready))
 	r.GET("/api/openapi.json", s.guarded(s.openAPI))
 	if s.cfg.Gatherer != nil {
@@ -307,6 +308,16 @@ func (s *Server) guarded(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 		}
 		h(ctx)
 	}
+}
+
+// InstanceHeader names the process that answers /healthz.
+const InstanceHeader = "X-Postern-Instance"
+
+func (s *Server) healthy(ctx *fasthttp.RequestCtx) {
+	if s.cfg.Instance != "" {
+		ctx.Response.Header.Set(InstanceHeader, s.cfg.Instance)
+	}
+	writeText(ctx, fasthttp.StatusOK, "ok\n")
 }
 
 func (s *Server) ready(ctx *fasthttp.RequestCtx) {

@@ -131,7 +131,7 @@ type certificateStore struct {
 }
 
 func newCertificateStore(db *store.DB) certificateStore {
-	return certificateStore{db, db.Node() + "/" + rand.Text()}
+	return certificateStore{db, db.Instance() + "/" + rand.Text()}
 }
 
 var (

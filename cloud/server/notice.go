@@ -29,6 +29,7 @@ func noticeOf(ch *cloud.Changes) (n store.Notice) {
 	for _, o := range ch.Openings {
 		n.Openings = append(n.Openings, o.ID)
 	}
+	n.Jobs = len(ch.Jobs)+len(ch.RetryJobs) > 0
 	n.Touches = ch.Touches()
 	return n
 }
@@ -40,5 +41,9 @@ func (s *Server) noticed(ctx context.Context, n store.Notice) {
 	}
 	s.Devices.Notice(ctx, n.Devices)
 	s.Lockers.Notice(n.Openings)
+	if n.Jobs {
+		s.orders.Wake()
+		s.jobs.Wake()
+	}
 	s.pages.Notice(n.Touches)
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/postern-io/postern/cloud/mail"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/mqttbroker"
+	"github.com/postern-io/postern/cloud/node"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/oidc"
@@ -44,7 +45,6 @@ import (
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
-	"github.com/postern-io/postern/cloud/report"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/seal"
@@ -64,7 +64,12 @@ type Config struct {
 	Dir      string // data folder: database and keys
 	Objects  string // folder of uploaded files, the same for every node; empty: one in Dir
 	Database string // postgres://…; empty: SQLite in Dir
-	Node     string // name of this node; empty: the host's
+	Node     string // name of this node, which one running process has; empty: the host's
+	// Address is where other nodes reach this one's HTTP, scheme://host:port; empty:
+	// found from the listener.
+	Address string
+	// Part is what this process does of it all; empty: everything.
+	Part Part
 	// NoNotices leaves nodes on PostgreSQL to find each other's commits by looking every
 	// second, as where a pooler keeps no connection.
 	NoNotices bool
@@ -199,6 +204,7 @@ type Server struct {
 	pages *page.Pages
 	// notices are exchanged with other nodes; nil: none are.
 	notices *store.Notices
+	member  *node.Member
 	rest    *rest.Server
 	// refusals bounds what is kept of topics that clients were refused.
 	refusals, allRefusals *limit.Budget
@@ -248,7 +254,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Files, err = object.Open(cmp.Or(cfg.Objects, filepath.Join(cfg.Dir, "files")), s.Keys.files()); err != nil {
 		return nil, err
 	}
-	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Node: cfg.Node, Box: s.Box, Logger: cfg.Log}); err != nil {
+	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Instance: node.NewInstance(), Box: s.Box, Logger: cfg.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
 	s.Setup = setup.New(setup.Config{Store: s.Store, Key: s.Keys.setup(), KeysDigest: s.Keys.digest(), Pinned: s.pinnedKeys(), NewToken: device.NewToken})
@@ -261,6 +267,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.tls, err = s.certificates(); err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
+	s.member = s.newMember()
 	s.Guard = fetch.NewGuard(fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
 	s.Webhooks = sender.New(sender.Config{Store: s.Store, BaseURL: cfg.BaseURL, SigningKey: s.Keys.webhookKey(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.webhooks = webhook.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.webhookKey().Public().(ed25519.PublicKey))
@@ -271,8 +278,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, SignFile: s.Files.Address, Links: s.Keys.Links()})
 	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Webhooks: s.webhooks})
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Session: cfg.Session, Links: s.Keys.Links(), Log: cfg.Log})
-	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: cfg.Node, Peers: cfg.Database != "", Log: cfg.Log}
+	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: s.Store.Instance(), Log: cfg.Log}
 	if cfg.Database != "" {
+		devices.Living = s.living
 		devices.Bulk = bulkOnPostgres
 	}
 	s.Devices = device.New(devices)
@@ -394,7 +402,8 @@ type Listeners struct {
 }
 
 // Run runs the loops and takes connections until ctx ends. It returns nil
-// after an ordinary stop. The store is closed when it returns. Errors: store.ErrInUse.
+// after an ordinary stop. The store is closed when it returns. Errors: store.ErrInUse,
+// node.ErrTaken, node.ErrEnded.
 func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	release, err := s.Store.Hold()
 	if err != nil {
@@ -402,6 +411,10 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 		return errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	if err := s.member.Enter(context.WithoutCancel(ctx), s.address(ln)); err != nil {
+		s.stop()
+		return errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
+	}
 	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup
@@ -413,37 +426,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 			}
 		})
 	}
-	run("devices", s.Devices.Run)
-	if s.notices != nil {
-		run("notices", func(ctx context.Context) error {
-			s.notices.Run(ctx, func(n store.Notice) { s.noticed(ctx, n) })
-			return nil
-		})
-	}
-	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
-	run("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
-	run("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
-	run("drivers", func(ctx context.Context) error { return s.routes.Run(ctx, s.log) })
-	run("chats", func(ctx context.Context) error { return s.chats.Run(ctx, s.log) })
-	run("webhooks", s.Webhooks.Run)
-	run("webhook replays", func(ctx context.Context) error { return s.webhooks.Run(ctx, s.log) })
-	run("live channel", s.Live.Run)
-	run("pushes", s.pushes.Run)
-	if s.mails != nil {
-		run("mails", s.mails.Run)
-	}
-	run("jobs", s.jobs.Run)
-	run("businesses", func(ctx context.Context) error { return s.platform.Run(ctx, s.log) })
-	run("calls", s.line.Forget)
-	run("files", s.sweepFiles)
-	run("reports", func(ctx context.Context) error { return report.Prune(ctx, s.Store, s.log) })
-	run("agents", s.agents.Run)
-	if s.traces != nil {
-		run("traces", s.traces.Run)
-	}
-	if s.authority != nil {
-		run("certificates", func(ctx context.Context) error { return s.authority.run(ctx, portOf(ln.HTTP), portOf(ln.HTTPS)) })
-	}
+	s.loops(run, ln)
 	err = s.listen(ln)
 	var face sync.WaitGroup
 	faces, closeFaces := context.WithCancel(loops)
@@ -470,6 +453,9 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	stop()
 	wg.Wait()
 	s.stop()
+	if !errors.Is(err, node.ErrEnded) {
+		err = errors.Join(err, s.member.Leave())
+	}
 	return errors.Join(err, s.Store.Close(), s.Files.Close())
 }
 

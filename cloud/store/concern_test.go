@@ -19,7 +19,7 @@ import (
 // found by an index of their own.
 func TestConcernsAreReadByTheirIndexes(t *testing.T) {
 	t.Parallel()
-	db, err := Open(t.Context(), Config{Dir: t.TempDir(), Node: "test", Box: testBox(t)})
+	db, err := Open(t.Context(), Config{Dir: t.TempDir(), Instance: "test", Box: testBox(t)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	q := cloud.ConcernQuery{BusinessID: 1, Stopped: cloud.StoppedStatuses, From: time.Now(), To: time.Now(), DueFrom: "2026-11-01", DueTo: "2026-11-02", UnassignedOn: "2026-11-03"}

@@ -75,7 +75,7 @@ func TestCopiesOpen(t *testing.T) {
 // openCopy brings a copy to the present version, compares what is in it, writes
 // to it, and opens it once more.
 func openCopy(t *testing.T, cfg store.Config, golden string) {
-	cfg.Node, cfg.Logger = "test", slog.New(slog.DiscardHandler)
+	cfg.Instance, cfg.Logger = "test", slog.New(slog.DiscardHandler)
 	db, err := store.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	got := storetest.DescribeCopy(t, db)
@@ -141,7 +141,7 @@ func writeRelease(t *testing.T, name string) {
 	var of struct{ Seal []byte }
 	require.NoError(t, json.Unmarshal(keys, &of))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "key"), []byte(base64.StdEncoding.EncodeToString(of.Seal)+"\n"), 0o644))
-	db := storetest.Open(t, store.Config{Dir: data, Node: "demo", Box: openCopyBox(t, dir)})
+	db := storetest.Open(t, store.Config{Dir: data, Instance: "demo", Box: openCopyBox(t, dir)})
 	storetest.FillCopy(t, db)
 	file := filepath.Join(day, "copy.db")
 	require.NoError(t, db.Backup(t.Context(), file))
@@ -154,7 +154,7 @@ func writeRelease(t *testing.T, name string) {
 	require.NoError(t, os.WriteFile(filepath.Join(day, "cloud", "keys.json"), keys, 0o600))
 	address := makeCopySchema(t)
 	runProgram(t, demo, "--once", "--dir", day, "--database", address)
-	db = storetest.Open(t, store.Config{URL: address, Node: "demo", Box: openCopyBox(t, dir)})
+	db = storetest.Open(t, store.Config{URL: address, Instance: "demo", Box: openCopyBox(t, dir)})
 	storetest.FillCopy(t, db)
 	dump := runProgram(t, "pg_dump", "--schema", copySchema, "--inserts", "--rows-per-insert", "50", "--no-owner", "--no-privileges", "--no-tablespaces", "--no-comments", os.Getenv(storetest.PostgresEnv))
 	writeCopied(t, dir, "postgres", "sql", keepPlainLines(dump), db)

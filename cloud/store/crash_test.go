@@ -130,7 +130,7 @@ func TestNodesStartTogether(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() {
-			db := storetest.Open(t, store.Config{URL: url, Node: fmt.Sprint("node-", i), Box: storetest.Box(t)})
+			db := storetest.Open(t, store.Config{URL: url, Instance: fmt.Sprint("node-", i), Box: storetest.Box(t)})
 			_, err := db.NewID(t.Context(), store.Grids)
 			require.NoError(t, err)
 		})

@@ -137,7 +137,7 @@ func TestSearchWithoutTrigrams(t *testing.T) {
 	var opened sync.WaitGroup // nodes that start at the same moment
 	for i := range 4 {
 		opened.Go(func() {
-			db, err := Open(ctx, Config{URL: url, Node: fmt.Sprint("n", i), Box: testBox(t)})
+			db, err := Open(ctx, Config{URL: url, Instance: fmt.Sprint("n", i), Box: testBox(t)})
 			if err != nil {
 				t.Error(err)
 				return
@@ -216,6 +216,10 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlLastOperation":              "one look at the end of the table",
 		"sqlSaveHealth":                 "counts what waits up to a bound",
 		"sqlOpenBusinessJobs":           "walks the partial index of jobs that go on",
+		"sqlNodes":                      "the processes of a deployment, which are few",
+		"sqlTasks":                      "the background tasks of a deployment, which are few",
+		"sqlFreeTasks":                  "the background tasks of a deployment, which are few",
+		"sqlFreeNodeJobs":               "PostgreSQL only; walks the partial index of unfinished jobs",
 		"sqlRenew":                      "PostgreSQL only, where leases have an index",
 	}
 	db := openTest(t, Config{Dir: t.TempDir()})

@@ -26,6 +26,8 @@ type Notice struct {
 	Devices []cloud.DeviceID `json:"devices,omitempty"`
 	// Openings are those that changed, or whose commands did.
 	Openings []string `json:"openings,omitempty"`
+	// Jobs is set when a job was stored or changed.
+	Jobs bool `json:"jobs,omitempty"`
 	// Touches are what pages may show of it; none where they were too many.
 	Touches []cloud.Touch `json:"touches,omitempty"`
 	// Missed is set when notices may have been lost: everything may have changed.
@@ -35,6 +37,7 @@ type Notice struct {
 // add joins another notice to n.
 func (n *Notice) add(m Notice) {
 	n.Devices, n.Openings, n.Touches = append(n.Devices, m.Devices...), append(n.Openings, m.Openings...), append(n.Touches, m.Touches...)
+	n.Jobs = n.Jobs || m.Jobs
 }
 
 // parts are the notice in messages that PostgreSQL carries. What pages show is left out
@@ -93,7 +96,7 @@ func NewNotices(db *DB, log *slog.Logger) *Notices {
 // Add sends a notice of what this node committed to the others, within 5 ms. It never
 // waits.
 func (s *Notices) Add(n Notice) {
-	if len(n.Devices)+len(n.Openings)+len(n.Touches) == 0 {
+	if len(n.Devices)+len(n.Openings)+len(n.Touches) == 0 && !n.Jobs {
 		return
 	}
 	s.mu.Lock()
@@ -182,7 +185,8 @@ func (s *Notices) listen(ctx context.Context, receive func(Notice)) error {
 }
 
 const (
-	sqlChangedDevices = `SELECT id, changed_at FROM device WHERE changed_at >= $1
+	sqlExpiredCommands = `SELECT device_id FROM command WHERE state IN ('queued', 'sent') AND expires_at < $1 ORDER BY expires_at LIMIT $2`
+	sqlChangedDevices  = `SELECT id, changed_at FROM device WHERE changed_at >= $1
 UNION ALL SELECT device_id, issued_at FROM command WHERE state = 'queued' AND issued_at >= $1`
 )
 

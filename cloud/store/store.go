@@ -50,9 +50,9 @@ type Config struct {
 	URL string
 	// Dir is the data directory, made when it is missing. Used for SQLite.
 	Dir string
-	// Node names this process among its peers; "node-1" when empty. Two
-	// processes on one PostgreSQL database need different names.
-	Node string
+	// Instance names this process in leases; "node-1" when empty. Two processes on one
+	// PostgreSQL database need different ones.
+	Instance string
 	// Box seals secrets and event bodies. Required.
 	Box *seal.Box
 	// Logger gets faults that cannot be returned to a caller. nil is slog.Default.
@@ -71,6 +71,7 @@ type DB struct {
 	pushes
 	calls
 	timelines
+	nodes
 }
 
 // Sections of the database: what is read and written outside of decisions, by room.
@@ -84,6 +85,7 @@ type (
 	pushes    struct{ *database }
 	calls     struct{ *database }
 	timelines struct{ *database }
+	nodes     struct{ *database }
 )
 
 // database is what the sections share: transactions, ids and what is done after a
@@ -121,7 +123,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.Box == nil {
 		return nil, errors.New("open store: a sealing box is required")
 	}
-	db := &database{box: cfg.Box, log: cfg.Logger, node: cfg.Node}
+	db := &database{box: cfg.Box, log: cfg.Logger, node: cfg.Instance}
 	if db.log == nil {
 		db.log = slog.Default()
 	}
@@ -140,7 +142,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	return &DB{db, accounts{db}, orders{db}, lockers{db}, devices{db}, chats{db}, webhooks{db}, pushes{db}, calls{db}, timelines{db}}, nil
+	return &DB{db, accounts{db}, orders{db}, lockers{db}, devices{db}, chats{db}, webhooks{db}, pushes{db}, calls{db}, timelines{db}, nodes{db}}, nil
 }
 
 func isPostgres(url string) bool {
@@ -359,9 +361,6 @@ func (db *database) committed(c *cloud.Changes) {
 		fn(c)
 	}
 }
-
-// Node is the name this store leases work to.
-func (db *database) Node() string { return db.node }
 
 // readLimit bounds every read that comes without a deadline: a reader that
 // never ends keeps the write-ahead log growing.

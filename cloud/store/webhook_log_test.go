@@ -162,7 +162,7 @@ func TestWhatADeadNodeSentByHandEnds(t *testing.T) {
 	require.NoError(t, err)
 	defer admin.Exec(context.WithoutCancel(ctx), "DROP SCHEMA "+schema+" CASCADE")
 	url += "&search_path=" + schema + "&pool_max_conns=2"
-	dead, db := openTest(t, Config{URL: url, Node: "dead"}), openTest(t, Config{URL: url, Node: "n1"})
+	dead, db := openTest(t, Config{URL: url, Instance: "dead"}), openTest(t, Config{URL: url, Instance: "n1"})
 	now := time.Now()
 	c := &cloud.Changes{}
 	for id, event := range map[cloud.OutboxID]string{1: "TEST-1", 2: "TEST-2"} {

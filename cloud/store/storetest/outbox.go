@@ -42,7 +42,7 @@ func outboxLifecycle(t *testing.T, db *store.DB) {
 	require.Len(t, got, 2)
 	require.EqualValues(t, 10, got[0].Delivery.ID, "oldest first")
 	require.Equal(t, event(1).Event, got[0].Event, "with its body")
-	require.Equal(t, db.Node(), got[0].Delivery.LeaseOwner)
+	require.Equal(t, db.Instance(), got[0].Delivery.LeaseOwner)
 	again, err := db.ClaimOutbox(ctx, 3, later, 10)
 	require.NoError(t, err)
 	require.Empty(t, again, "leased")

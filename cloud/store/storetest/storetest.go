@@ -42,7 +42,7 @@ func Box(t testing.TB) *seal.Box {
 
 // OpenSQLite opens a fresh SQLite store that is closed with the test.
 func OpenSQLite(t testing.TB) *store.DB {
-	return Open(t, store.Config{Dir: MigratedDir(t), Node: "test", Box: Box(t)})
+	return Open(t, store.Config{Dir: MigratedDir(t), Instance: "test", Box: Box(t)})
 }
 
 // MigratedDir is a data folder of the test, as WriteMigrated leaves it.
@@ -207,7 +207,7 @@ func runPostgres(t testing.TB, base, sql string) {
 
 // OpenPostgres opens a store in a database of its own, as MigratedPostgresURL.
 func OpenPostgres(t testing.TB) *store.DB {
-	return Open(t, store.Config{URL: MigratedPostgresURL(t), Node: "test", Box: Box(t)})
+	return Open(t, store.Config{URL: MigratedPostgresURL(t), Instance: "test", Box: Box(t)})
 }
 
 // SecondPostgresURL is MigratedPostgresURL for a test that runs on SQLite as well: in the
@@ -221,7 +221,7 @@ func SecondPostgresURL(t testing.TB) string {
 
 // OpenSecondPostgres opens a store as OpenPostgres, as SecondPostgresURL.
 func OpenSecondPostgres(t testing.TB) *store.DB {
-	return Open(t, store.Config{URL: SecondPostgresURL(t), Node: "test", Box: Box(t)})
+	return Open(t, store.Config{URL: SecondPostgresURL(t), Instance: "test", Box: Box(t)})
 }
 
 // Run runs the suite. open gives a fresh store for each test.
@@ -303,6 +303,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"JobSteps":                 jobSteps,
 		"LookIsReadOnlySnapshot":   lookIsSnapshot,
 		"PanicIsAnError":           panicIsAnError,
+		"Nodes":                    nodes,
 		"Traces":                   traces,
 		"CallsOnce":                callsOnce,
 		"ExpectedChanges":          expectedChanges,

@@ -90,7 +90,7 @@ func traces(t *testing.T, db *store.DB) {
 // free.
 func TracesOfTwoNodes(t *testing.T) {
 	url := MigratedPostgresURL(t)
-	a, b := Open(t, store.Config{URL: url, Node: "a", Box: Box(t)}), Open(t, store.Config{URL: url, Node: "b", Box: Box(t)})
+	a, b := Open(t, store.Config{URL: url, Instance: "a", Box: Box(t)}), Open(t, store.Config{URL: url, Instance: "b", Box: Box(t)})
 	claim := func(db *store.DB) bool {
 		held, err := db.ClaimTraces(t.Context())
 		require.NoError(t, err)

@@ -1,0 +1,347 @@
+// Package node lets the processes of a deployment that share a database know of each
+// other: each has a name and, from its start to its end, a lease.
+//
+//   - Name. One running process has a name at a time. Another that starts with it is
+//     refused while the first answers at its address, and takes the name over otherwise.
+//   - Lease. A process renews its row every Beat. Others that saw the row unchanged for
+//     Silence, while their own renewals went well, end it with all that the process had
+//     taken up: clocks are not compared. A process whose lease was ended stops (ErrEnded).
+//   - Doubt. A process that could not renew for two thirds of Silence does no more of what
+//     one process may do at a time, until it can again.
+//   - Tasks. A background task of which one is enough is done by the process that has its
+//     row, for as long as its lease.
+//
+// A process that has a SQLite database to itself writes its row once, never renews it,
+// and does every task.
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// Store keeps leases. cloud/store's DB is one.
+type Store interface {
+	ListNodes(ctx context.Context) ([]cloud.Node, error)
+	EnterNode(ctx context.Context, n, former cloud.Node) error
+	RenewNode(ctx context.Context, instance string) error
+	EndNode(ctx context.Context, instance string, beat int64) error
+	ListTasks(ctx context.Context) (map[string]string, error)
+	TakeTask(ctx context.Context, name, instance string) error
+	LeaveTask(ctx context.Context, name, instance string) error
+	Peers() bool
+}
+
+// The usual times of leases.
+const (
+	Beat      = 10 * time.Second
+	Silence   = 3 * Beat
+	askTime   = time.Second     // that the holder of a name has for its answer
+	look      = 2 * time.Second // between looks for tasks that nobody does
+	retry     = time.Second     // after a renewal that failed
+	leaveTime = 5 * time.Second
+)
+
+// Errors of Enter and Run.
+var (
+	ErrTaken = errors.New("another running process has this node's name")
+	ErrEnded = errors.New("this process's lease was ended by another, which saw it stand still: it stops, and may be started again")
+)
+
+// NewInstance gives a process its random name.
+func NewInstance() string { return rand.Text() }
+
+// Config is what New needs.
+type Config struct {
+	Store Store
+	// Self is this process; its Address is set by Enter.
+	Self cloud.Node
+	// Ask gives the instance that answers at an address.
+	Ask func(ctx context.Context, address string) (instance string, err error)
+	Log *slog.Logger
+}
+
+// Member is this process among the others. Safe for concurrent use.
+type Member struct {
+	cfg   Config
+	alone bool
+
+	mu      sync.Mutex
+	sure    context.Context // ends when the lease is in doubt
+	doubt   context.CancelFunc
+	timer   *time.Timer
+	renewed time.Time
+	living  []cloud.Node
+	changed chan struct{} // closed when living changes
+	seen    map[string]sight
+}
+
+// sight is a beat of another process and since when it stands there.
+type sight struct {
+	beat  int64
+	since time.Time
+}
+
+// New makes a member that has not entered yet.
+func New(cfg Config) *Member {
+	m := &Member{cfg: cfg, alone: !cfg.Store.Peers(), changed: make(chan struct{}), seen: map[string]sight{}}
+	m.sure, m.doubt = context.WithCancel(context.Background())
+	return m
+}
+
+// Instance is this process's.
+func (m *Member) Instance() string { return m.cfg.Self.Instance }
+
+// Enter takes the name and the lease. Error: ErrTaken.
+func (m *Member) Enter(ctx context.Context, address string) error {
+	m.cfg.Self.Address = address
+	for {
+		list, err := m.cfg.Store.ListNodes(ctx)
+		if err != nil {
+			return fmt.Errorf("list nodes: %w", err)
+		}
+		var former cloud.Node
+		for _, n := range list {
+			switch {
+			case m.alone && n.Name != m.cfg.Self.Name: // nobody else runs on this database
+				if err := m.cfg.Store.EndNode(ctx, n.Instance, -1); err != nil {
+					return fmt.Errorf("end the lease of %s: %w", n.Name, err)
+				}
+			case n.Name == m.cfg.Self.Name:
+				former = n
+			}
+		}
+		if former.Instance != "" && !m.alone && m.answers(ctx, former) {
+			return fmt.Errorf("%w: %q runs at %s; stop that one or give this one another name", ErrTaken, former.Name, former.Address)
+		}
+		err = m.cfg.Store.EnterNode(ctx, m.cfg.Self, former)
+		if errors.Is(err, cloud.ErrStale) { // another took the name in between
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("take the lease of %s: %w", m.cfg.Self.Name, err)
+		}
+		if former.Instance != "" && !m.alone {
+			m.cfg.Log.Warn("the name of a process that does not answer was taken over", "name", former.Name, "address", former.Address, "instance", former.Instance)
+		}
+		m.cfg.Self.Generation = former.Generation + 1
+		return m.take(ctx, time.Now())
+	}
+}
+
+// answers reports whether a process is there under its address.
+func (m *Member) answers(ctx context.Context, n cloud.Node) bool {
+	if n.Address == "" || m.cfg.Ask == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	instance, err := m.cfg.Ask(ctx, n.Address)
+	return err == nil && instance == n.Instance
+}
+
+// Run renews the lease and ends those of processes that stand still, until ctx ends.
+// Leave is called after it. Error: ErrEnded.
+func (m *Member) Run(ctx context.Context) error {
+	if m.alone {
+		<-ctx.Done()
+		return nil
+	}
+	wait := Beat
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		wait = Beat
+		switch err := m.renew(ctx, time.Now()); {
+		case errors.Is(err, cloud.ErrStale):
+			m.stop()
+			return ErrEnded
+		case err != nil && ctx.Err() == nil:
+			m.cfg.Log.Warn("renew this process's lease", "err", err)
+			wait = retry
+		}
+	}
+}
+
+// renew renews the lease, looks at those of others, and ends the ones that stand still.
+// The Silence of others is counted anew after a renewal that failed: a database that was
+// away stops everybody's.
+func (m *Member) renew(ctx context.Context, begun time.Time) error {
+	bounded, cancel := context.WithTimeout(ctx, Beat)
+	defer cancel()
+	err := m.cfg.Store.RenewNode(bounded, m.cfg.Self.Instance)
+	if err == nil {
+		err = m.take(bounded, begun)
+	}
+	if err != nil {
+		m.mu.Lock()
+		clear(m.seen)
+		m.mu.Unlock()
+		return err
+	}
+	for _, n := range m.still(begun, time.Now()) {
+		err := m.cfg.Store.EndNode(bounded, n.Instance, n.Beat)
+		if err != nil && !errors.Is(err, cloud.ErrStale) {
+			return fmt.Errorf("end the lease of %s: %w", n.Name, err)
+		}
+		if err == nil {
+			m.cfg.Log.Warn("the lease of a process that stood still was ended", "name", n.Name, "address", n.Address, "instance", n.Instance)
+		}
+	}
+	return nil
+}
+
+// take notes a renewal that was begun at a time, and who else is there.
+func (m *Member) take(ctx context.Context, begun time.Time) error {
+	list, err := m.cfg.Store.ListNodes(ctx)
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.renewed = begun
+	if m.sure.Err() != nil {
+		m.sure, m.doubt = context.WithCancel(context.Background())
+	}
+	if m.timer != nil {
+		m.timer.Stop()
+	}
+	if !m.alone {
+		doubt := m.doubt
+		m.timer = time.AfterFunc(begun.Add(2*Silence/3).Sub(time.Now()), doubt)
+	}
+	if !slices.EqualFunc(list, m.living, func(a, b cloud.Node) bool { return a.Instance == b.Instance }) {
+		close(m.changed)
+		m.changed = make(chan struct{})
+	}
+	m.living = list
+	return nil
+}
+
+// still are the processes whose beat stands where it was for Silence, as read between
+// two times: this process may have stood still itself.
+func (m *Member) still(from, to time.Time) (out []cloud.Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen := make(map[string]sight, len(m.living))
+	for _, n := range m.living {
+		if n.Instance == m.cfg.Self.Instance {
+			continue
+		}
+		at, known := m.seen[n.Instance]
+		if !known || at.beat != n.Beat {
+			at = sight{n.Beat, to}
+		}
+		seen[n.Instance] = at
+		if from.Sub(at.since) >= Silence {
+			out = append(out, n)
+		}
+	}
+	m.seen = seen
+	return out
+}
+
+// stop does no more of what one process may do at a time.
+func (m *Member) stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.timer != nil {
+		m.timer.Stop()
+	}
+	m.doubt()
+}
+
+// Leave ends the lease, so that others go on at once. It is called when Run and all tasks
+// have ended; without it others go on when the lease was silent for long enough.
+func (m *Member) Leave() error {
+	m.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	if err := m.cfg.Store.EndNode(ctx, m.cfg.Self.Instance, -1); err != nil {
+		return fmt.Errorf("end this process's lease: %w", err)
+	}
+	return nil
+}
+
+// Living are the processes with a lease as of the last renewal, by instance, and a
+// channel that is closed when there are others.
+func (m *Member) Living() ([]cloud.Node, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.living, m.changed
+}
+
+// Sure is a context that ends when the lease is in doubt or has ended. One that begins
+// later is another.
+func (m *Member) Sure() context.Context {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sure
+}
+
+// Task runs f while this process is the one that does the task, again and again until
+// ctx ends. The context of f ends when the lease is in doubt. An error of f ends Task.
+func (m *Member) Task(ctx context.Context, name string, f func(context.Context) error) error {
+	if m.alone {
+		return f(ctx)
+	}
+	for ctx.Err() == nil {
+		if sure := m.Sure(); sure.Err() == nil && m.takes(ctx, name) && sure.Err() == nil {
+			inner, cancel := context.WithCancel(ctx)
+			stop := context.AfterFunc(sure, cancel)
+			err := f(inner)
+			stop()
+			cancel()
+			if ctx.Err() != nil || err != nil {
+				m.leaveTask(context.WithoutCancel(ctx), name)
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(look):
+		}
+	}
+	return nil
+}
+
+// takes takes a task that nobody does.
+func (m *Member) takes(ctx context.Context, name string) bool {
+	tasks, err := m.cfg.Store.ListTasks(ctx)
+	if err == nil {
+		switch tasks[name] {
+		case m.cfg.Self.Instance:
+			return true
+		case "":
+			err = m.cfg.Store.TakeTask(ctx, name, m.cfg.Self.Instance)
+			if err == nil {
+				return true
+			}
+		default:
+			return false
+		}
+	}
+	if !errors.Is(err, cloud.ErrStale) && ctx.Err() == nil {
+		m.cfg.Log.Warn("look for a task to do", "task", name, "err", err)
+	}
+	return false
+}
+
+func (m *Member) leaveTask(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := m.cfg.Store.LeaveTask(ctx, name, m.cfg.Self.Instance); err != nil {
+		m.cfg.Log.Warn("leave a task", "task", name, "err", err)
+	}
+}

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/node"
+	"github.com/postern-io/postern/cloud/report"
+	"github.com/postern-io/postern/cloud/rest"
+	"github.com/postern-io/postern/cloud/store"
+)
+
+// Part is what a process does of the cloud.
+type Part string
+
+// Parts. A deployment needs both of the last two, or processes that do everything.
+const (
+	Everything Part = "all"
+	Edge       Part = "edge" // connections of devices and of people's apps over MQTT
+	Core       Part = "core" // HTTP, webhooks, mails, pushes and background tasks
+)
+
+// ParsePart reads a Part; empty is Everything.
+func ParsePart(text string) (Part, error) {
+	switch p := Part(text); p {
+	case "":
+		return Everything, nil
+	case Everything, Edge, Core:
+		return p, nil
+	}
+	return "", fmt.Errorf("roles: %q is not known; it is %s, %s or %s", text, Everything, Edge, Core)
+}
+
+func (p Part) edge() bool { return p != Core }
+func (p Part) core() bool { return p != Edge }
+
+// newMember makes this process one of those that share the database.
+func (s *Server) newMember() *node.Member {
+	return node.New(node.Config{Store: s.Store, Ask: askInstance, Log: s.log, Self: cloud.Node{Instance: s.Store.Instance(), Name: s.cfg.Node, Version: s.cfg.Version,
+		Schema: store.Schema(), Edge: s.cfg.Part.edge(), Core: s.cfg.Part.core(), StartedAt: time.Now().UTC()}})
+}
+
+// living are the instances whose devices may be connected.
+func (s *Server) living(ctx context.Context) (map[string]bool, error) {
+	list, err := s.Store.ListNodes(ctx)
+	out := make(map[string]bool, len(list))
+	for _, n := range list {
+		out[n.Instance] = true
+	}
+	return out, err
+}
+
+// askInstance asks who answers at a node's address. Its certificate is no matter: what
+// is asked is no secret, and the answer is compared.
+func askInstance(ctx context.Context, address string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/healthz", nil)
+	if err != nil {
+		return "", err
+	}
+	c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	a, err := c.Do(r)
+	if err != nil {
+		return "", err
+	}
+	return a.Header.Get(rest.InstanceHeader), a.Body.Close()
+}
+
+// address is where other nodes reach this one's HTTP.
+func (s *Server) address(ln Listeners) string {
+	scheme, l := "http", ln.HTTP
+	if l == nil {
+		scheme, l = "https", ln.HTTPS
+	}
+	if s.cfg.Address != "" || l == nil {
+		return s.cfg.Address
+	}
+	at, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	host := at.IP.String()
+	if at.IP.IsUnspecified() {
+		host = ownAddress()
+	}
+	return scheme + "://" + net.JoinHostPort(host, fmt.Sprint(at.Port))
+}
+
+// ownAddress is an address of this machine that others may reach, or its loopback.
+func ownAddress() string {
+	list, err := net.InterfaceAddrs()
+	if err == nil {
+		for _, a := range list {
+			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+				return n.IP.String()
+			}
+		}
+	}
+	return "127.0.0.1"
+}
+
+// loops starts what a process does in the background. What one of them does for all is
+// a task.
+func (s *Server) loops(run func(string, func(context.Context) error), ln Listeners) {
+	task := func(name string, f func(context.Context) error) {
+		run(name, func(ctx context.Context) error { return s.member.Task(ctx, name, f) })
+	}
+	run("node", s.member.Run)
+	run("devices", s.Devices.Run)
+	if s.notices != nil {
+		run("notices", func(ctx context.Context) error {
+			s.notices.Run(ctx, func(n store.Notice) { s.noticed(ctx, n) })
+			return nil
+		})
+	}
+	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
+	run("live channel", s.Live.Run)
+	if s.authority != nil {
+		run("certificates", func(ctx context.Context) error { return s.authority.run(ctx, portOf(ln.HTTP), portOf(ln.HTTPS)) })
+	}
+	if !s.cfg.Part.core() {
+		return
+	}
+	run("webhooks", s.Webhooks.Run)
+	run("pushes", s.pushes.Run)
+	if s.mails != nil {
+		run("mails", s.mails.Run)
+	}
+	run("jobs", s.jobs.Run)
+	if s.traces != nil {
+		run("traces", s.traces.Run)
+	}
+	if s.Store.Peers() {
+		task("commands of others", func(ctx context.Context) error { return s.Lockers.RunLeft(ctx, s.Store) })
+	}
+	task("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
+	task("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
+	task("drivers", func(ctx context.Context) error { return s.routes.Run(ctx, s.log) })
+	task("chats", func(ctx context.Context) error { return s.chats.Run(ctx, s.log) })
+	task("webhook replays", func(ctx context.Context) error { return s.webhooks.Run(ctx, s.log) })
+	task("businesses", func(ctx context.Context) error { return s.platform.Run(ctx, s.log) })
+	task("calls", s.line.Forget)
+	task("files", s.sweepFiles)
+	task("reports", func(ctx context.Context) error { return report.Prune(ctx, s.Store, s.log) })
+	task("agents", s.agents.Run)
+}
