@@ -133,7 +133,7 @@ func (m *Member) Enter(ctx context.Context, address string) error {
 			m.cfg.Log.Warn("the name of a process that does not answer was taken over", "name", former.Name, "address", former.Address, "instance", former.Instance)
 		}
 		m.cfg.Self.Generation = former.Generation + 1
-		return m.take(ctx, time.Now())
+		return m.noteRenewal(ctx, time.Now())
 	}
 }
 
@@ -182,7 +182,7 @@ func (m *Member) renew(ctx context.Context, begun time.Time) error {
 	defer cancel()
 	err := m.cfg.Store.RenewNode(bounded, m.cfg.Self.Instance)
 	if err == nil {
-		err = m.take(bounded, begun)
+		err = m.noteRenewal(bounded, begun)
 	}
 	if err != nil {
 		m.mu.Lock()
@@ -202,8 +202,8 @@ func (m *Member) renew(ctx context.Context, begun time.Time) error {
 	return nil
 }
 
-// take notes a renewal that was begun at a time, and who else is there.
-func (m *Member) take(ctx context.Context, begun time.Time) error {
+// noteRenewal notes a renewal that was begun at a time, and who else is there.
+func (m *Member) noteRenewal(ctx context.Context, begun time.Time) error {
 	list, err := m.cfg.Store.ListNodes(ctx)
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)

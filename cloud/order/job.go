@@ -11,13 +11,6 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// Committed tells Run of new jobs. It does not block.
-func (s *Service) Committed(ch *cloud.Changes) {
-	if len(ch.Jobs) > 0 {
-		s.Wake()
-	}
-}
-
 // Wake lets Run look for jobs now. It does not block.
 func (s *Service) Wake() {
 	select {

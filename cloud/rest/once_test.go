@@ -309,7 +309,7 @@ func TestAClientKilledAtAnyByte(t *testing.T) {
 	nodes := []*rig{rigOn(t, w, nil), rigOn(t, w, nil)}
 	admin := w.Tokens[cloud.ClientAdmin]
 	service := order.New(order.Config{Store: w.DB})
-	w.DB.OnCommit(service.Committed)
+	w.DB.OnCommit(func(*cloud.Changes) { service.Wake() })
 	rows := make([]string, 100)
 	for i := range rows {
 		rows[i] = orderBody("") // references would keep them apart by themselves

@@ -48,6 +48,8 @@ type Config struct {
 	Ready    func(ctx context.Context) error // for /readyz; nil: always ready
 	Instance string                          // of this process, that /healthz names in InstanceHeader
 	Gatherer prometheus.Gatherer             // for /metrics; nil: no such address
+	// HealthOnly serves /healthz, /readyz and /metrics and nothing else.
+	HealthOnly bool
 
 	BaseURL string // own public address, for links; "": from the request
 	Version string // of the product, for the description
@@ -232,6 +234,10 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = s.guarded(func(ctx *fasthttp.RequestCtx) {
+		if s.cfg.HealthOnly {
+			writeText(ctx, fasthttp.StatusNotFound, "this node serves devices; ask one that serves HTTP\n")
+			return
+		}
 		if s.cfg.Pages != nil && isPage(string(ctx.Path())) {
 			s.cfg.Pages(ctx)
 			return
@@ -245,6 +251,14 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = s.guarded(func(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, cloud.E(cloud.Malformed, "METHOD_NOT_ALLOWED"))
 	})
+	r.GET("/healthz", s.guarded(s.healthy))
+	r.GET("/readyz", s.guarded(s.ready))
+	if s.cfg.Gatherer != nil {
+		r.GET("/metrics", s.guarded(s.metrics))
+	}
+	if s.cfg.HealthOnly {
+		return s.entered(r.Handler)
+	}
 	methods := map[string][]string{} // by path
 	for i := range s.routes {
 		op := &s.routes[i]
@@ -272,12 +286,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		}
 		r.ANY(m.Path, s.guarded(m.Handle))
 	}
-	r.GET("/healthz", s.guarded(s.healthy))
-	r.GET("/readyz", s.guarded(s.ready))
 	r.GET("/api/openapi.json", s.guarded(s.openAPI))
-	if s.cfg.Gatherer != nil {
-		r.GET("/metrics", s.guarded(s.metrics))
-	}
 	return s.entered(r.Handler)
 }
 

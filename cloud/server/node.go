@@ -33,7 +33,7 @@ func ParsePart(text string) (Part, error) {
 	case Everything, Edge, Core:
 		return p, nil
 	}
-	return "", fmt.Errorf("roles: %q is not known; it is %s, %s or %s", text, Everything, Edge, Core)
+	return "", fmt.Errorf("roles %q: use %s, %s or %s", text, Everything, Edge, Core)
 }
 
 func (p Part) edge() bool { return p != Core }

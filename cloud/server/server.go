@@ -309,7 +309,11 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Devices.SetSender(sender)
 	s.Live.SetTeller(s.Broker)
 	s.Store.OnCommit(s.Lockers.Committed)
-	s.Store.OnCommit(s.orders.Committed)
+	s.Store.OnCommit(func(ch *cloud.Changes) {
+		if len(ch.Jobs) > 0 {
+			s.orders.Wake()
+		}
+	})
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.jobs.Committed(ch) })
 	s.Store.OnCommit(func(ch *cloud.Changes) { s.Devices.Committed(s.ctx, ch) })
 	s.Store.OnCommit(s.Webhooks.Committed)
@@ -476,6 +480,9 @@ func (ln Listeners) web(conf *tls.Config) (out []net.Listener) {
 func (s *Server) listen(ln Listeners) error {
 	if ln.TLS == nil {
 		ln.TLS = s.tls
+	}
+	if !s.cfg.Part.edge() && (ln.MQTT != nil || ln.MQTTTLS != nil || ln.WebSocket != nil || ln.WebSocketTLS != nil) {
+		return errors.New("listen for MQTT: this process is not one for devices")
 	}
 	if ln.TLS == nil && (ln.HTTPS != nil || ln.MQTTTLS != nil || ln.WebSocketTLS != nil) {
 		return errors.New("listen with TLS: there is no certificate")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud/server"
 )
@@ -16,7 +17,7 @@ func listen(s settings) (ln server.Listeners, err error) {
 		at            *net.Listener
 	}{{"listen", s.Listen, &ln.HTTP}, {"tls.listen", s.TLS.Listen, &ln.HTTPS}, {"mqtt.listen", s.MQTT.Listen, &ln.MQTT}, {"mqtt.tls_listen", s.MQTT.TLSListen, &ln.MQTTTLS},
 		{"mqtt.ws_listen", s.MQTT.WSListen, &ln.WebSocket}, {"mqtt.wss_listen", s.MQTT.WSSListen, &ln.WebSocketTLS}} {
-		if x.addr == "" {
+		if x.addr == "" || s.part == server.Core && strings.HasPrefix(x.setting, "mqtt.") {
 			continue
 		}
 		if *x.at, err = net.Listen("tcp", x.addr); err != nil {

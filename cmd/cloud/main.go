@@ -52,6 +52,8 @@ type options struct {
 	BaseURL        *string        `help:"Public address, for links." placeholder:"URL"`
 	Prefix         *string        `help:"First levels of all MQTT topics." placeholder:"PREFIX"`
 	Node           *string        `help:"Name of this node, different on each. Default: the host's." placeholder:"NAME"`
+	NodeAddress    *string        `help:"Where other nodes reach this one's HTTP, to ask whether it runs. Default: from the address that it listens at." placeholder:"URL"`
+	Roles          *string        `help:"What this process does: all, edge (connections of devices over MQTT) or core (HTTP, webhooks and background tasks). Default: all." placeholder:"ROLES"`
 	WebhookNetwork []string       `name:"webhook-allow-network" help:"Private network that webhook receivers may be in; repeat for more." placeholder:"CIDR"`
 	WebhookPort    []uint16       `name:"webhook-allow-port" help:"Further port that webhook receivers may use; repeat for more." placeholder:"PORT"`
 	WebhookHTTP    bool           `name:"webhook-http" help:"Let webhook receivers use plain http."`

@@ -51,6 +51,8 @@ type settings struct {
 	DatabaseFile string         `yaml:"database_file" json:"database_file"`
 	BaseURL      string         `yaml:"base_url" json:"base_url"`
 	Node         string         `yaml:"node" json:"node"`
+	NodeAddress  string         `yaml:"node_address" json:"node_address"` // for other nodes
+	Roles        string         `yaml:"roles" json:"roles"`               // by server.ParsePart
 	Webhook      struct {
 		AllowNetworks []string `yaml:"allow_networks" json:"allow_networks"`
 		AllowPorts    []uint16 `yaml:"allow_ports" json:"allow_ports"`
@@ -74,6 +76,7 @@ type settings struct {
 	Unavailable  []string `yaml:"unavailable" json:"unavailable"`
 	HideSchema   bool     `yaml:"graphql_hide_schema" json:"graphql_hide_schema"`
 
+	part       server.Part
 	networks   []netip.Prefix
 	proxies    peer.Proxies
 	password   string // of the first administrator
@@ -109,7 +112,7 @@ func load(opt options) (settings, error) {
 	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
 		{opt.MQTTWSSListen, &s.MQTT.WSSListen},
 		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.TLSListen, &s.TLS.Listen}, {opt.TLSEmail, &s.TLS.Email}, {opt.Data, &s.Data}, {opt.Objects, &s.Objects}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
-		{opt.Prefix, &s.MQTT.Prefix}, {opt.WebhookProxy, &s.Webhook.Proxy}, {opt.Node, &s.Node}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
+		{opt.Prefix, &s.MQTT.Prefix}, {opt.WebhookProxy, &s.Webhook.Proxy}, {opt.Node, &s.Node}, {opt.NodeAddress, &s.NodeAddress}, {opt.Roles, &s.Roles}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
 		if f.flag != nil {
 			*f.field = *f.flag
 		}
@@ -177,6 +180,15 @@ func (s *settings) check() error {
 	s.checkSetup(bad)
 	if !topic.ValidPrefix(s.MQTT.Prefix) {
 		bad("mqtt.prefix %q: levels of A-Z a-z 0-9 _ - joined by slashes, at most 64 characters", s.MQTT.Prefix)
+	}
+	if s.NodeAddress != "" && !isURL(s.NodeAddress, "http", "https") {
+		bad("node_address %q: use an address such as http://10.0.0.4:8080", s.NodeAddress)
+	}
+	var unknown error
+	if s.part, unknown = server.ParsePart(s.Roles); unknown != nil {
+		bad("%w", unknown)
+	} else if s.part != server.Everything && s.Database == "" {
+		bad("roles %q: processes with different roles share a PostgreSQL database; name one with database_file, or leave roles at all", s.Roles)
 	}
 	if s.BaseURL != "" && !isURL(s.BaseURL, "http", "https") {
 		bad("base_url %q: use the public address, such as https://tms.example", s.BaseURL)
@@ -372,7 +384,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
+	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, Address: s.NodeAddress, Part: s.part, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}

@@ -81,6 +81,7 @@ var allowed = map[string][]string{
 	"cloud/live":               {"cloud", "cloud/auth", "cloud/mqttbroker", "protocol/otep"},
 	"cloud/push":               {"cloud", "protocol/signature"},
 	"cloud/mail":               {"cloud", "cloud/locale"},
+	"cloud/node":               {"cloud"},
 	"cloud/oidc":               {"cloud", "cloud/auth"},
 	"cloud/store":              {"cloud", "cloud/seal", "protocol/otep", "protocol/wire", "internal/lockfile"},
 	"cloud/catalog":            {"cloud", "cloud/auth", "cloud/check", "cloud/limit"},
