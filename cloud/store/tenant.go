@@ -126,7 +126,7 @@ var tenantTables = withRows([]tenantTable{
 
 // platformTables are those with rows of no business, or of those that end by
 // themselves within a day.
-var platformTables = []string{"id_block", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request"}
+var platformTables = []string{"id_block", "node", "task", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request"}
 
 // byBusiness are the tables with an index of their key behind the business: only its
 // rows are walked.
