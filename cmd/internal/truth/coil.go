@@ -24,6 +24,7 @@ const (
 	handSlack    = 500 * time.Millisecond
 	relatchSlack = 3 * time.Second
 	startTakes   = 10 * time.Second // of a real process
+	readTakes    = time.Second      // at most, from a latch that opens to the reading that an act goes by
 )
 
 // coils joins coils and lines of the trace, by board, channel and order.
@@ -54,6 +55,7 @@ func (j *judge) coils(b *Cabinet) {
 		if uint(b.Pulses[found].Door) != f.Door {
 			j.find("coil", b, f.Door, f.At, "the coil of door %d fired for door %d", f.Door, b.Pulses[found].Door)
 		}
+		j.openPulse(b, b.Pulses[found])
 		j.Authorised++
 	}
 	for _, u := range used {
@@ -61,6 +63,33 @@ func (j *judge) coils(b *Cabinet) {
 			j.Unfired++
 		}
 	}
+}
+
+// openPulse: an act for a door that is read open already pulses nothing
+// (locker-hardware.md 3, step 2).
+func (j *judge) openPulse(b *Cabinet, p Pulse) {
+	boot, ok := b.boot(p.Boot, p.At)
+	if !ok {
+		return
+	}
+	began := boot.Start.Add(time.Duration(p.Mono))
+	if out := b.hookOutSince(uint(p.Door), began); !out.IsZero() && began.Sub(out) > readTakes && b.watched(uint(p.Door), out, p.At) {
+		j.find("open_pulse", b, uint(p.Door), p.At, "pulsed for the act %s, and its latch was open since %s", p.Act, clockTime(out))
+	}
+}
+
+// hookOutSince is since when a door's latch is open at a moment ; zero: it is not.
+func (b *Cabinet) hookOutSince(door uint, at time.Time) (out time.Time) {
+	for _, f := range b.Facts {
+		switch {
+		case f.Door != door || f.At.After(at):
+		case f.Kind == board.HookOut:
+			out = f.At
+		case f.Kind == board.HookIn:
+			out = time.Time{}
+		}
+	}
+	return out
 }
 
 // authorities asks who allowed each line.

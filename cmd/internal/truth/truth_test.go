@@ -115,6 +115,9 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 		{"coil", "fired without a line", func(_ *Case, b *Cabinet) { b.Pulses = b.Pulses[1:] }},
 		{"coil", "two coils for one line", func(_ *Case, b *Cabinet) { b.Facts = slices.Insert(b.Facts, 1, b.Facts[0]) }},
 		{"coil", "the coil of another door", func(_ *Case, b *Cabinet) { b.Pulses[0].Door = 2 }},
+		{"open_pulse", "a pulse for a door that stands open", func(_ *Case, b *Cabinet) {
+			b.Facts = slices.Insert(b.Facts, 0, board.Fact{At: at(5), Door: 1, Board: "A", Kind: board.HookOut}, board.Fact{At: at(5), Door: 1, Board: "A", Kind: board.Opened})
+		}},
 		{"authority", "a command that there is not", func(c *Case, _ *Cabinet) { delete(c.Cloud.Commands, "cmd-1") }},
 		{"authority", "a command for another cabinet", func(c *Case, _ *Cabinet) {
 			x := c.Cloud.Commands["cmd-1"]
