@@ -80,6 +80,7 @@ var sides = []string{"edge", "cloud", "boards"}
 // parcel is one delivery with its codes, as the test knows them.
 type parcel struct {
 	number, tracking string
+	id               cloud.DeliveryID
 	delivery, pickup string
 	tries            int // to collect it, in vain
 }
@@ -100,19 +101,38 @@ type slaughter struct {
 	next        int      // parcel to be deposited
 	inside      []parcel // deposited, or perhaps so
 
-	sim, edge, cloud *process
-	hands            *hands
-	page             string
-	boots            []truth.Boot
-	late             map[uint]string // what a person does as soon as a door opens that kept them waiting, by door
-	mu               sync.Mutex      // guards all below
-	acts             []truth.Act
-	trouble          []truth.Span // of the boards
-	outages          []truth.Span // of the cloud
+	sim, edge *process
+	nodes     []*killNode     // of the cloud
+	database  string          // of several nodes; empty: one node with a file
+	token     string          // of the provider
+	front     string          // where the balancer serves HTTP
+	opened    []time.Duration // from the partner's call to the open door
+	refused   int             // calls that were answered with a refusal
+	hands     *hands
+	page      string
+	boots     []truth.Boot
+	late      map[uint]string // what a person does as soon as a door opens that kept them waiting, by door
+	mu        sync.Mutex      // guards all below
+	acts      []truth.Act
+	trouble   []truth.Span // of the boards
+	outages   []truth.Span // of the cloud
+}
+
+// killNode is a process of the cloud with its addresses.
+type killNode struct {
+	name, http, mqtt string // http empty: it serves none
+	*process
 }
 
 func newSlaughter(t *testing.T, bin programs, seed uint64) *slaughter {
-	s := &slaughter{t: t, rnd: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir(), bin: bin, mqtt: freeAddress(t), lines: freeAddress(t), hooks: &hookReceiver{}, late: map[uint]string{}}
+	mqtt := freeAddress(t)
+	return newSlaughterOf(t, bin, seed, "", mqtt, &killNode{mqtt: mqtt})
+}
+
+// newSlaughterOf is newSlaughter with the nodes of the cloud, and where the cabinet
+// reaches them.
+func newSlaughterOf(t *testing.T, bin programs, seed uint64, database, mqtt string, nodes ...*killNode) *slaughter {
+	s := &slaughter{t: t, rnd: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir(), bin: bin, database: database, nodes: nodes, mqtt: mqtt, lines: freeAddress(t), hooks: &hookReceiver{}, late: map[uint]string{}}
 	receiver := httptest.NewServer(s.hooks)
 	t.Cleanup(receiver.Close)
 	s.hookURL = receiver.URL
@@ -136,6 +156,7 @@ func (s *slaughter) prepare() {
 	box, err := srv.Sandbox(s.t.Context(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Times: times, WebhookURL: s.hookURL,
 		Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: layout}}})
 	require.NoError(s.t, err)
+	s.token = box.Provider.Token
 	s.device, s.provider = box.Devices[0].DeviceID, box.ProviderCaller.Provider.ID
 	unreserved := false
 	for i := range 5*roundsPerWorld + 10 {
@@ -149,7 +170,7 @@ func (s *slaughter) prepare() {
 		require.NoError(s.t, err)
 		var codes locker.Codes
 		require.NoError(s.t, json.Unmarshal(raw, &codes))
-		s.parcels = append(s.parcels, parcel{number: d.Number, tracking: tracking, delivery: codes.Delivery, pickup: codes.Pickup})
+		s.parcels = append(s.parcels, parcel{id: d.ID, number: d.Number, tracking: tracking, delivery: codes.Delivery, pickup: codes.Pickup})
 	}
 	require.NoError(s.t, errors.Join(srv.Broker.Close(), srv.Store.Close()))
 	sim, err := json.Marshal(map[string]any{"seed": s.rnd.Uint64() >> 12, "boards": []map[string]any{{"name": "A", "line": "main", "family": "cu48", "no_items": true, "unlock_time": "100ms"}},
@@ -167,7 +188,7 @@ func doorList(doors []simboard.Door) (out []map[string]any) {
 
 // open opens the cloud's data in this process, while no program has it.
 func (s *slaughter) open() *server.Server {
-	srv, err := server.New(s.t.Context(), server.Config{Dir: filepath.Join(s.dir, "cloud"), Brokers: []string{"tcp://" + s.mqtt}, Log: slog.New(slog.DiscardHandler)})
+	srv, err := server.New(s.t.Context(), server.Config{Dir: filepath.Join(s.dir, "cloud"), Database: s.database, Brokers: []string{"tcp://" + s.mqtt}, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(s.t, err)
 	return srv
 }
@@ -177,10 +198,24 @@ func (s *slaughter) startSim() {
 }
 
 func (s *slaughter) startCloud() {
+	for _, n := range s.nodes {
+		s.startNode(n)
+	}
+}
+
+func (s *slaughter) startNode(n *killNode) { n.process = s.bin.start(s.t, "cloud", s.nodeArgs(n)...) }
+
+func (s *slaughter) nodeArgs(n *killNode) []string {
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.hookURL, "http://"))
 	require.NoError(s.t, err)
-	s.cloud = s.bin.start(s.t, "cloud", "--data", filepath.Join(s.dir, "cloud"), "--listen", "", "--mqtt-listen", s.mqtt,
-		"--webhook-http", "--webhook-allow-network", "127.0.0.0/8", "--webhook-allow-port", port)
+	args := []string{"--data", filepath.Join(s.dir, "cloud"), "--listen", n.http, "--mqtt-listen", n.mqtt,
+		"--webhook-http", "--webhook-allow-network", "127.0.0.0/8", "--webhook-allow-port", port}
+	if s.database == "" {
+		return args
+	}
+	name := filepath.Join(s.dir, n.name+".yaml")
+	writeFile(s.t, name, "proxies: {trusted: [127.0.0.1], protocol: [listen, mqtt.listen]}\n")
+	return append(args, "--config", name, "--database", s.database, "--node", n.name)
 }
 
 func (s *slaughter) startEdge() {
@@ -213,9 +248,18 @@ func (s *slaughter) round(side string) {
 		work.Wait()
 		s.startEdge()
 	case "cloud":
-		s.cloud.kill(s.t)
+		n := s.nodes[s.rnd.IntN(len(s.nodes))]
+		n.kill(s.t)
 		work.Wait()
-		s.startCloud()
+		s.startNode(n)
+	case "rolling":
+		n := s.nodes[s.rnd.IntN(len(s.nodes))]
+		n.stop(s.t)
+		s.startNode(n)
+		work.Wait()
+	case "namesake":
+		s.startNamesake()
+		work.Wait()
 	case "boards":
 		s.sim.kill(s.t)
 		if s.rnd.IntN(2) == 0 {
@@ -227,14 +271,14 @@ func (s *slaughter) round(side string) {
 	span.Until = time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if side == "cloud" {
+	if side != "edge" && side != "boards" {
 		s.outages = append(s.outages, span)
 	} else {
 		s.trouble = append(s.trouble, span)
 	}
 }
 
-// try is one code that a person types.
+// try is one code that a person types, or a deposit whose doors are opened from afar.
 type try struct {
 	code   string
 	parcel parcel
@@ -251,7 +295,11 @@ func (s *slaughter) choose() (out []try) {
 		} else if s.next < len(s.parcels) {
 			p := s.parcels[s.next]
 			s.next++
-			out = append(out, try{p.delivery, p, false})
+			code := p.delivery
+			if len(s.nodes) > 1 && s.rnd.IntN(2) == 0 {
+				code = "" // the partner opens
+			}
+			out = append(out, try{code, p, false})
 		}
 	}
 	return out
@@ -263,6 +311,10 @@ func (s *slaughter) choose() (out []try) {
 // later.
 func (s *slaughter) use(tries []try) {
 	for _, x := range tries {
+		if x.code == "" {
+			s.useFromAfar(x)
+			continue
+		}
 		a := truth.Act{Cabinet: "CAB-1", Kind: edge.ByCode, At: time.Now(), Delivery: x.parcel.number, Code: wire.CodeDelivery}
 		if x.pickup {
 			a.Code = wire.CodePickup
@@ -286,7 +338,7 @@ func (s *slaughter) use(tries []try) {
 			doors = append(doors, d.Door)
 		}
 		if err != nil {
-			doors = s.openedSince(a.At)
+			doors = s.openedSince(a.At, time.Second)
 		}
 		put := false
 		for _, d := range doors {
@@ -338,10 +390,10 @@ func (s *slaughter) awaitSeen(door uint) {
 	}
 }
 
-// openedSince waits a moment for doors that opened since a code was typed, and
-// that no other person waits for.
-func (s *slaughter) openedSince(at time.Time) (doors []uint) {
-	for end := time.Now().Add(time.Second); len(doors) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+// openedSince waits for doors that opened since a moment, and that no other person
+// waits for.
+func (s *slaughter) openedSince(at time.Time, wait time.Duration) (doors []uint) {
+	for end := time.Now().Add(wait); len(doors) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		for _, f := range readLines[simboard.Fact](s.t, filepath.Join(s.dir, "truth.jsonl")) {
 			if f.Kind == simboard.Opened && f.At.After(at) && s.late[f.Door] == "" && !slices.Contains(doors, f.Door) {
 				doors = append(doors, f.Door)
@@ -401,7 +453,7 @@ func (s *slaughter) awaits(what string, ok func(kiosk.View) bool) {
 		}
 	}
 	raw, _ := json.Marshal(v)
-	require.FailNow(s.t, "not in time: "+what, "%s\nedge: %s\ncloud: %s", raw, s.edge.tail(), s.cloud.tail())
+	require.FailNow(s.t, "not in time: "+what, "%s\nedge: %s\ncloud: %s", raw, s.edge.tail(), s.nodes[0].tail())
 }
 
 // calm ends all trouble and stops the programs in order.
@@ -416,7 +468,9 @@ func (s *slaughter) calm() {
 	s.awaits("everything is sent", func(v kiosk.View) bool { return v.Online && v.Store.Waiting == [2]uint64{} })
 	s.awaitHooks()
 	s.edge.stop(s.t)
-	s.cloud.stop(s.t)
+	for _, n := range s.nodes {
+		n.stop(s.t)
+	}
 	s.sim.stop(s.t)
 }
 

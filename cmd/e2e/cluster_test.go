@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/edge/kiosk"
+	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/ring"
+)
+
+// clusterSides are what happens to programs of a deployment of several nodes, each once in
+// a round.
+var clusterSides = []string{"edge", "cloud", "boards", "rolling", "namesake"}
+
+// Three nodes on one PostgreSQL database behind a balancer, with a cabinet and a partner
+// that reach them by it: nodes are killed, restarted in order and started twice under one
+// name, agent and boards are killed, while the partner opens doors at whatever node the
+// balancer chooses. The oracle judges as in TestKilledProgramsTellTheTruth.
+func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
+	t.Parallel()
+	balancer, err := exec.LookPath("haproxy")
+	if err != nil {
+		if os.Getenv("POSTERN_REQUIRE_TOOLS") == "1" {
+			require.NoError(t, err)
+		}
+		t.Skip("haproxy is not installed")
+	}
+	first, last := ring.Rounds(1, 200)
+	bin := build(t)
+	for from := first; from <= last; from += roundsPerCluster {
+		to := min(from+roundsPerCluster-1, last)
+		t.Run(fmt.Sprintf("rounds %d-%d", from, to), func(t *testing.T) {
+			s := newCluster(t, bin, balancer, uint64(from))
+			s.startSim()
+			s.startCloud()
+			s.startEdge()
+			s.awaits("boards are read and codes are held", func(v kiosk.View) bool { return v.Online && v.CodeList >= uint64(2*len(s.parcels)) && known(v) })
+			for n := from; n <= to; n++ {
+				s.rnd = rand.New(rand.NewPCG(uint64(n), 13))
+				for _, side := range s.rnd.Perm(len(clusterSides)) {
+					s.round(clusterSides[side])
+				}
+			}
+			s.calm()
+			s.judge()
+			require.NotEmpty(t, s.opened, "no door was opened from afar")
+			slices.Sort(s.opened)
+			t.Logf("%d doors opened from afar, %s at the median, %s at most; %d calls refused", len(s.opened), s.opened[len(s.opened)/2].Round(time.Millisecond),
+				s.opened[len(s.opened)-1].Round(time.Millisecond), s.refused)
+		})
+	}
+}
+
+// roundsPerCluster bounds how many codes one cabinet's list holds.
+const roundsPerCluster = 20
+
+// newCluster makes three nodes and starts their balancer, as deploy/cluster describes it.
+func newCluster(t *testing.T, bin programs, balancer string, seed uint64) *slaughter {
+	front, mqtt := freeAddress(t), freeAddress(t)
+	env := append(os.Environ(), "HTTP_BIND="+front, "MQTT_BIND="+mqtt)
+	var nodes []*killNode
+	for i := range 3 {
+		n := &killNode{name: fmt.Sprintf("node%d", i+1), http: freeAddress(t), mqtt: freeAddress(t)}
+		_, port, err := net.SplitHostPort(n.http)
+		require.NoError(t, err)
+		env = append(env, fmt.Sprintf("NODE%d_HTTP=%s", i+1, n.http), fmt.Sprintf("NODE%d_MQTT=%s", i+1, n.mqtt), fmt.Sprintf("NODE%d_CHECK=%s", i+1, port))
+		nodes = append(nodes, n)
+	}
+	s := newSlaughterOf(t, bin, seed, storetest.MigratedPostgresURL(t), mqtt, nodes...)
+	s.front = "http://" + front
+	p := &process{name: "haproxy", cmd: exec.Command(balancer, "-db", "-f", filepath.Join("..", "..", "deploy", "cluster", "haproxy.cfg")), done: make(chan error, 1)}
+	p.cmd.Env, p.cmd.Stderr, p.cmd.Stdout = env, p, p
+	p.run(t)
+	ring.Await(t, func() bool {
+		c, err := net.Dial("tcp", mqtt)
+		return err == nil && c.Close() == nil
+	}, "the balancer listens", p.text)
+	return s
+}
+
+// startNamesake starts a second process with the name of a running node, which refuses.
+func (s *slaughter) startNamesake() {
+	n := s.nodes[s.rnd.IntN(len(s.nodes))]
+	ring.Await(s.t, func() bool { return answers(n.http) }, "the node serves")
+	twin := *n
+	twin.http, twin.mqtt = freeAddress(s.t), freeAddress(s.t)
+	p := s.bin.start(s.t, "cloud", s.nodeArgs(&twin)...)
+	require.Error(s.t, p.await())
+	require.Contains(s.t, p.text(), "another running process has this node's name")
+}
+
+func answers(addr string) bool {
+	a, err := page.Get("http://" + addr + "/readyz")
+	return err == nil && a.Body.Close() == nil && a.StatusCode == http.StatusOK
+}
+
+// useFromAfar lets the partner open a door for a deposit, and a person use it who was told
+// its number: at once, or when it opens later.
+func (s *slaughter) useFromAfar(x try) {
+	begun := time.Now()
+	status, answer := s.call(http.MethodPost, fmt.Sprintf("/api/v1/third-party-delivery/deliveries/%d/open-doors", x.parcel.id), `{"wait_seconds":0}`)
+	if status >= 300 {
+		s.refused++
+		s.parcels = append(s.parcels, x.parcel)
+		s.t.Logf("%s is not opened: %d %s", x.parcel.number, status, answer.Code)
+		return
+	}
+	_, answer = s.call(http.MethodGet, fmt.Sprintf("/api/v1/third-party-delivery/deliveries/%d/doors", x.parcel.id), "")
+	for _, d := range answer.Doors {
+		s.atDoor(d.Door, x)
+		for _, f := range readLines[simboard.Fact](s.t, filepath.Join(s.dir, "truth.jsonl")) {
+			if f.Kind == simboard.Opened && f.Door == d.Door && f.At.After(begun) {
+				s.opened = append(s.opened, f.At.Sub(begun))
+				break
+			}
+		}
+	}
+	s.inside = append(s.inside, x.parcel)
+}
+
+// partnerAnswer is what the partner reads of answers.
+type partnerAnswer struct {
+	Code  string `json:"code"`
+	Doors []struct {
+		Door uint `json:"compartment_number"`
+	} `json:"doors"`
+}
+
+// call asks whatever node the balancer chooses, again while none answers. A call is done
+// once: the key says so.
+func (s *slaughter) call(method, path, body string) (status int, answer partnerAnswer) {
+	key := fmt.Sprint(time.Now().UnixNano())
+	ring.Await(s.t, func() bool {
+		req, err := http.NewRequestWithContext(s.t.Context(), method, s.front+path, strings.NewReader(body))
+		require.NoError(s.t, err)
+		req.Header.Set("Authorization", "Bearer "+s.token)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", key)
+		resp, err := page.Do(req)
+		if err != nil {
+			return false
+		}
+		answer = partnerAnswer{}
+		err = json.NewDecoder(resp.Body).Decode(&answer)
+		status = resp.StatusCode
+		return errors.Join(err, resp.Body.Close()) == nil && status < 500
+	}, "a node answers")
+	return status, answer
+}
