@@ -21,8 +21,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -236,6 +238,37 @@ func (b *Broker) Kick(code string) {
 
 // Connected is the number of connected clients.
 func (b *Broker) Connected() int { return b.events.connected() }
+
+// Drain takes no more connections and lets go of those that it has one after the other,
+// evenly over a time, so that they do not all come to another node at once. It ends early
+// when none are left, or when ctx ends. Close comes after it.
+func (b *Broker) Drain(ctx context.Context, over time.Duration) error {
+	b.mu.Lock()
+	listeners := b.listeners
+	b.listeners = nil
+	conns := slices.Collect(maps.Keys(b.conns))
+	b.mu.Unlock()
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
+	}
+	byConn := map[net.Conn]*mqtt.Client{}
+	for _, cl := range b.server.Clients.GetAll() {
+		byConn[cl.Net.Conn] = cl
+	}
+	for _, c := range conns {
+		if cl := byConn[c]; cl != nil {
+			_ = b.server.DisconnectClient(cl, packets.ErrServerShuttingDown)
+		}
+		_ = c.Close()
+		select {
+		case <-ctx.Done():
+			return errors.Join(errs...)
+		case <-time.After(over / time.Duration(len(conns))):
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // Close ends all connections and listeners, and waits for them.
 func (b *Broker) Close() error {

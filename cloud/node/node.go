@@ -119,7 +119,7 @@ func (m *Member) Enter(ctx context.Context, address string) error {
 				former = n
 			}
 		}
-		if former.Instance != "" && !m.alone && m.answers(ctx, former) {
+		if former.Instance != "" && !m.alone && former.Address != address && m.answers(ctx, former) { // nobody else listens where this process does
 			return fmt.Errorf("%w: %q runs at %s; stop that one or give this one another name", ErrTaken, former.Name, former.Address)
 		}
 		err = m.cfg.Store.EnterNode(ctx, m.cfg.Self, former)

@@ -145,8 +145,14 @@ func (s *Server) newest(ctx context.Context, b cloud.BusinessID, limit int) ([]c
 	return s.Store.ListDeliveries(ctx, store.DeliveryFilter{BusinessID: b, Limit: limit})
 }
 
-// ready reports whether the database answers.
+// errStopping is why a node that is about to stop is not ready.
+var errStopping = errors.New("this node is about to stop")
+
+// ready reports whether the database answers and the node is not about to stop.
 func (s *Server) ready(ctx context.Context) error {
+	if s.stopping.Load() {
+		return errStopping
+	}
 	return s.Store.Look(ctx, func(v cloud.View) error {
 		_, err := v.Business(0)
 		if errors.Is(err, cloud.ErrNotFound) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
@@ -17,12 +18,15 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/topic"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // running is a node on a database of several.
 type running struct {
 	*server.Server
 	url   string // of its HTTP
+	mqtt  string // its address
 	stop  context.CancelFunc
 	ended chan error
 }
@@ -40,6 +44,9 @@ func startNode(t *testing.T, cfg server.Config, mqtt bool) *running {
 		require.NoError(t, err)
 	}
 	n := &running{Server: s, url: "http://" + ln.HTTP.Addr().String(), ended: make(chan error, 1)}
+	if mqtt {
+		n.mqtt = ln.MQTT.Addr().String()
+	}
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(t.Context())
 	t.Cleanup(n.stop)
@@ -147,4 +154,29 @@ func TestRolesDivideADeployment(t *testing.T) {
 	}
 	wrong := startNode(t, server.Config{Dir: dir, Database: database, Node: "wrong", Part: server.Core}, true)
 	require.ErrorContains(t, <-wrong.ended, "not one for devices")
+}
+
+// A node that is asked to stop says so first, serves on meanwhile, and lets connections go
+// one after the other.
+func TestAStopIsAnnounced(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, server.Config{Dir: t.TempDir(), Stop: server.Stop{Announce: 1500 * time.Millisecond, Drain: 300 * time.Millisecond}}, true)
+	n.awaitReady(t)
+	box, err := n.Sandbox(t.Context(), server.SandboxConfig{Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}}})
+	require.NoError(t, err)
+	secret := box.Devices[0]
+	client := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + n.mqtt).SetClientID(topic.ClientID(secret.DeviceCode)).SetUsername(secret.DeviceCode).
+		SetPassword(secret.Secret).SetAutoReconnect(false))
+	token := client.Connect()
+	token.Wait()
+	require.NoError(t, token.Error())
+	n.stop()
+	ring.Await(t, func() bool { status, _ := n.get(t, "/readyz"); return status == http.StatusServiceUnavailable }, "the node says no")
+	status, _ := n.get(t, "/healthz")
+	require.Equal(t, http.StatusOK, status)
+	status, _ = n.get(t, "/api/openapi.json")
+	require.Equal(t, http.StatusOK, status)
+	require.True(t, client.IsConnectionOpen(), "devices stay while the stop is announced")
+	require.NoError(t, <-n.ended)
+	ring.Await(t, func() bool { return !client.IsConnectionOpen() }, "the device is let go")
 }

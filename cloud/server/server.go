@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,6 +69,8 @@ type Config struct {
 	// Address is where other nodes reach this one's HTTP, scheme://host:port; empty:
 	// found from the listener.
 	Address string
+	// Stop is how a stop is announced.
+	Stop Stop
 	// Part is what this process does of it all; empty: everything.
 	Part Part
 	// NoNotices leaves nodes on PostgreSQL to find each other's commits by looking every
@@ -205,7 +208,9 @@ type Server struct {
 	// notices are exchanged with other nodes; nil: none are.
 	notices *store.Notices
 	member  *node.Member
-	rest    *rest.Server
+	// stopping is set when /readyz has begun to say no.
+	stopping atomic.Bool
+	rest     *rest.Server
 	// refusals bounds what is kept of topics that clients were refused.
 	refusals, allRefusals *limit.Budget
 	ctx                   context.Context // of the running server, for what commits wake
@@ -445,6 +450,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	if err == nil {
 		select {
 		case <-ctx.Done():
+			err = s.letGo(loops, fail)
 		case err = <-fail:
 		}
 	}

@@ -53,7 +53,11 @@ type settings struct {
 	Node         string         `yaml:"node" json:"node"`
 	NodeAddress  string         `yaml:"node_address" json:"node_address"` // for other nodes
 	Roles        string         `yaml:"roles" json:"roles"`               // by server.ParsePart
-	Webhook      struct {
+	Stop         struct {
+		Announce string `yaml:"announce" json:"announce"` // durations
+		Drain    string `yaml:"drain" json:"drain"`
+	} `yaml:"stop" json:"stop"`
+	Webhook struct {
 		AllowNetworks []string `yaml:"allow_networks" json:"allow_networks"`
 		AllowPorts    []uint16 `yaml:"allow_ports" json:"allow_ports"`
 		HTTP          bool     `yaml:"http" json:"http"`
@@ -77,6 +81,7 @@ type settings struct {
 	HideSchema   bool     `yaml:"graphql_hide_schema" json:"graphql_hide_schema"`
 
 	part       server.Part
+	stop       server.Stop
 	networks   []netip.Prefix
 	proxies    peer.Proxies
 	password   string // of the first administrator
@@ -190,6 +195,7 @@ func (s *settings) check() error {
 	} else if s.part != server.Everything && s.Database == "" {
 		bad("roles %q: processes with different roles share a PostgreSQL database; name one with database_file, or leave roles at all", s.Roles)
 	}
+	s.checkStop(bad)
 	if s.BaseURL != "" && !isURL(s.BaseURL, "http", "https") {
 		bad("base_url %q: use the public address, such as https://tms.example", s.BaseURL)
 	}
@@ -371,6 +377,31 @@ func (s *settings) checkProxy(bad func(string, ...any)) {
 	}
 }
 
+// maxStop bounds each step of a stop, in all what systems wait before they kill.
+const maxStop = 40 * time.Second
+
+// checkStop reads how a stop is announced: unless set, to the balancer of several nodes
+// only.
+func (s *settings) checkStop(bad func(string, ...any)) {
+	if s.Database != "" {
+		s.stop = server.Stop{Announce: 3 * time.Second, Drain: 5 * time.Second}
+	}
+	for _, x := range []struct {
+		name, text string
+		to         *time.Duration
+	}{{"announce", s.Stop.Announce, &s.stop.Announce}, {"drain", s.Stop.Drain, &s.stop.Drain}} {
+		if x.text == "" {
+			continue
+		}
+		d, err := time.ParseDuration(x.text)
+		if err != nil || d < 0 || d > maxStop {
+			bad("stop.%s %q: use 0s to %s", x.name, x.text, maxStop)
+			continue
+		}
+		*x.to = d
+	}
+}
+
 func isURL(s string, schemes ...string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Hostname() != "" && u.User == nil && slices.Contains(schemes, u.Scheme)
@@ -384,7 +415,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, Address: s.NodeAddress, Part: s.part, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
+	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}

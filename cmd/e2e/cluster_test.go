@@ -56,6 +56,7 @@ func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 					s.round(clusterSides[side])
 				}
 			}
+			s.endAfar()
 			s.calm()
 			s.judge()
 			require.NotEmpty(t, s.opened, "no door was opened from afar")
@@ -121,8 +122,9 @@ func (s *slaughter) useFromAfar(x try) {
 		return
 	}
 	_, answer = s.call(http.MethodGet, fmt.Sprintf("/api/v1/third-party-delivery/deliveries/%d/doors", x.parcel.id), "")
+	put := false
 	for _, d := range answer.Doors {
-		s.atDoor(d.Door, x)
+		put = s.atDoor(d.Door, x) || put
 		for _, f := range readLines[simboard.Fact](s.t, filepath.Join(s.dir, "truth.jsonl")) {
 			if f.Kind == simboard.Opened && f.Door == d.Door && f.At.After(begun) {
 				s.opened = append(s.opened, f.At.Sub(begun))
@@ -131,11 +133,34 @@ func (s *slaughter) useFromAfar(x try) {
 		}
 	}
 	s.inside = append(s.inside, x.parcel)
+	s.afar = append(s.afar, opened{x.parcel, put})
+}
+
+// opened is a deposit whose door was opened from afar, and whether the person used it.
+type opened struct {
+	parcel
+	put bool
+}
+
+// endAfar lets the partner say what became of deposits whose end no agent saw.
+func (s *slaughter) endAfar() {
+	for _, x := range s.afar {
+		path := fmt.Sprintf("/api/v1/third-party-delivery/deliveries/%d/", x.id)
+		if _, answer := s.call(http.MethodGet, path+"doors", ""); answer.Session.State == "closed" {
+			continue
+		}
+		if status, answer := s.call(http.MethodPost, path+map[bool]string{true: "confirm", false: "fail"}[x.put], `{}`); status >= 300 {
+			s.t.Logf("%s is not ended: %d %s", x.number, status, answer.Code)
+		}
+	}
 }
 
 // partnerAnswer is what the partner reads of answers.
 type partnerAnswer struct {
-	Code  string `json:"code"`
+	Code    string `json:"code"`
+	Session struct {
+		State string `json:"state"`
+	} `json:"session"`
 	Doors []struct {
 		Door uint `json:"compartment_number"`
 	} `json:"doors"`
