@@ -55,7 +55,9 @@ func (j *judge) coils(b *Cabinet) {
 		if uint(b.Pulses[found].Door) != f.Door {
 			j.find("coil", b, f.Door, f.At, "the coil of door %d fired for door %d", f.Door, b.Pulses[found].Door)
 		}
-		j.openPulse(b, b.Pulses[found])
+		if out := b.openBefore(b.Pulses[found]); !out.IsZero() {
+			j.find("open_pulse", b, f.Door, f.At, "pulsed for the act %s, and its latch was open since %s", b.Pulses[found].Act, clockTime(out))
+		}
 		j.Authorised++
 	}
 	for _, u := range used {
@@ -65,17 +67,19 @@ func (j *judge) coils(b *Cabinet) {
 	}
 }
 
-// openPulse: an act for a door that is read open already pulses nothing
-// (locker-hardware.md 3, step 2).
-func (j *judge) openPulse(b *Cabinet, p Pulse) {
+// openBefore is since when the door of a pulse was read open as the act began, which
+// then pulses nothing (locker-hardware.md 3, step 2); zero: it was not.
+func (b *Cabinet) openBefore(p Pulse) time.Time {
 	boot, ok := b.boot(p.Boot, p.At)
 	if !ok {
-		return
+		return time.Time{}
 	}
 	began := boot.Start.Add(time.Duration(p.Mono))
-	if out := b.hookOutSince(uint(p.Door), began); !out.IsZero() && began.Sub(out) > readTakes && b.watched(uint(p.Door), out, p.At) {
-		j.find("open_pulse", b, uint(p.Door), p.At, "pulsed for the act %s, and its latch was open since %s", p.Act, clockTime(out))
+	out := b.hookOutSince(uint(p.Door), began)
+	if out.IsZero() || began.Sub(out) <= readTakes || !b.watched(uint(p.Door), out, p.At) {
+		return time.Time{}
 	}
+	return out
 }
 
 // hookOutSince is since when a door's latch is open at a moment ; zero: it is not.
