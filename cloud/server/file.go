@@ -1,9 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"path/filepath"
 	"time"
+
+	"github.com/postern-io/postern/cloud/object"
 )
 
 // sweepEvery is how often files are looked for that nothing needs any more.
@@ -30,8 +34,29 @@ func (s *Server) sweepFiles(ctx context.Context) error {
 	}
 }
 
+// FilesFolder is where uploaded files are without a bucket.
+func (c Config) FilesFolder() string { return cmp.Or(c.Objects, filepath.Join(c.Dir, "files")) }
+
+// FilesBucket opens the bucket of uploaded files, which writes drafts to the data folder.
+func (c Config) FilesBucket(ctx context.Context) (*object.Bucket, error) {
+	b := *c.Bucket
+	b.Spool = filepath.Join(c.Dir, "spool")
+	return object.OpenBucket(ctx, b)
+}
+
+func (c Config) openFiles(ctx context.Context, k Keys) (*object.Files, error) {
+	if c.Bucket == nil {
+		return object.Open(c.FilesFolder(), k.files())
+	}
+	b, err := c.FilesBucket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return object.New(b, k.files())
+}
+
 // openFile opens an uploaded file for the export of a business.
-func (s *Server) openFile(path string) (io.ReadCloser, int64, error) {
-	f, err := s.Files.Get(path)
+func (s *Server) openFile(ctx context.Context, path string) (io.ReadCloser, int64, error) {
+	f, err := s.Files.Get(ctx, path)
 	return f.ReadCloser, f.Size, err
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // folderNames are what a node keeps in its data folder. Databases begin with postern.db.
-var folderNames = []string{keysFile, "files", "devices", "lost+found"}
+var folderNames = []string{keysFile, "files", "spool", "devices", "lost+found"}
 
 func isFolderName(name string) bool {
 	return slices.Contains(folderNames, name) || strings.HasPrefix(name, "postern.db")

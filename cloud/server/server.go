@@ -4,7 +4,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/tls"
@@ -61,8 +60,10 @@ import (
 
 // Config is what New needs. The zero Config with a Dir runs.
 type Config struct {
-	Dir      string // data folder: database and keys
-	Objects  string // folder of uploaded files, the same for every node; empty: one in Dir
+	Dir     string // data folder: database and keys
+	Objects string // folder of uploaded files, the same for every node; empty: one in Dir
+	// Bucket has the uploaded files in place of a folder; nil: it does not.
+	Bucket   *object.BucketConfig
 	Database string // postgres://…; empty: SQLite in Dir
 	Node     string // name of this node; empty: the host's
 	// NoNotices leaves nodes on PostgreSQL to find each other's commits by looking every
@@ -164,7 +165,7 @@ type Server struct {
 	Signer   *signed.Signer
 	Store    *store.DB
 	Box      *seal.Box
-	Files    *object.Folder
+	Files    *object.Files
 	Devices  *device.Service
 	Lockers  *locker.Service
 	Webhooks *sender.Dispatcher
@@ -245,7 +246,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Box, err = seal.New(s.Keys.Seal); err != nil {
 		return nil, err
 	}
-	if s.Files, err = object.Open(cmp.Or(cfg.Objects, filepath.Join(cfg.Dir, "files")), s.Keys.files()); err != nil {
+	if s.Files, err = cfg.openFiles(ctx, s.Keys); err != nil {
 		return nil, err
 	}
 	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Node: cfg.Node, Box: s.Box, Logger: cfg.Log}); err != nil {

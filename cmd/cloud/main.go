@@ -6,6 +6,7 @@
 //	cloud --config cloud.yaml --check   checks settings and stops
 //	cloud admin reset --email a@b.example   removes a second factor that was lost
 //	cloud backup copy.db                a consistent copy while it serves
+//	cloud files move --to bucket        uploaded files, from their folder
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
 //	cloud support-bundle out.tar.gz
 //
@@ -70,6 +71,9 @@ type options struct {
 	Backup struct {
 		File string `arg:"" help:"Where to write the copy; it must not exist."`
 	} `cmd:"" help:"Copy the SQLite database, also while it is in use."`
+	Files struct {
+		Move filesMove `cmd:"" help:"Move uploaded files and archives of businesses from the folder to the bucket, or back. One that was interrupted goes on when it is started again."`
+	} `cmd:"" help:"Look after uploaded files."`
 	Rebuild struct {
 		Write bool `help:"Store what is missing. Without it nothing is changed."`
 	} `cmd:"" help:"Read the journal of all devices again and print, as one JSON object, which timeline events it proves that are missing or stored otherwise. Nothing is sent to anybody."`
@@ -121,6 +125,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return opt.Admin.Reset.run(ctx, s, log, stdout)
 	case "backup <file>":
 		return backup(ctx, s, opt.Backup.File, log, stdout)
+	case "files move":
+		return opt.Files.Move.run(ctx, s, log, stdout)
 	case "rebuild":
 		return rebuild(ctx, s, opt.Rebuild.Write, log, stdout)
 	case "support-bundle <file>":

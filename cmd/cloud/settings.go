@@ -16,6 +16,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/server"
@@ -47,6 +48,7 @@ type settings struct {
 	Setup        setupSettings  `yaml:"setup" json:"setup"`
 	Data         string         `yaml:"data" json:"data"`
 	Objects      string         `yaml:"objects" json:"objects"` // uploaded files; empty: in Data
+	Bucket       bucketSettings `yaml:"bucket" json:"bucket"`   // of uploaded files, in place of a folder
 	Database     string         `yaml:"database" json:"-"`      // may hold a password
 	DatabaseFile string         `yaml:"database_file" json:"database_file"`
 	BaseURL      string         `yaml:"base_url" json:"base_url"`
@@ -81,6 +83,7 @@ type settings struct {
 	pushSecret string
 	proxyLogin string
 	providers  []oidc.Provider
+	bucket     *object.BucketConfig // nil: none
 }
 
 // maxOverlap is how long two secrets may be good at once.
@@ -175,6 +178,7 @@ func (s *settings) check() error {
 	s.checkOrigins(bad)
 	s.checkLimits(bad)
 	s.checkSetup(bad)
+	s.bucket = s.Bucket.check("bucket", bad)
 	if !topic.ValidPrefix(s.MQTT.Prefix) {
 		bad("mqtt.prefix %q: levels of A-Z a-z 0-9 _ - joined by slashes, at most 64 characters", s.MQTT.Prefix)
 	}
@@ -372,7 +376,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
+	return server.Config{Dir: s.Data, Objects: s.Objects, Bucket: s.bucket, Database: s.Database, Node: s.Node, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
@@ -384,6 +388,10 @@ func (s settings) String() string {
 	if s.Database != "" {
 		database = "set"
 	}
+	files := cmp.Or(s.Objects, filepath.Join(s.Data, "files"))
+	if s.bucket != nil {
+		files = "bucket " + s.bucket.Name + " at " + s.bucket.URL
+	}
 	proxy := ""
 	if s.Webhook.Proxy != "" {
 		proxy = "; webhooks through " + s.Webhook.Proxy
@@ -392,5 +400,5 @@ func (s settings) String() string {
 		}
 	}
 	return fmt.Sprintf("HTTP at %q, TLS %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; broker addresses for devices: %s; data in %s; files in %s; database: %s%s",
-		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, cmp.Or(s.Objects, filepath.Join(s.Data, "files")), database, proxy)
+		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, files, database, proxy)
 }
