@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -40,19 +41,24 @@ func (c Config) FilesFolder() string { return cmp.Or(c.Objects, filepath.Join(c.
 // FilesBucket opens the bucket of uploaded files, which writes drafts to the data folder.
 func (c Config) FilesBucket(ctx context.Context) (*object.Bucket, error) {
 	b := *c.Bucket
-	b.Spool = filepath.Join(c.Dir, "spool")
+	b.Spool = spool(c.Dir)
 	return object.OpenBucket(ctx, b)
 }
 
+// FilesStore opens where uploaded files are.
+func (c Config) FilesStore(ctx context.Context) (object.Store, error) {
+	if c.Bucket != nil {
+		return c.FilesBucket(ctx)
+	}
+	return object.OpenFolder(c.FilesFolder())
+}
+
 func (c Config) openFiles(ctx context.Context, k Keys) (*object.Files, error) {
-	if c.Bucket == nil {
-		return object.Open(c.FilesFolder(), k.files())
-	}
-	b, err := c.FilesBucket(ctx)
+	s, err := c.FilesStore(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open files: %w", err)
 	}
-	return object.New(b, k.files())
+	return object.New(s, k.files())
 }
 
 // openFile opens an uploaded file for the export of a business.

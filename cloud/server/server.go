@@ -64,6 +64,7 @@ type Config struct {
 	Objects string // folder of uploaded files, the same for every node; empty: one in Dir
 	// Bucket has the uploaded files in place of a folder; nil: it does not.
 	Bucket   *object.BucketConfig
+	Backup   BackupConfig
 	Database string // postgres://…; empty: SQLite in Dir
 	Node     string // name of this node; empty: the host's
 	// NoNotices leaves nodes on PostgreSQL to find each other's commits by looking every
@@ -437,6 +438,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	run("businesses", func(ctx context.Context) error { return s.platform.Run(ctx, s.log) })
 	run("calls", s.line.Forget)
 	run("files", s.sweepFiles)
+	run("backups", s.backup)
 	run("reports", func(ctx context.Context) error { return report.Prune(ctx, s.Store, s.log) })
 	run("agents", s.agents.Run)
 	if s.traces != nil {
