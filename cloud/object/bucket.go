@@ -46,7 +46,7 @@ const (
 	bucketPace = 64 << 10
 )
 
-// Bucket keeps objects in an S3-compatible bucket, which needs to be public for nobody.
+// Bucket keeps objects in an S3-compatible bucket, which may be private.
 // Drafts are local files, which are sent when they are published.
 type Bucket struct {
 	cfg    BucketConfig

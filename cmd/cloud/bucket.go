@@ -8,8 +8,8 @@ import (
 	"github.com/postern-io/postern/cmd/internal/cli"
 )
 
-// bucketSettings name a bucket of an S3-compatible server. It must exist and needs to be
-// public for nobody.
+// bucketSettings name a bucket of an S3-compatible server. It must exist and may be
+// private.
 type bucketSettings struct {
 	URL        string `yaml:"url" json:"url"`
 	Name       string `yaml:"name" json:"name"`
