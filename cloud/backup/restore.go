@@ -34,6 +34,10 @@ type RestoreConfig struct {
 	Progress func(done, all int)
 }
 
+// Mark is a file beside the keys file that says that the database was restored and has not
+// started since.
+const Mark = "restored"
+
 // ErrKeys says that the keys file is missing.
 var ErrKeys = errors.New("the keys file is needed: it is not in the backup, or no identity was given that decrypts it")
 
@@ -65,6 +69,9 @@ func Restore(ctx context.Context, cfg RestoreConfig) (m Manifest, err error) {
 	if err := cfg.restoreFiles(ctx, files); err != nil {
 		return m, err
 	}
+	if err := writeSynced(filepath.Join(filepath.Dir(cfg.KeysFile), Mark), []byte(m.ID+"\n")); err != nil && !errors.Is(err, os.ErrExist) {
+		return m, err
+	}
 	return m, openDatabase(ctx, cfg.Source, m, func(r io.Reader) error {
 		return store.LoadDump(ctx, cfg.Database, m.Dump, m.TakenAt, r)
 	})
@@ -93,15 +100,23 @@ func (cfg RestoreConfig) restoreKeys(ctx context.Context, m Manifest) error {
 	case there:
 		return nil
 	}
-	f, err := os.OpenFile(cfg.KeysFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	if err := writeSynced(cfg.KeysFile, keys); err != nil {
 		return fmt.Errorf("write keys file: %w", err)
 	}
-	_, err = f.Write(keys)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("write keys file: %w", err), os.Remove(cfg.KeysFile))
+	return nil
+}
+
+// writeSynced makes a file that survives a power cut. Error: os.ErrExist.
+func writeSynced(name string, body []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
 	}
-	dir, err := os.Open(filepath.Dir(cfg.KeysFile))
+	_, err = f.Write(body)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	dir, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return err
 	}

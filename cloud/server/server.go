@@ -260,6 +260,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		}
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
+	if err = s.beginAgain(ctx); err != nil {
+		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
+	}
 	if s.tls, err = s.certificates(); err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}

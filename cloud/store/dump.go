@@ -66,8 +66,9 @@ func CheckDump(ctx context.Context, want Dump, spool string, r io.Reader) error 
 	return errors.Join(err, removeLite(path))
 }
 
-// LoadDump makes the database that cfg names from a dump. Nothing may be there. Commands
-// that were under way when the dump was written expire with it and are not sent. When it
+// LoadDump makes the database that cfg names from a dump, which was written at a time.
+// Nothing may be there. Commands that were under way then expire with it and are not
+// sent; ids continue above those that were given since. When it
 // fails the database is as empty as before. Errors: ErrNotEmpty, ErrDumpDamaged,
 // ErrNewerDump.
 func LoadDump(ctx context.Context, cfg Config, d Dump, at time.Time, r io.Reader) error {
@@ -104,6 +105,20 @@ func IsEmpty(ctx context.Context, cfg Config) (bool, error) {
 // sqlExpireCommands ends what was under way at a time: a door that was to open then is not to
 // open now. The parts that wait for a command's outcome take it as one that expired.
 const sqlExpireCommands = `UPDATE command SET expires_at = $1 WHERE state IN ('queued', 'sent', 'accepted') AND (expires_at IS NULL OR expires_at > $1)`
+
+// Ids that were given since a dump are known elsewhere: those that are given next, of
+// every kind, leave out more than were given in that time. So two restores of one dump
+// do not give the same ids either.
+const (
+	skippedIDs       = 1_000_000
+	skippedASecond   = 1000
+	sqlNoteFirstIDs  = `INSERT INTO id_block (kind, next) VALUES ('', 1) ON CONFLICT (kind) DO NOTHING`
+	sqlSkipIDsOfDump = `UPDATE id_block SET next = next + $1`
+)
+
+func skipped(at time.Time) int64 {
+	return skippedIDs + skippedASecond*max(int64(time.Since(at)/time.Second), 0)
+}
 
 func (e *lite) dump(ctx context.Context, spool string, w io.Writer) (d Dump, err error) {
 	path, err := spoolName(spool)
@@ -289,6 +304,12 @@ func loadLite(ctx context.Context, cfg Config, d Dump, at time.Time, r io.Reader
 		return err
 	}
 	_, err = db.ExecContext(ctx, sqlExpireCommands, at.UnixMilli())
+	if err == nil {
+		_, err = db.ExecContext(ctx, sqlNoteFirstIDs)
+	}
+	if err == nil {
+		_, err = db.ExecContext(ctx, sqlSkipIDsOfDump, skipped(at))
+	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}

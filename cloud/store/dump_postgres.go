@@ -345,6 +345,12 @@ func fillPostgres(ctx context.Context, c *pgx.Conn, d Dump, at time.Time, r io.R
 	if err == nil {
 		_, err = tx.Exec(ctx, sqlExpireCommands, at.UnixMilli())
 	}
+	if err == nil {
+		_, err = tx.Exec(ctx, sqlNoteFirstIDs)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, sqlSkipIDsOfDump, skipped(at))
+	}
 	if err != nil {
 		return err
 	}

@@ -217,6 +217,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlSaveHealth":                 "counts what waits up to a bound",
 		"sqlOpenBusinessJobs":           "walks the partial index of jobs that go on",
 		"sqlRenew":                      "PostgreSQL only, where leases have an index",
+		"sqlSkipIDsOfDump":              "walks the few kinds of ids, once after a restore",
 		"sqlExpireCommands":             "walks the partial index of open commands, once after a restore",
 	}
 	db := openTest(t, Config{Dir: t.TempDir()})

@@ -459,6 +459,7 @@ func (s *session) sendStatus(now time.Time) {
 	st := s.u.cfg.Status()
 	st.State, st.Epoch = wire.Online, p.Epoch
 	st.StoreUse, st.Backlog, st.Ends = p.Use[:], p.Backlog[:], p.Ends[:]
+	st.Acked = p.Acked[:]
 	if first || !now.Before(s.nonceAt.Add(s.nonceEvery())) || st.Lost && !now.Before(s.nonceAt.Add(lostGap)) {
 		st.Nonce = make([]byte, 16)
 		_, _ = rand.Read(st.Nonce)
@@ -615,6 +616,10 @@ func (s *session) applyAck(a wire.Ack, now time.Time) {
 	s.credit.grant(a.Credit, now)
 	switch a.Refused {
 	case wire.RefusedFork, wire.RefusedEpochConflict:
+		if len(a.Holds) == wire.Lanes {
+			s.beginFrom([wire.Lanes]uint64(a.Holds), now)
+			return
+		}
 		s.begin(wire.GapStoreRolledBack, nil, a.Refused, now)
 		return
 	case wire.RefusedBadBatch:
@@ -660,6 +665,28 @@ func (s *session) begin(reason string, refused *buffer.Refused, why string, now 
 		s.u.cfg.Logger.Error("no new epoch could be begun", "reason", reason, "error", err)
 		return
 	}
+	s.begun(reason, why, now)
+}
+
+// beginFrom begins a new epoch for a cloud that was restored and holds less than it
+// had acknowledged.
+func (s *session) beginFrom(holds [wire.Lanes]uint64, now time.Time) {
+	acked := s.u.cfg.Store.Present().Acked
+	if holds[wire.Settlement] >= acked[wire.Settlement] && holds[wire.Telemetry] >= acked[wire.Telemetry] {
+		return // it holds all of that, so this is about an earlier status
+	}
+	if !s.epochAt.IsZero() && now.Before(s.epochAt.Add(epochGap)) {
+		return
+	}
+	if err := s.u.cfg.Store.NewEpochFrom(holds); err != nil {
+		s.u.cfg.Logger.Error("no new epoch could be begun", "reason", wire.GapCloudRestored, "error", err)
+		return
+	}
+	s.begun(wire.GapCloudRestored, fmt.Sprintf("the cloud holds less than records %d and %d", acked[0]-1, acked[1]-1), now)
+}
+
+// begun starts over with a status of the new epoch.
+func (s *session) begun(reason, why string, now time.Time) {
 	s.epochAt = now
 	s.u.count(func(c *Counters) { c.Epochs++ })
 	s.u.cfg.Logger.Warn("new epoch", "reason", reason, "answer", why)

@@ -200,6 +200,8 @@ func (j *judge) refusesCommand(b *Cabinet, p Pulse, began time.Time) string {
 	d := j.Cloud.Devices[b.Code]
 	var body wire.OpenDoors
 	switch {
+	case !ok && j.isForgotten(p.At):
+		return ""
 	case !ok:
 		return "the cloud has no such command"
 	case c.DeviceID != d.Row.ID:
