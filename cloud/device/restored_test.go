@@ -11,9 +11,9 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// A device that was acknowledged more than is stored is told what is stored, once it has
+// A device that was acknowledged more than is stored gets what is stored, once it has
 // proven that its status is no record of an earlier one; its new epoch is taken.
-func TestDeviceAheadOfTheDatabaseIsToldWhatIsStored(t *testing.T) {
+func TestDeviceAheadOfTheDatabaseGetsWhatIsStored(t *testing.T) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 		d.Status(nil)
 		drain(d)

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"filippo.io/age"
@@ -47,24 +49,43 @@ func (s *Server) NewBackups(target object.Store) *backup.Service {
 		Recipients: s.cfg.Backup.Recipients, Release: s.cfg.Version, Keep: s.cfg.Backup.Keep, Every: s.cfg.Backup.Every, Log: s.log})
 }
 
-// backup takes backups until ctx ends.
+// openAgain is how often a place of backups is tried that cannot be opened.
+const openAgain = time.Minute
+
+// backup takes backups until ctx ends. A place that cannot be used stops nothing else.
 func (s *Server) backup(ctx context.Context) error {
-	if s.cfg.Backup.Every <= 0 {
+	if c := s.cfg.Backup; c.Every <= 0 || c.Folder == "" && c.Bucket == nil {
 		return nil
 	}
-	target, err := s.cfg.Backup.Open(ctx, s.cfg.Dir)
-	if target == nil || err != nil {
-		return err
+	var backups atomic.Pointer[backup.Service] // nil until the place is open
+	s.countBackups(&backups)
+	for ctx.Err() == nil {
+		target, err := s.cfg.Backup.Open(ctx, s.cfg.Dir)
+		if err == nil {
+			backups.Store(s.NewBackups(target))
+			return errors.Join(backups.Load().Run(ctx), target.Close())
+		}
+		s.log.Error("no backups now", "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(openAgain):
+		}
 	}
-	backups := s.NewBackups(target)
-	for what, n := range map[string]func() int64{"taken": backups.Metrics.Taken.Load, "failed": backups.Metrics.Failed.Load} {
-		s.Metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "postern_backups_total", Help: "Backups by this node.", ConstLabels: prometheus.Labels{"outcome": what}}, func() float64 { return float64(n()) }))
+	return nil
+}
+
+func (s *Server) countBackups(backups *atomic.Pointer[backup.Service]) {
+	read := func(of func(*backup.Metrics) int64) func() float64 {
+		return func() float64 {
+			if b := backups.Load(); b != nil {
+				return float64(of(&b.Metrics))
+			}
+			return 0
+		}
 	}
-	s.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "postern_backup_newest_timestamp_seconds", Help: "When the newest whole backup was taken, by whichever node; 0: there is none."},
-		func() float64 { return float64(backups.Metrics.Newest.Load()) }))
-	err = backups.Run(ctx)
-	if closing := target.Close(); err == nil {
-		err = closing
+	for what, of := range map[string]func(*backup.Metrics) int64{"taken": func(m *backup.Metrics) int64 { return m.Taken.Load() }, "failed": func(m *backup.Metrics) int64 { return m.Failed.Load() }} {
+		s.Metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "postern_backups_total", Help: "Backups by this node.", ConstLabels: prometheus.Labels{"outcome": what}}, read(of)))
 	}
-	return err
+	s.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "postern_backup_newest_timestamp_seconds", Help: "When the newest whole backup was taken, by whichever node; 0: there is none, or it is not known."},
+		read(func(m *backup.Metrics) int64 { return m.Newest.Load() })))
 }

@@ -140,10 +140,19 @@ func (e *lite) dump(ctx context.Context, spool string, w io.Writer) (d Dump, err
 	return d, errors.Join(err, f.Close())
 }
 
-// spoolName is a new name in a folder, which exists after.
+// spoolFor is how old a copy is that a process has left when it ended.
+const spoolFor = 24 * time.Hour
+
+// spoolName is a new name in a folder, which exists after. Copies that were left there go.
 func spoolName(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "dump-*.db*"))
+	for _, name := range left {
+		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > spoolFor {
+			_ = os.Remove(name)
+		}
 	}
 	f, err := os.CreateTemp(dir, "dump-*.db")
 	if err != nil {

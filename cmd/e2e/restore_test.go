@@ -46,7 +46,7 @@ func (w *world) restore(from object.Store, m backup.Manifest) {
 		files, err := object.OpenFolder(filepath.Join(dir, "files"))
 		require.NoError(w.t, err)
 		_, err = backup.Restore(context.Background(), backup.RestoreConfig{Source: from, Keys: keys, KeysFile: filepath.Join(dir, "keys.json"), Database: store.Config{Dir: dir}, Files: files})
-		require.NoError(w.t, errors.Join(err, files.Close(), from.Close()))
+		require.NoError(w.t, errors.Join(err, files.Close()))
 		w.forgotten = append(w.forgotten, truth.Span{At: m.TakenAt, Until: time.Now(), What: "forgotten"})
 		w.startCloud()
 	})
@@ -81,6 +81,7 @@ func TestRestoredCloudAndItsCabinetsAgree(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				w.steps(seed, "deposit", "deposit", "deposit_code", "deposit_code", "announce", "announce", "staff_open", "rotate", "configure", "collect")
 				from, m := w.backup()
+				defer from.Close()
 				old := map[*task]int{}
 				for _, x := range w.tasks {
 					old[x] = len(x.former)
@@ -88,13 +89,15 @@ func TestRestoredCloudAndItsCabinetsAgree(t *testing.T) {
 				w.steps(seed+10, "bring_code", "bring", "collect", "collect_qr", "rotate", "rotate", "configure", "configure", "staff_open", "staff_open", "drop", "drop", "wrong_codes", "vandal")
 				time.Sleep(time.Minute)
 				w.restore(from, m)
+				if seed%2 == 1 { // and it is lost once more, with what it did since
+					w.heard()
+					w.steps(seed+30, "configure", "configure", "rotate", "rotate", "staff_open", "staff_open", "collect", "kill")
+					w.restore(from, m)
+				}
 				for _, x := range w.tasks {
 					x.former = x.former[:old[x]] // what was rotated since is not
 				}
-				for _, c := range w.cabinets {
-					w.awaits(c.code+" is heard", 15*time.Minute, func() bool { return w.cloud.Devices.Online(c.code) && c.agent.Store().Backlog() == [2]uint64{} })
-				}
-				time.Sleep(time.Minute)
+				w.heard()
 				commands := w.commandsSince(m.TakenAt)
 				require.Zero(t, commands, "a command of before the backup was sent again")
 				w.steps(seed+20, "configure", "configure", "staff_open", "staff_open", "rotate", "rotate", "collect", "former_code", "bring", "bring_code", "deposit", "deposit_code")
@@ -122,6 +125,7 @@ func TestRestoredCloudLeavesForgottenParcelsToStaff(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		kept, _ := w.deposited(c, "KEPT")
 		from, m := w.backup()
+		defer from.Close()
 		lost, door := w.deposited(c, "LOST")
 		w.restore(from, m)
 		w.ready(c)
@@ -134,6 +138,33 @@ func TestRestoredCloudLeavesForgottenParcelsToStaff(t *testing.T) {
 		}
 		require.Equal(t, wire.CodeOK, c.try(kept).Outcome)
 	})
+}
+
+// Commands that waited when the backup was taken are over, however soon it is restored.
+func TestRestoredCloudSendsNoCommandOfBefore(t *testing.T) {
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		c.setCut(true)
+		_, _ = w.command(0, 2, wire.CmdOpenDoors, nil)
+		_, _ = w.command(0, 3, "beep", wire.DoorReason{Reason: "hello"})
+		from, m := w.backup()
+		defer from.Close()
+		w.restore(from, m)
+		c.setCut(false)
+		w.ready(c)
+		time.Sleep(time.Minute)
+		require.Zero(t, w.commandsSince(m.TakenAt))
+		require.Zero(t, w.verdict().Coils, "a lock was pulsed")
+		_, door := w.deposited(c, "AFTER")
+		require.NotZero(t, door)
+	})
+}
+
+// heard waits until the cloud has all that the cabinets have for it.
+func (w *world) heard() {
+	for _, c := range w.cabinets {
+		w.awaits(c.code+" is heard", 15*time.Minute, func() bool { return w.cloud.Devices.Online(c.code) && c.agent.Store().Backlog() == [2]uint64{} })
+	}
+	time.Sleep(time.Minute)
 }
 
 // commandsSince counts open commands that were made before a time and are still to be sent.

@@ -200,7 +200,7 @@ func (j *judge) refusesCommand(b *Cabinet, p Pulse, began time.Time) string {
 	d := j.Cloud.Devices[b.Code]
 	var body wire.OpenDoors
 	switch {
-	case !ok && j.isForgotten(p.At):
+	case !ok && isForgotten(j.Forgotten, p.At):
 		return ""
 	case !ok:
 		return "the cloud has no such command"
