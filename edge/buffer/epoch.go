@@ -109,10 +109,10 @@ func (s *Store) carry(tx *bolt.Tx, reason string, refused *Refused, holds *[2]ui
 	if err != nil {
 		return nil, err
 	}
-	err = ns.copyBuckets(tx, old.Epoch, refused, aside)
+	err = copyBuckets(ns, tx, old.Epoch, refused, aside)
 	for l := range head {
 		if err == nil {
-			err = ns.copyLane(tx, wire.Lane(l), &head[l], acked[l], refused)
+			err = copyLane(ns, tx, wire.Lane(l), &head[l], acked[l], refused)
 		}
 	}
 	if err != nil {
@@ -166,8 +166,8 @@ func setAside(tx *bolt.Tx, head *layout, acked [2]position, gap wire.Gap, refuse
 // keepAside is how many refused records stay for inspection.
 const keepAside = 100
 
-// copyBuckets takes over state, synchronisations and what was set aside.
-func (s *Store) copyBuckets(tx *bolt.Tx, epoch wire.Epoch, refused *Refused, record []byte) error {
+// copyBuckets takes over state, synchronisations and what was set aside into a new store.
+func copyBuckets(s *Store, tx *bolt.Tx, epoch wire.Epoch, refused *Refused, record []byte) error {
 	return s.transact("carry state", func(t *txn) error {
 		count := 0 // of the last bucket: bbolt's own figures leave out what this transaction wrote
 		for _, name := range [][]byte{bucketState, bucketAside} {
@@ -199,9 +199,9 @@ func (s *Store) copyBuckets(tx *bolt.Tx, epoch wire.Epoch, refused *Refused, rec
 	})
 }
 
-// copyLane appends the unacknowledged records of one lane, some thousand to a
-// transaction, so that memory stays bounded.
-func (s *Store) copyLane(tx *bolt.Tx, l wire.Lane, ln *lane, acked position, refused *Refused) error {
+// copyLane appends the unacknowledged records of one lane to a new store, some
+// thousand to a transaction, so that memory stays bounded.
+func copyLane(s *Store, tx *bolt.Tx, l wire.Lane, ln *lane, acked position, refused *Refused) error {
 	from := max(acked.next, ln.oldest())
 	for from <= ln.end.Last {
 		err := s.transact("carry records", func(t *txn) error {
