@@ -15,7 +15,7 @@ import (
 )
 
 // beginAgain lets a database that was restored go on: the numbers that cabinets compare
-// (versions of configurations and of doors' commands, generations of code lists) continue
+// (versions of configurations and of doors' commands, generations and numbers of code lists) continue
 // above all that were handed out since the backup, and were lost with it. Seconds of the
 // clock are above them, however often a backup is restored. It runs at the first start
 // after a restore, and again when that was interrupted.
@@ -51,7 +51,7 @@ func (s *Server) renumber(ctx context.Context, id cloud.DeviceID, number uint64)
 			return nil, err
 		}
 		ch := &cloud.Changes{}
-		d.CodeGeneration = max(d.CodeGeneration+1, number)
+		d.CodeGeneration, d.CodeList = max(d.CodeGeneration+1, number), max(d.CodeList+1, number)
 		if len(d.Config) > 0 {
 			var c wire.Config
 			if err := wire.Decode(d.Config, &c); err != nil {

@@ -223,6 +223,8 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 	switch {
 	case e == nil && a.Code == wire.CodeStaff:
 		return ""
+	case e == nil && isForgotten(j.Forgotten, p.At):
+		return ""
 	case e == nil:
 		return fmt.Sprintf("the cloud never listed entry %d", p.CodeNumber)
 	case e.Entry.Kind != a.Code || e.Entry.DeliveryRef != a.Delivery:
