@@ -42,7 +42,7 @@ type Config struct {
 	Routes    *route.Service
 	Approvals *approval.Service
 	Chat      *chat.Service
-	Files     *object.Folder
+	Files     *object.Files
 	Live      *live.Service
 	Pushes    *push.Reader
 	Platform  *platform.Service

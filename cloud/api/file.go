@@ -91,7 +91,7 @@ type fileInput struct {
 }
 
 // file opens a stored file for a caller with an address that was signed for it.
-func (c Config) file(_ context.Context, _ cloud.Caller, in fileInput) (catalog.Stream, error) {
+func (c Config) file(ctx context.Context, _ cloud.Caller, in fileInput) (catalog.Stream, error) {
 	path := in.Area + "/" + in.Name
 	ok, over := c.Files.Signed(path, in.Expires, in.Signature)
 	switch {
@@ -100,7 +100,7 @@ func (c Config) file(_ context.Context, _ cloud.Caller, in fileInput) (catalog.S
 	case over:
 		return catalog.Stream{}, cloud.E(cloud.NotFound, "GONE")
 	}
-	f, err := c.Files.Get(path)
+	f, err := c.Files.Get(ctx, path)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return catalog.Stream{}, cloud.E(cloud.NotFound, "FILE_NOT_FOUND")
 	}

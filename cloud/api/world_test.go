@@ -66,7 +66,7 @@ type world struct {
 	jobs     *job.Service
 	platform *platform.Service
 	graph    *graphql.Server
-	files    *object.Folder
+	files    *object.Files
 	pages    page.Config // what pages over the same world need
 	dial     func() (net.Conn, error)
 	c        *fasthttp.Client
@@ -134,7 +134,7 @@ func newWorldMailing(t *testing.T, db *store.DB, mailBase string) *world {
 	chats.LetListen(listening{})
 	parcels := tracking.New(w.DB).SignFiles(files.Address).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen})
 	parcels.InviteToChat(chats.Invite)
-	operators := platform.New(platform.Config{Store: w.DB, InvitationPath: account.InvitationPath, Jobs: w.DB, Over: store.ExportOver, Dir: t.TempDir(), DigestKey: []byte("k")})
+	operators := platform.New(platform.Config{Store: w.DB, InvitationPath: account.InvitationPath, Jobs: w.DB, Over: store.ExportOver, Archives: files.Archives(), DigestKey: []byte("k")})
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Hold: waits, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
 	jobs := newJobs(w.DB, line)

@@ -72,7 +72,7 @@ func (s messages) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 			return out, err
 		}
 	}
-	stored, err := s.cfg.Files.Put(fileArea, bytes.NewReader(file), maxFile, fileKinds...)
+	stored, err := s.cfg.Files.Put(ctx, fileArea, bytes.NewReader(file), maxFile, fileKinds...)
 	a := cloud.ChatAttachment{Name: strings.TrimSpace(in.Name), Path: stored.Path, MIME: stored.MIME, Size: stored.Size}
 	switch {
 	case errors.Is(err, cloud.ErrFileSize):
@@ -87,9 +87,9 @@ func (s messages) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 		a.Width, a.Height = picture.Size(file)
 	}
 	if small != nil {
-		thumb, err := s.cfg.Files.Put(fileArea, bytes.NewReader(small), maxFile, cloud.JPEG)
+		thumb, err := s.cfg.Files.Put(ctx, fileArea, bytes.NewReader(small), maxFile, cloud.JPEG)
 		if err != nil {
-			return out, errors.Join(err, s.cfg.Files.Delete(stored.Path))
+			return out, errors.Join(err, s.cfg.Files.Delete(ctx, stored.Path))
 		}
 		a.Thumbnail = thumb.Path
 	}
@@ -114,7 +114,7 @@ func (s messages) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	var refused *cloud.Error
 	if errors.As(err, &refused) { // what may have been stored is not known: it is swept if it has no row
 		for _, k := range kept(a) {
-			err = errors.Join(err, s.cfg.Files.Delete(k.Path))
+			err = errors.Join(err, s.cfg.Files.Delete(ctx, k.Path))
 		}
 	}
 	return out, err

@@ -52,8 +52,8 @@ type Store interface {
 type Files interface {
 	// Put keeps what body holds, up to max bytes, if it is of one of kinds. Errors:
 	// cloud.ErrFileSize, cloud.ErrFileKind.
-	Put(area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error)
-	Delete(path string) error
+	Put(ctx context.Context, area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error)
+	Delete(ctx context.Context, path string) error
 }
 
 // Config is what New needs.

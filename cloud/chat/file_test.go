@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"context"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -260,18 +261,18 @@ type lossy struct {
 	then      func() // after the second
 }
 
-func (l *lossy) Put(area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error) {
+func (l *lossy) Put(ctx context.Context, area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error) {
 	if len(l.put)+1 == l.fail {
 		return cloud.StoredFile{}, io.ErrShortWrite
 	}
-	f, err := l.Files.Put(area, body, max, kinds...)
+	f, err := l.Files.Put(ctx, area, body, max, kinds...)
 	if l.put = append(l.put, f.Path); len(l.put) == 2 {
 		l.then()
 	}
 	return f, err
 }
 
-func (l *lossy) Delete(path string) error {
+func (l *lossy) Delete(ctx context.Context, path string) error {
 	l.gone = append(l.gone, path)
-	return l.Files.Delete(path)
+	return l.Files.Delete(ctx, path)
 }

@@ -45,7 +45,7 @@ type rig struct {
 	t     *testing.T
 	db    *store.DB
 	nodes []*Service
-	files *object.Folder
+	files *object.Files
 
 	mu     sync.Mutex
 	now    time.Time
@@ -265,7 +265,7 @@ func (r *rig) upload(who cloud.AccountID, file []byte) (Attachment, error) {
 func (r *rig) kept(address string) []byte {
 	r.t.Helper()
 	path, _, _ := strings.Cut(address, "?")
-	f, err := r.files.Get(path[strings.Index(path, "/chat/")+1:])
+	f, err := r.files.Get(r.t.Context(), path[strings.Index(path, "/chat/")+1:])
 	require.NoError(r.t, err)
 	defer f.Close()
 	b, err := io.ReadAll(f)

@@ -257,6 +257,13 @@ func (t *statusIntake) stores() (current bool, err error) {
 			t.fault(cloud.DevStoreFork, fmt.Sprintf("lane %d ends at %d, the cloud holds up to %d", l, st.Ends[l].Last, t.lanes[l].Next-1))
 		}
 	}
+	if (known.DeviceID == 0 || known.DeviceID == t.x.id && known.Current) && len(t.refused) == 0 && t.isAhead() {
+		refuse(wire.Settlement, wire.RefusedFork)
+		for _, l := range t.lanes {
+			t.refused[0].Holds = append(t.refused[0].Holds, l.Next)
+		}
+		t.fault(cloud.DevStoreFork, fmt.Sprintf("the device was acknowledged more than the records %d and %d that are stored: the database was restored", t.lanes[wire.Settlement].Next-1, t.lanes[wire.Telemetry].Next-1))
+	}
 	if t.x.upKey != nil && known.DeviceID == t.x.id && !known.Current && len(t.refused) == 0 {
 		// Its batches are not answered: they may have been kept and sent again.
 		refuse(wire.Settlement, wire.RefusedFork)
@@ -264,6 +271,22 @@ func (t *statusIntake) stores() (current bool, err error) {
 	}
 	t.unproven = t.unproven || t.x.upKey != nil && !t.proven && len(t.refused) > 0
 	return known.DeviceID == t.x.id && known.Current && len(t.refused) == 0, nil
+}
+
+// isAhead reports whether the device was acknowledged records that are not stored, as
+// after a restore from a backup. Of an agent that does not tell that, lane 0 says it,
+// which loses no records that wait.
+func (t *statusIntake) isAhead() bool {
+	acked := t.st.Acked
+	if len(acked) == 0 && len(t.st.Ends) > 0 && len(t.st.Backlog) > 0 && t.st.Backlog[0] <= t.st.Ends[0].Last {
+		acked = []uint64{t.st.Ends[0].Last + 1 - t.st.Backlog[0]}
+	}
+	for l := range min(len(acked), len(t.lanes)) {
+		if acked[l] > t.lanes[l].Next {
+			return true
+		}
+	}
+	return false
 }
 
 // complete reports whether the status tells all that lies in the cabinet, and

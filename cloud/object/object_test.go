@@ -21,16 +21,72 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/object/objecttest"
 )
 
 var key = bytes.Repeat([]byte{7}, 32)
 
-func open(t testing.TB) (*Folder, string) {
+// shelf is a store of one kind with what tests see of it.
+type shelf struct {
+	*Files
+	dir    string             // of a folder
+	server *objecttest.Server // of a bucket
+}
+
+func onFolder(t testing.TB) shelf {
 	dir := filepath.Join(t.TempDir(), "files")
 	f, err := Open(dir, key)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	return f, dir
+	return shelf{f, dir, nil}
+}
+
+func onBucket(t testing.TB) shelf {
+	s := objecttest.Start(t)
+	b, err := OpenBucket(t.Context(), bucketOf(t, s))
+	require.NoError(t, err)
+	f, err := New(b, key)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return shelf{f, "", s}
+}
+
+func bucketOf(t testing.TB, s *objecttest.Server) BucketConfig {
+	return BucketConfig{URL: s.URL, Name: objecttest.Bucket, KeyID: objecttest.KeyID, Secret: objecttest.Secret, Prefix: "live/", Spool: t.TempDir()}
+}
+
+// onEach runs a test on each kind of store.
+func onEach(t *testing.T, test func(*testing.T, shelf)) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) shelf{"folder": onFolder, "bucket": onBucket} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// age sets the time at which an object of a folder was written; a bucket's server has
+// its own clock.
+func (s shelf) age(t testing.TB, name string, at time.Time) {
+	if s.server == nil {
+		require.NoError(t, os.Chtimes(filepath.Join(s.dir, name), at, at))
+	}
+}
+
+// names are all objects of the store, drafts of a folder too.
+func (s shelf) names(t testing.TB) (out []string) {
+	if s.server == nil {
+		return files(t, s.dir)
+	}
+	for o, err := range s.store.List(t.Context(), "") {
+		require.NoError(t, err)
+		out = append(out, o.Name)
+	}
+	spool, err := os.ReadDir(s.store.(*Bucket).cfg.Spool)
+	require.NoError(t, err)
+	require.Empty(t, spool, "drafts leave nothing")
+	return out
 }
 
 func picture(t testing.TB, encode func(io.Writer, image.Image) error) []byte {
@@ -55,52 +111,52 @@ func files(t testing.TB, dir string) (out []string) {
 	return out
 }
 
-func TestWhatWasPutComesBackUntilItIsDeleted(t *testing.T) {
-	t.Parallel()
-	f, dir := open(t)
+func TestWhatWasPutComesBackUntilItIsDeleted(t *testing.T) { onEach(t, comesBack) }
+
+func comesBack(t *testing.T, f shelf) {
 	webp := append([]byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f"), make([]byte, 12)...)
 	mp4 := []byte("\x00\x00\x00\x1cftypM4V \x00\x00\x02\x00M4V isommp42rest of the film")
 	for kind, body := range map[string][]byte{cloud.JPEG: asJPEG(t), cloud.PNG: picture(t, png.Encode), cloud.WebP: webp, cloud.PDF: []byte("%PDF-1.7\nrest"), cloud.MP4: mp4} {
-		s, err := f.Put("proof", bytes.NewReader(body), int64(len(body)), cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4)
+		s, err := f.Put(t.Context(), "proof", bytes.NewReader(body), int64(len(body)), cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4)
 		require.NoError(t, err, kind)
 		require.Equal(t, kind, s.MIME)
 		require.EqualValues(t, len(body), s.Size)
 		require.Regexp(t, `^proof/[0-9a-f]{32}\.[a-z0-9]{3,4}$`, s.Path)
-		got, err := f.Get(s.Path)
+		got, err := f.Get(t.Context(), s.Path)
 		require.NoError(t, err)
 		raw, err := io.ReadAll(got)
 		require.NoError(t, errors.Join(err, got.Close()))
 		require.Equal(t, body, raw)
 		require.Equal(t, kind, got.MIME)
 		require.EqualValues(t, len(body), got.Size)
-		require.NoError(t, f.Delete(s.Path))
-		require.NoError(t, f.Delete(s.Path), "again")
-		_, err = f.Get(s.Path)
+		require.NoError(t, f.Delete(t.Context(), s.Path))
+		require.NoError(t, f.Delete(t.Context(), s.Path), "again")
+		_, err = f.Get(t.Context(), s.Path)
 		require.ErrorIs(t, err, cloud.ErrNotFound)
 	}
-	require.Empty(t, files(t, dir))
+	require.Empty(t, f.names(t))
 }
 
 // Nothing is left of what is refused, and what a caller says of a file does not
 // count.
-func TestWhatIsNoFileOfAKindIsRefused(t *testing.T) {
-	t.Parallel()
-	f, dir := open(t)
+func TestWhatIsNoFileOfAKindIsRefused(t *testing.T) { onEach(t, isRefused) }
+
+func isRefused(t *testing.T, f shelf) {
 	whole := asJPEG(t)
 	for name, body := range map[string][]byte{"empty": {}, "a page": []byte("<html><script>alert(1)</script>"), "only the mark": {0xff, 0xd8, 0xff, 0xe0},
 		"cut": whole[:20], "a GIF": []byte("GIF89a\x01\x00\x01\x00"), "a program": []byte("MZ\x90\x00"), "a film of another kind": []byte("\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00qt  "),
 		"PNG's mark": []byte("\x89PNG\r\n\x1a\nnothing"), "half a container": []byte("RIFF\x00\x00\x00\x00WEBP"), "a box that lies": []byte("\xff\xff\xff\xffftyp")} {
-		_, err := f.Put("proof", bytes.NewReader(body), 1<<20, cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4)
+		_, err := f.Put(t.Context(), "proof", bytes.NewReader(body), 1<<20, cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4)
 		require.ErrorIs(t, err, cloud.ErrFileKind, name)
 	}
-	_, err := f.Put("proof", bytes.NewReader(whole), 1<<20, cloud.PDF)
+	_, err := f.Put(t.Context(), "proof", bytes.NewReader(whole), 1<<20, cloud.PDF)
 	require.ErrorIs(t, err, cloud.ErrFileKind, "a picture is no document")
-	_, err = f.Put("proof", bytes.NewReader(whole), int64(len(whole))-1, cloud.JPEG)
+	_, err = f.Put(t.Context(), "proof", bytes.NewReader(whole), int64(len(whole))-1, cloud.JPEG)
 	require.ErrorIs(t, err, cloud.ErrFileSize)
 	broken := errors.New("the line broke")
-	_, err = f.Put("proof", io.MultiReader(bytes.NewReader(whole), &failing{broken}), 1<<20, cloud.JPEG)
+	_, err = f.Put(t.Context(), "proof", io.MultiReader(bytes.NewReader(whole), &failing{broken}), 1<<20, cloud.JPEG)
 	require.ErrorIs(t, err, broken)
-	require.Empty(t, files(t, dir))
+	require.Empty(t, f.names(t))
 }
 
 type failing struct{ err error }
@@ -109,33 +165,34 @@ func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestNoPathLeadsOut(t *testing.T) {
 	t.Parallel()
-	f, dir := open(t)
+	f := onFolder(t)
+	dir := f.dir
 	secret := filepath.Join(filepath.Dir(dir), "keys.json")
 	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
-	s, err := f.Put("proof", bytes.NewReader(asJPEG(t)), 1<<20, cloud.JPEG)
+	s, err := f.Put(t.Context(), "proof", bytes.NewReader(asJPEG(t)), 1<<20, cloud.JPEG)
 	require.NoError(t, err)
 	name := strings.TrimPrefix(s.Path, "proof/")
 	for _, bad := range []string{"", ".", "..", "../keys.json", "proof/../../keys.json", "proof/..", "/" + s.Path, s.Path + "/", s.Path + "\x00", s.Path + "\n", "proof//" + name,
 		"PROOF/" + name, ".new/" + name, "proof/" + strings.ToUpper(name), "proof/" + name[:2] + "/" + name, strings.ReplaceAll(s.Path, "/", `\`), "proof/%2e%2e", secret} {
-		_, err := f.Get(bad)
+		_, err := f.Get(t.Context(), bad)
 		require.ErrorIs(t, err, cloud.ErrNotFound, "%q", bad)
-		require.NoError(t, f.Delete(bad))
+		require.NoError(t, f.Delete(t.Context(), bad))
 	}
 	// Not even a link that somebody laid there is followed out of the folder.
 	require.NoError(t, os.Remove(filepath.Join(dir, "proof", name[:2], name)))
 	require.NoError(t, os.Symlink(secret, filepath.Join(dir, "proof", name[:2], name)))
-	_, err = f.Get(s.Path)
+	_, err = f.Get(t.Context(), s.Path)
 	require.Error(t, err)
 	require.FileExists(t, secret)
 }
 
 func FuzzGet(f *testing.F) {
-	folder, dir := open(f)
-	require.NoError(f, os.WriteFile(filepath.Join(filepath.Dir(dir), "x.jpg"), nil, 0o600))
+	folder := onFolder(f)
+	require.NoError(f, os.WriteFile(filepath.Join(filepath.Dir(folder.dir), "x.jpg"), nil, 0o600))
 	f.Add("proof/0123456789abcdef0123456789abcdef.jpg")
 	f.Add("../x.jpg")
 	f.Fuzz(func(t *testing.T, path string) {
-		_, err := folder.Get(path)
+		_, err := folder.Get(t.Context(), path)
 		require.ErrorIs(t, err, cloud.ErrNotFound)
 	})
 }
@@ -152,7 +209,7 @@ func FuzzKindOf(f *testing.F) {
 
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	f, _ := open(t)
+	f := onFolder(t)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f.now = func() time.Time { return at }
 	const path = "proof/0123456789abcdef0123456789abcdef.jpg"
@@ -189,15 +246,19 @@ func TestAddresses(t *testing.T) {
 // theirs, drafts of a crash, rows that were dropped, and time that passes.
 // Whatever has a row stays; the rest goes a day after it was written, not
 // before.
-func TestSweepRemovesWhatNoRowNames(t *testing.T) {
-	t.Parallel()
+func TestSweepRemovesWhatNoRowNames(t *testing.T) { onEach(t, isSwept) }
+
+func isSwept(t *testing.T, f shelf) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	f, dir := open(t)
 	body := asJPEG(t)
-	now := time.Now()
+	now := time.Now().Truncate(time.Second)
 	f.now = func() time.Time { return now }
+	if f.server != nil {
+		f.server.SetTime(now)
+	}
+	writtenAt := map[string]time.Time{}
 	rows, orphans := map[string]bool{}, map[string]time.Time{}
 	known := func(_ context.Context, shard string) (out []string, err error) {
 		for p := range rows {
@@ -211,29 +272,33 @@ func TestSweepRemovesWhatNoRowNames(t *testing.T) {
 	for range 300 {
 		switch r.IntN(6) {
 		case 0, 1, 2:
-			s, err := f.Put([]string{"proof", "chat"}[r.IntN(2)], bytes.NewReader(body), 1<<20, cloud.JPEG)
+			s, err := f.Put(t.Context(), []string{"proof", "chat"}[r.IntN(2)], bytes.NewReader(body), 1<<20, cloud.JPEG)
 			require.NoError(t, err)
-			require.NoError(t, os.Chtimes(filepath.Join(dir, where(s.Path)), now, now))
+			f.age(t, where(s.Path), now)
+			writtenAt[s.Path] = now
 			if r.IntN(3) > 0 {
 				rows[s.Path] = true
 			} else {
 				orphans[where(s.Path)] = now
 			}
 		case 3:
+			if f.server != nil {
+				continue
+			}
 			draft := unfinished + "/" + strings.Repeat("0", 30) + string(rune('a'+r.IntN(26))) + string(rune('a'+r.IntN(26)))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, draft), body[:5], 0o600))
-			require.NoError(t, os.Chtimes(filepath.Join(dir, draft), now, now))
+			require.NoError(t, os.WriteFile(filepath.Join(f.dir, draft), body[:5], 0o600))
+			require.NoError(t, os.Chtimes(filepath.Join(f.dir, draft), now, now))
 			orphans[draft] = now
 		case 4:
 			for p := range rows { // its order is deleted
-				info, err := os.Stat(filepath.Join(dir, where(p)))
-				require.NoError(t, err)
 				delete(rows, p)
-				orphans[where(p)] = info.ModTime()
+				orphans[where(p)] = writtenAt[p]
 				break
 			}
 		case 5:
-			now = now.Add(time.Duration(r.IntN(10)) * time.Hour)
+			if now = now.Add(time.Duration(r.IntN(10)) * time.Hour); f.server != nil {
+				f.server.SetTime(now)
+			}
 			n := 0
 			for p, at := range orphans {
 				if now.Sub(at) >= orphanAge {
@@ -252,7 +317,7 @@ func TestSweepRemovesWhatNoRowNames(t *testing.T) {
 		for p := range orphans {
 			want = append(want, p)
 		}
-		got := files(t, dir)
+		got := f.names(t)
 		slices.Sort(want)
 		slices.Sort(got)
 		require.Equal(t, want, got)

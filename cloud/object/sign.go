@@ -12,14 +12,14 @@ import (
 const Prefix = "/api/v1/files/"
 
 // Address is where a file can be read until a time, without the host.
-func (f *Folder) Address(stored string, until time.Time) string {
+func (f *Files) Address(stored string, until time.Time) string {
 	expires := strconv.FormatInt(until.Unix(), 10)
 	return Prefix + stored + "?expires=" + expires + "&signature=" + f.signature(stored, expires)
 }
 
 // Signed reports whether an address was made by Address, and whether its time
 // is over.
-func (f *Folder) Signed(stored, expires, signature string) (ok, over bool) {
+func (f *Files) Signed(stored, expires, signature string) (ok, over bool) {
 	if !hmac.Equal([]byte(signature), []byte(f.signature(stored, expires))) {
 		return false, false
 	}
@@ -29,7 +29,7 @@ func (f *Folder) Signed(stored, expires, signature string) (ok, over bool) {
 
 // signature covers path and time; neither can hold a line feed in an address
 // that was made here.
-func (f *Folder) signature(stored, expires string) string {
+func (f *Files) signature(stored, expires string) string {
 	m := hmac.New(sha256.New, f.key)
 	m.Write([]byte(stored + "\n" + expires))
 	return hex.EncodeToString(m.Sum(nil))

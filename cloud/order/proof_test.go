@@ -29,14 +29,14 @@ func signed(path string, until time.Time) string {
 // shelf keeps files in a folder; with names set, which golden files need, it
 // only says so.
 type shelf struct {
-	*object.Folder
+	*object.Files
 	names bool
 	n     int
 }
 
-func (s *shelf) Put(area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error) {
+func (s *shelf) Put(ctx context.Context, area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error) {
 	if !s.names {
-		return s.Folder.Put(area, body, max, kinds...)
+		return s.Files.Put(ctx, area, body, max, kinds...)
 	}
 	s.n++
 	return cloud.StoredFile{Path: fmt.Sprintf("%s/%d.jpg", area, s.n), MIME: cloud.JPEG, Size: 184220}, nil
@@ -60,7 +60,7 @@ func (w *world) rows() (out []string) {
 
 // there says whether a file can be read.
 func (w *world) there(path string) bool {
-	f, err := w.files.Get(path)
+	f, err := w.files.Get(w.t.Context(), path)
 	if err == nil {
 		require.NoError(w.t, f.Close())
 	}
@@ -163,7 +163,7 @@ func TestFilesGoWithTheirOrder(t *testing.T) {
 func TestARefusedUploadLeavesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ctx, o := t.Context(), w.ref("PO-1").OrderID
-		gone := &vanishing{Folder: w.files.Folder, then: func() {
+		gone := &vanishing{Files: w.files.Files, then: func() {
 			_, err := w.orders.Delete(ctx, w.admin, order.OrderRef{OrderID: o})
 			require.NoError(t, err)
 		}}
@@ -179,13 +179,13 @@ func TestARefusedUploadLeavesNothing(t *testing.T) {
 
 // vanishing does something when a file was just put.
 type vanishing struct {
-	*object.Folder
+	*object.Files
 	then func()
 	path string
 }
 
-func (v *vanishing) Put(area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error) {
-	s, err := v.Folder.Put(area, body, max, kinds...)
+func (v *vanishing) Put(ctx context.Context, area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error) {
+	s, err := v.Files.Put(ctx, area, body, max, kinds...)
 	v.path = s.Path
 	v.then()
 	return s, err

@@ -40,7 +40,7 @@ func newWorld(t testing.TB, db *store.DB) *world {
 	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
-	w.files = &shelf{Folder: files}
+	w.files = &shelf{Files: files}
 	w.orders = order.New(order.Config{Store: db, SignFile: signed, Sealer: storetest.Box(t), Webhooks: w.hooks})
 	ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 43, Code: "rival", Name: "Rival", Timezone: "UTC"}}}}
 	add := func(id cloud.AccountID, b cloud.BusinessID, kind cloud.AccountType) cloud.Caller {

@@ -2,7 +2,6 @@ package platform
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -14,11 +13,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -35,6 +31,20 @@ type Jobs interface {
 	ExportStep(ctx context.Context, j cloud.BusinessJob) (table string, lines [][]byte, out cloud.BusinessJob, err error)
 	KeepStep(ctx context.Context, from, to cloud.BusinessJob) error
 	CountBusinesses(ctx context.Context, now time.Time) error
+}
+
+// Archives are where archives of businesses lie. All nodes see the same ones. Safe for
+// concurrent use.
+type Archives interface {
+	// Write makes one of what fill writes, whole or not at all, in place of one with this
+	// name, and gives its size in bytes.
+	Write(ctx context.Context, name string, fill func(io.Writer) error) (int64, error)
+	// Open opens one. Error: cloud.ErrNotFound.
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+	// Delete removes one. One that is not there is no error.
+	Delete(ctx context.Context, name string) error
+	// Forget removes those that were written before a time.
+	Forget(ctx context.Context, before time.Time) error
 }
 
 // Job is an export or a removal as operators see it.
@@ -410,7 +420,7 @@ func (s *Service) Run(ctx context.Context, log *slog.Logger) error {
 				log.Warn("businesses are not counted", "err", err)
 			}
 		}
-		if err := errors.Join(s.Work(ctx), s.Forget(time.Now())); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.Work(ctx), s.cfg.Archives.Forget(ctx, time.Now().Add(-keepFor))); err != nil && ctx.Err() == nil {
 			log.Warn("a job of a business waits", "err", err)
 		}
 	}
@@ -493,33 +503,26 @@ func (s *Service) dropArchives(ctx context.Context, b cloud.BusinessID) error {
 	})
 	for _, j := range jobs {
 		for n := range j.Part {
-			if e := os.Remove(s.part(j.ID, n)); !errors.Is(e, os.ErrNotExist) {
-				err = errors.Join(err, e)
-			}
+			err = errors.Join(err, s.cfg.Archives.Delete(ctx, part(j.ID, n)))
 		}
 	}
 	return err
 }
 
-// part is the file of a part of an archive. Parts are members of one gzip file, one
+// part is the name of a part of an archive. Parts are members of one gzip file, one
 // after another.
-func (s *Service) part(id cloud.BusinessJobID, n int) string {
-	return filepath.Join(s.cfg.Dir, fmt.Sprintf("%d-%06d.gz", id, n))
-}
+func part(id cloud.BusinessJobID, n int) string { return fmt.Sprintf("%d-%06d.gz", id, n) }
 
 // exportStep writes a part before the row that says so: a step that is done again
 // writes the same part over.
 func (s *Service) exportStep(ctx context.Context, j cloud.BusinessJob) (cloud.BusinessJob, error) {
-	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
-		return j, fmt.Errorf("export: %w", err)
-	}
 	table, lines, next, err := s.cfg.Jobs.ExportStep(ctx, j)
 	if err != nil {
 		return j, err
 	}
 	over := len(lines) == 0 && next.Step != j.Step && s.cfg.Over(next)
 	if len(lines) > 0 || over {
-		size, err := publish(s.part(j.ID, j.Part), func(to io.Writer) error { return s.writePart(ctx, to, j, table, lines, over) })
+		size, err := s.cfg.Archives.Write(ctx, part(j.ID, j.Part), func(to io.Writer) error { return s.writePart(ctx, to, j, table, lines, over) })
 		if err != nil {
 			return j, fmt.Errorf("export: %w", err)
 		}
@@ -560,7 +563,7 @@ func (s *Service) writePart(ctx context.Context, to io.Writer, j cloud.BusinessJ
 	if table == keptFiles && s.cfg.Open != nil {
 		for _, line := range lines {
 			if err == nil {
-				err = errors.Join(ctx.Err(), s.addUpload(t, j, line))
+				err = errors.Join(ctx.Err(), s.addUpload(ctx, t, j, line))
 			}
 		}
 	}
@@ -572,14 +575,14 @@ func (s *Service) writePart(ctx context.Context, to io.Writer, j cloud.BusinessJ
 
 // addUpload adds the content of an uploaded file by its row's line. One that is gone since
 // is left out.
-func (s *Service) addUpload(t *tar.Writer, j cloud.BusinessJob, line []byte) error {
+func (s *Service) addUpload(ctx context.Context, t *tar.Writer, j cloud.BusinessJob, line []byte) error {
 	var row struct {
 		Path string `json:"path"`
 	}
 	if err := json.Unmarshal(line, &row); err != nil {
 		return err
 	}
-	body, size, err := s.cfg.Open(row.Path)
+	body, size, err := s.cfg.Open(ctx, row.Path)
 	if errors.Is(err, cloud.ErrNotFound) {
 		return nil
 	}
@@ -600,21 +603,6 @@ func addFile(t *tar.Writer, name string, at time.Time, body io.Reader, size int6
 	return err
 }
 
-// publish writes a file so that it is whole or not there, and gives its size.
-func publish(name string, write func(io.Writer) error) (int64, error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".part-*")
-	if err != nil {
-		return 0, err
-	}
-	to := bufio.NewWriterSize(f, 1<<16)
-	err = errors.Join(write(to), to.Flush())
-	size, seekErr := f.Seek(0, io.SeekCurrent)
-	if err = errors.Join(err, seekErr, f.Sync(), f.Close()); err != nil {
-		return 0, errors.Join(err, os.Remove(f.Name()))
-	}
-	return size, os.Rename(f.Name(), name)
-}
-
 // Download is the archive of a finished export, a tar file in gzip. Errors:
 // JOB_NOT_FOUND, EXPORT_NOT_READY, EXPORT_EXPIRED.
 func (s *Service) Download(ctx context.Context, _ cloud.Caller, in ByJob) (io.ReadCloser, int64, string, error) {
@@ -625,27 +613,34 @@ func (s *Service) Download(ctx context.Context, _ cloud.Caller, in ByJob) (io.Re
 	case j.FinishedAt.IsZero():
 		return nil, 0, "", cloud.E(cloud.Conflict, "EXPORT_NOT_READY")
 	}
-	if _, err := os.Stat(s.part(j.ID, 0)); err != nil {
+	first, err := s.cfg.Archives.Open(ctx, part(j.ID, 0))
+	switch {
+	case errors.Is(err, cloud.ErrNotFound):
 		return nil, 0, "", cloud.E(cloud.Conflict, "EXPORT_EXPIRED")
+	case err != nil:
+		return nil, 0, "", err
 	}
-	return &archive{s: s, job: j}, j.Bytes, fmt.Sprintf("business-%d.tar.gz", j.BusinessID), nil
+	read := func(n int) (io.ReadCloser, error) { // also after the call that it was opened in
+		return s.cfg.Archives.Open(context.WithoutCancel(ctx), part(j.ID, n))
+	}
+	return &archive{parts: j.Part, read: read, open: first, next: 1}, j.Bytes, fmt.Sprintf("business-%d.tar.gz", j.BusinessID), nil
 }
 
 // archive reads parts one after another.
 type archive struct {
-	s    *Service
-	job  cloud.BusinessJob
-	next int
-	open *os.File
+	parts int
+	read  func(part int) (io.ReadCloser, error)
+	next  int
+	open  io.ReadCloser
 }
 
 func (a *archive) Read(to []byte) (int, error) {
 	for {
 		if a.open == nil {
-			if a.next == a.job.Part {
+			if a.next == a.parts {
 				return 0, io.EOF
 			}
-			f, err := os.Open(a.s.part(a.job.ID, a.next))
+			f, err := a.read(a.next)
 			if err != nil {
 				return 0, err
 			}
@@ -668,19 +663,4 @@ func (a *archive) Close() error {
 		return nil
 	}
 	return f.Close()
-}
-
-// Forget removes archives that were finished a week before now.
-func (s *Service) Forget(now time.Time) error {
-	list, err := os.ReadDir(s.cfg.Dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	for _, e := range list {
-		info, infoErr := e.Info()
-		if infoErr == nil && now.Sub(info.ModTime()) > keepFor && (strings.HasSuffix(e.Name(), ".gz") || strings.HasPrefix(e.Name(), ".part-")) {
-			err = errors.Join(err, os.Remove(filepath.Join(s.cfg.Dir, e.Name())))
-		}
-	}
-	return err
 }

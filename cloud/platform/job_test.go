@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/webtest"
@@ -47,8 +48,16 @@ func (e *ending) KeepStep(ctx context.Context, from, to cloud.BusinessJob) error
 	return err
 }
 
+// archives are those of a folder.
+func archives(t *testing.T) platform.Archives {
+	f, err := object.Open(t.TempDir(), make([]byte, 32))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f.Archives()
+}
+
 func service(t *testing.T, db *store.DB, jobs platform.Jobs) *platform.Service {
-	return platform.New(platform.Config{Store: db, Jobs: jobs, Over: store.ExportOver, Dir: t.TempDir(), DigestKey: []byte("k"), InvitationPath: "/invitation"})
+	return platform.New(platform.Config{Store: db, Jobs: jobs, Over: store.ExportOver, Archives: archives(t), DigestKey: []byte("k"), InvitationPath: "/invitation"})
 }
 
 // lines are an archive's lines by table, without the audit trail, which exports grow.
@@ -197,14 +206,14 @@ func TestAnExportHoldsUploadedFiles(t *testing.T) {
 			ch.Files = append(ch.Files, cloud.KeptFile{Path: path(n), BusinessID: cloud.BusinessID(42 + n%2), At: time.Now()})
 		}
 		w.Write(t, ch)
-		open := func(p string) (io.ReadCloser, int64, error) {
+		open := func(_ context.Context, p string) (io.ReadCloser, int64, error) {
 			if p == path(10) {
 				return nil, 0, cloud.ErrNotFound
 			}
 			body := strings.Repeat(p, 9000)
 			return io.NopCloser(strings.NewReader(body)), int64(len(body)), nil
 		}
-		s := platform.New(platform.Config{Store: w.DB, Jobs: &ending{DB: w.DB}, Over: store.ExportOver, Dir: t.TempDir(), DigestKey: []byte("k"), Open: open})
+		s := platform.New(platform.Config{Store: w.DB, Jobs: &ending{DB: w.DB}, Over: store.ExportOver, Archives: archives(t), DigestKey: []byte("k"), Open: open})
 		job, err := s.Export(t.Context(), someOperator, platform.ByBusiness{ID: 42})
 		require.NoError(t, err)
 		for err = errEnded; err != nil; err = s.Work(t.Context()) {

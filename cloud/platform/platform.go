@@ -36,11 +36,11 @@ type Config struct {
 	MailBase string
 	Jobs     Jobs // exports and removals
 	// Over reports whether an export has gone through all that a business has.
-	Over func(cloud.BusinessJob) bool
-	Dir  string // of archives, kept a week; made when needed
+	Over     func(cloud.BusinessJob) bool
+	Archives Archives // kept a week
 	// Open opens an uploaded file by the path of its row, with its size. Error:
 	// cloud.ErrNotFound. nil: exports list uploaded files without their contents.
-	Open      func(path string) (io.ReadCloser, int64, error)
+	Open      func(ctx context.Context, path string) (io.ReadCloser, int64, error)
 	DigestKey []byte // of what a removal is shown to remove
 }
 

@@ -194,7 +194,7 @@ func TestARemovalStopsAtAParcelThatWasUnderWay(t *testing.T) {
 func TestABusinessThatIsBeingRemovedIsNotResumed(t *testing.T) {
 	t.Parallel()
 	w := webtest.New(t)
-	s := platform.New(platform.Config{Store: w.DB, Jobs: w.DB, Over: store.ExportOver, Dir: t.TempDir(), DigestKey: []byte("k")})
+	s := platform.New(platform.Config{Store: w.DB, Jobs: w.DB, Over: store.ExportOver, Archives: archives(t), DigestKey: []byte("k")})
 	_, err := begin(t, s, 43, "other")
 	require.NoError(t, err)
 	_, err = s.Resume(t.Context(), someOperator, platform.ByBusiness{ID: 43})

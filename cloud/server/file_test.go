@@ -28,7 +28,7 @@ func TestNodesShareTheFolderOfFiles(t *testing.T) {
 	}
 	one, two := open("one"), open("two")
 	put := func() cloud.StoredFile {
-		f, err := one.Files.Put("proof", strings.NewReader("%PDF-1.7"), 100, cloud.PDF)
+		f, err := one.Files.Put(t.Context(), "proof", strings.NewReader("%PDF-1.7"), 100, cloud.PDF)
 		require.NoError(t, err)
 		old := time.Now().Add(-25 * time.Hour)
 		require.NoError(t, os.Chtimes(on(objects, f.Path), old, old))
@@ -44,7 +44,7 @@ func TestNodesShareTheFolderOfFiles(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- two.Run(ctx, Listeners{}) }()
 	ring.Await(t, func() bool { _, err := os.Stat(on(objects, orphan.Path)); return os.IsNotExist(err) })
-	f, err := one.Files.Get(needed.Path)
+	f, err := one.Files.Get(t.Context(), needed.Path)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	stop()

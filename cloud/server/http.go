@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +29,6 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/oauth"
-	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
@@ -64,7 +62,7 @@ func (s *Server) faces() error {
 		languages = append(languages, l.Code)
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
-	s.platform = platform.New(platform.Config{Store: s.Store, InvitationPath: account.InvitationPath, MailBase: s.mailBase(), Jobs: s.Store, Over: store.ExportOver, Dir: filepath.Join(cmp.Or(s.cfg.Objects, filepath.Join(s.cfg.Dir, "files")), object.Exports), DigestKey: s.Keys.digests(), Open: s.openFile})
+	s.platform = platform.New(platform.Config{Store: s.Store, InvitationPath: account.InvitationPath, MailBase: s.mailBase(), Jobs: s.Store, Over: store.ExportOver, Archives: s.Files.Archives(), DigestKey: s.Keys.digests(), Open: s.openFile})
 	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.rates.calls, Log: s.log})
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.Links(), Legacy: s.cfg.LegacyNumbers, Lookups: s.line.Lookups(), Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})

@@ -4,7 +4,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/tls"
@@ -62,8 +61,11 @@ import (
 
 // Config is what New needs. The zero Config with a Dir runs.
 type Config struct {
-	Dir      string // data folder: database and keys
-	Objects  string // folder of uploaded files, the same for every node; empty: one in Dir
+	Dir     string // data folder: database and keys
+	Objects string // folder of uploaded files, the same for every node; empty: one in Dir
+	// Bucket has the uploaded files in place of a folder; nil: it does not.
+	Bucket   *object.BucketConfig
+	Backup   BackupConfig
 	Database string // postgres://…; empty: SQLite in Dir
 	Node     string // name of this node, which one running process has; empty: the host's
 	// Address is where other nodes reach this one's HTTP, scheme://host:port; empty:
@@ -172,7 +174,7 @@ type Server struct {
 	Signer   *signed.Signer
 	Store    *store.DB
 	Box      *seal.Box
-	Files    *object.Folder
+	Files    *object.Files
 	Devices  *device.Service
 	Lockers  *locker.Service
 	Webhooks *sender.Dispatcher
@@ -256,7 +258,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Box, err = seal.New(s.Keys.Seal); err != nil {
 		return nil, err
 	}
-	if s.Files, err = object.Open(cmp.Or(cfg.Objects, filepath.Join(cfg.Dir, "files")), s.Keys.files()); err != nil {
+	if s.Files, err = cfg.openFiles(ctx, s.Keys); err != nil {
 		return nil, err
 	}
 	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Instance: node.NewInstance(), Box: s.Box, Logger: cfg.Log}); err != nil {
@@ -267,6 +269,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		if errors.Is(err, setup.ErrKeys) {
 			err = fmt.Errorf("%w than %s: copy %s from the data folder of a node that uses this database, or name another database", err, filepath.Join(cfg.Dir, keysFile), keysFile)
 		}
+		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
+	}
+	if err = s.beginAgain(ctx); err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	if s.tls, err = s.certificates(); err != nil {

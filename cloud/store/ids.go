@@ -36,7 +36,9 @@ const (
 	largestBlock = 4096
 )
 
-const sqlLeaseIDs = `INSERT INTO id_block (kind, next) VALUES ($1, 1 + CAST($2 AS @int))
+// The row without a kind is where kinds without a row begin; in a database that was never
+// restored there is none.
+const sqlLeaseIDs = `INSERT INTO id_block (kind, next) VALUES ($1, COALESCE((SELECT next FROM id_block WHERE kind = ''), 1) + CAST($2 AS @int))
 ON CONFLICT (kind) DO UPDATE SET next = id_block.next + CAST($2 AS @int) RETURNING next`
 
 // idBlocks are the ids that this node has leased and not given out.

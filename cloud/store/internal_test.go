@@ -221,6 +221,8 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlFreeTasks":                  "the background tasks of a deployment, which are few",
 		"sqlFreeNodeJobs":               "PostgreSQL only; walks the partial index of unfinished jobs",
 		"sqlRenew":                      "PostgreSQL only, where leases have an index",
+		"sqlSkipIDsOfDump":              "walks the few kinds of ids, once after a restore",
+		"sqlExpireCommands":             "walks the partial index of open commands, once after a restore",
 	}
 	db := openTest(t, Config{Dir: t.TempDir()})
 	c := <-db.engine.(*lite).readers

@@ -35,20 +35,42 @@ func Schema() string {
 }
 
 func migrateLite(ctx context.Context, db *sql.DB) error {
-	return migrate(ctx, goose.DialectSQLite3, db, liteTokens)
+	return migrate(ctx, goose.DialectSQLite3, db, liteTokens, 0)
 }
 
 // migratePostgres lets one of several starting nodes do the work, by a lock in
 // a table: advisory locks do not exist everywhere the wire protocol does.
 func migratePostgres(ctx context.Context, db *sql.DB) error {
+	return migratePostgresTo(ctx, db, 0)
+}
+
+// migratePostgresTo stops at a version; 0 is the newest.
+func migratePostgresTo(ctx context.Context, db *sql.DB, version int64) error {
 	l, err := lock.NewPostgresTableLocker(lock.WithTableLockTimeout(time.Second, 60))
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	return migrate(ctx, goose.DialectPostgres, db, pgTokens, goose.WithLocker(l))
+	return migrate(ctx, goose.DialectPostgres, db, pgTokens, version, goose.WithLocker(l))
 }
 
-func migrate(ctx context.Context, d goose.Dialect, db *sql.DB, tokens *strings.Replacer, opts ...goose.ProviderOption) error {
+// newestMigration is the version of the newest migration of this release.
+func newestMigration() (int64, error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return 0, err
+	}
+	newest := int64(0)
+	for _, name := range files {
+		v, err := goose.NumericComponent(name)
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, v)
+	}
+	return newest, nil
+}
+
+func migrate(ctx context.Context, d goose.Dialect, db *sql.DB, tokens *strings.Replacer, to int64, opts ...goose.ProviderOption) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -58,7 +80,12 @@ func migrate(ctx context.Context, d goose.Dialect, db *sql.DB, tokens *strings.R
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if _, err := p.Up(ctx); err != nil {
+	if to == 0 {
+		_, err = p.Up(ctx)
+	} else {
+		_, err = p.UpTo(ctx, to)
+	}
+	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil

@@ -30,26 +30,6 @@ func closeAll(srv *server.Server) error {
 	return errors.Join(srv.Broker.Close(), srv.Store.Close())
 }
 
-// backup copies the database.
-func backup(ctx context.Context, s settings, file string, log *slog.Logger, stdout io.Writer) (err error) {
-	if _, err := os.Lstat(file); err == nil {
-		return fmt.Errorf("backup: %s is there already", file)
-	}
-	srv, err := open(ctx, s, log)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	defer func() { err = errors.Join(err, closeAll(srv)) }()
-	if err := srv.Store.Backup(ctx, file); err != nil {
-		return err
-	}
-	if err := os.Chmod(file, 0o600); err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	_, err = fmt.Fprintf(stdout, "wrote %s; keep %s with it, in another place: without its keys what is sealed in the copy cannot be read\n", file, filepath.Join(s.Data, "keys.json"))
-	return err
-}
-
 // rebuild finds what of timelines is missing, and stores it when write is set.
 func rebuild(ctx context.Context, s settings, write bool, log *slog.Logger, stdout io.Writer) (err error) {
 	srv, err := open(ctx, s, log)

@@ -5,7 +5,9 @@
 //	cloud demo-data                     adds a sandbox and prints what is in it, once
 //	cloud --config cloud.yaml --check   checks settings and stops
 //	cloud admin reset --email a@b.example   removes a second factor that was lost
-//	cloud backup copy.db                a consistent copy while it serves
+//	cloud backup FOLDER                 database and uploaded files, while it serves
+//	cloud restore FOLDER                a cloud from them, in an empty data folder
+//	cloud files move --to bucket        uploaded files, from their folder
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
 //	cloud support-bundle out.tar.gz
 //
@@ -69,9 +71,11 @@ type options struct {
 	Admin    struct {
 		Reset adminReset `cmd:"" help:"Remove the second factor of a person who lost it, and end the person's sessions. The password stays."`
 	} `cmd:"" help:"Help people who cannot log in."`
-	Backup struct {
-		File string `arg:"" help:"Where to write the copy; it must not exist."`
-	} `cmd:"" help:"Copy the SQLite database, also while it is in use."`
+	Backup  backupCommand  `cmd:"" help:"Take a backup of database and uploaded files, also while the cloud runs, and read it back."`
+	Restore restoreCommand `cmd:"" help:"Make a cloud from a backup, in an empty data folder or database, and start it once."`
+	Files   struct {
+		Move filesMove `cmd:"" help:"Move uploaded files and archives of businesses from the folder to the bucket, or back. One that was interrupted goes on when it is started again."`
+	} `cmd:"" help:"Look after uploaded files."`
 	Rebuild struct {
 		Write bool `help:"Store what is missing. Without it nothing is changed."`
 	} `cmd:"" help:"Read the journal of all devices again and print, as one JSON object, which timeline events it proves that are missing or stored otherwise. Nothing is sent to anybody."`
@@ -121,8 +125,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return opt.Setup.run(ctx, s, log, stdin, stdout)
 	case "admin reset":
 		return opt.Admin.Reset.run(ctx, s, log, stdout)
-	case "backup <file>":
-		return backup(ctx, s, opt.Backup.File, log, stdout)
+	case "backup", "backup <folder>":
+		return opt.Backup.run(ctx, s, log, stdout)
+	case "restore", "restore <folder>":
+		return opt.Restore.run(ctx, s, log, stdout)
+	case "files move":
+		return opt.Files.Move.run(ctx, s, log, stdout)
 	case "rebuild":
 		return rebuild(ctx, s, opt.Rebuild.Write, log, stdout)
 	case "support-bundle <file>":

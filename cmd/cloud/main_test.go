@@ -22,6 +22,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/internal/ring"
 )
 
@@ -107,6 +108,17 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"fewer than 24 bytes", []string{"-config", file(t, "push: {url: 'https://push.example/', secret_file: "+file(t, "short")+"}")}},
 		{"mqtt.app_url", []string{"-config", file(t, "mqtt: {app_url: 'tms.example:8883'}")}},
 		{"mqtt.app_websocket_url", []string{"-config", file(t, "mqtt: {app_websocket_url: 'https://tms.example/mqtt'}")}},
+		{"backup: set either", []string{"-config", file(t, "backup: {folder: x, bucket: {url: 'https://s3.example', name: x, key_id: k, secret_file: "+file(t, "hunter2")+"}}")}},
+		{"backup.bucket.key_id", []string{"-config", file(t, "backup: {bucket: {url: 'https://s3.example', name: x}}")}},
+		{"backup.every", []string{"-config", file(t, "backup: {every: 5s}")}},
+		{"backup.keep", []string{"-config", file(t, "backup: {keep: 0}")}},
+		{"backup.recipient", []string{"-config", file(t, "backup: {recipient: AGE-SECRET-KEY-hunter2}")}},
+		{"bucket.url", []string{"-config", file(t, "bucket: {url: 'https://me:hunter2@s3.example'}")}},
+		{"bucket.name", []string{"-config", file(t, "bucket: {url: 'https://s3.example'}")}},
+		{"bucket.key_id", []string{"-config", file(t, "bucket: {url: 'https://s3.example', name: x}")}},
+		{"either secret_file or secret_env", []string{"-config", file(t, "bucket: {url: 'https://s3.example', name: x, key_id: k}")}},
+		{"chmod 600", []string{"-config", file(t, "bucket: {url: 'https://s3.example', name: x, key_id: k, secret_file: "+key+"}")}},
+		{"POSTERN_NO_SUCH is empty", []string{"-config", file(t, "bucket: {url: 'https://s3.example', name: x, key_id: k, secret_env: POSTERN_NO_SUCH}")}},
 		{"log_level", []string{"-log-level", "loud"}},
 		{"keep one", []string{"-database", "postgres://u:hunter2@db/x", "-database-file", key}},
 		{"chmod 600", []string{"-database-file", key}},
@@ -360,24 +372,20 @@ func isServed(t *testing.T, dir string, box server.Sandbox) {
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 
-	// While it serves: a copy that can be used, and a bundle without secrets.
-	copyDir := t.TempDir()
-	copied := filepath.Join(copyDir, "postern.db")
-	out, err := program(t, "-data", dir, "backup", copied)
+	// While it serves: a backup from which another cloud starts, and a bundle without secrets.
+	copyDir, copies := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	out, err := program(t, "-data", dir, "backup", copies)
 	require.NoError(t, err)
-	require.Contains(t, out, "keys.json")
-	_, err = program(t, "-data", dir, "backup", copied)
-	require.ErrorContains(t, err, "is there already")
-	keys, err := os.ReadFile(filepath.Join(dir, "keys.json"))
+	require.Contains(t, out, "keep "+filepath.Join(dir, "keys.json"))
+	_, err = program(t, "-data", copyDir, "restore", copies)
+	require.ErrorContains(t, err, "--keys")
+	require.NoFileExists(t, filepath.Join(copyDir, "postern.db"))
+	out, err = program(t, "-data", copyDir, "restore", "--keys", filepath.Join(dir, "keys.json"), copies)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(copyDir, "keys.json"), keys, 0o600))
-	s := defaults()
-	s.Data = copyDir
-	srv, err := open(t.Context(), s, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	_, err = srv.Store.FindDeviceByCode(t.Context(), "CAB-1001")
-	require.NoError(t, err)
-	require.NoError(t, closeAll(srv))
+	require.Contains(t, out, "it starts")
+	_, err = program(t, "-data", copyDir, "restore", "--keys", filepath.Join(dir, "keys.json"), copies)
+	require.ErrorIs(t, err, store.ErrNotEmpty)
+	isWhole(t, copyDir, box)
 
 	out, err = program(t, "-data", dir, "rebuild")
 	require.NoError(t, err)
@@ -404,7 +412,7 @@ func isServed(t *testing.T, dir string, box server.Sandbox) {
 func TestAdminCommandsMakeNoData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "none")
-	for _, command := range [][]string{{"backup", filepath.Join(t.TempDir(), "x")}, {"support-bundle", filepath.Join(t.TempDir(), "x")}, {"rebuild"}, {"rebuild", "-write"}} {
+	for _, command := range [][]string{{"backup", t.TempDir()}, {"support-bundle", filepath.Join(t.TempDir(), "x")}, {"rebuild"}, {"rebuild", "-write"}} {
 		_, err := program(t, append([]string{"-data", dir}, command...)...)
 		require.ErrorContains(t, err, "there is no data")
 		require.NoDirExists(t, dir)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/server"
@@ -47,7 +48,9 @@ type settings struct {
 	Setup        setupSettings  `yaml:"setup" json:"setup"`
 	Data         string         `yaml:"data" json:"data"`
 	Objects      string         `yaml:"objects" json:"objects"` // uploaded files; empty: in Data
-	Database     string         `yaml:"database" json:"-"`      // may hold a password
+	Bucket       bucketSettings `yaml:"bucket" json:"bucket"`   // of uploaded files, in place of a folder
+	Backup       backupSettings `yaml:"backup" json:"backup"`
+	Database     string         `yaml:"database" json:"-"` // may hold a password
 	DatabaseFile string         `yaml:"database_file" json:"database_file"`
 	BaseURL      string         `yaml:"base_url" json:"base_url"`
 	Node         string         `yaml:"node" json:"node"`
@@ -89,6 +92,8 @@ type settings struct {
 	pushSecret string
 	proxyLogin string
 	providers  []oidc.Provider
+	bucket     *object.BucketConfig // nil: none
+	backup     server.BackupConfig
 }
 
 // maxOverlap is how long two secrets may be good at once.
@@ -103,6 +108,7 @@ func defaults() settings {
 	s.Proxies.Header = peer.XForwardedFor
 	s.Mail.Encryption = mail.StartTLS
 	s.TLS.HSTS = "4320h"
+	s.Backup.Every, s.Backup.Keep = usualBackup.String(), usualKept
 	return s
 }
 
@@ -183,6 +189,8 @@ func (s *settings) check() error {
 	s.checkOrigins(bad)
 	s.checkLimits(bad)
 	s.checkSetup(bad)
+	s.bucket = s.Bucket.check("bucket", bad)
+	s.checkBackup(bad)
 	if !topic.ValidPrefix(s.MQTT.Prefix) {
 		bad("mqtt.prefix %q: levels of A-Z a-z 0-9 _ - joined by slashes, at most 64 characters", s.MQTT.Prefix)
 	}
@@ -415,7 +423,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Objects: s.Objects, Database: s.Database, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
+	return server.Config{Dir: s.Data, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
@@ -427,6 +435,10 @@ func (s settings) String() string {
 	if s.Database != "" {
 		database = "set"
 	}
+	files := cmp.Or(s.Objects, filepath.Join(s.Data, "files"))
+	if s.bucket != nil {
+		files = "bucket " + s.bucket.Name + " at " + s.bucket.URL
+	}
 	proxy := ""
 	if s.Webhook.Proxy != "" {
 		proxy = "; webhooks through " + s.Webhook.Proxy
@@ -434,6 +446,13 @@ func (s settings) String() string {
 			proxy += ", login set"
 		}
 	}
-	return fmt.Sprintf("HTTP at %q, TLS %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; broker addresses for devices: %s; data in %s; files in %s; database: %s%s",
-		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, cmp.Or(s.Objects, filepath.Join(s.Data, "files")), database, proxy)
+	backups := "none by themselves"
+	if s.backup.Every > 0 && (s.backup.Folder != "" || s.backup.Bucket != nil) {
+		backups = "every " + s.backup.Every.String() + " to " + s.backup.Folder
+		if b := s.backup.Bucket; b != nil {
+			backups += "bucket " + b.Name + " at " + b.URL
+		}
+	}
+	return fmt.Sprintf("HTTP at %q, TLS %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; broker addresses for devices: %s; data in %s; files in %s; backups: %s; database: %s%s",
+		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, files, backups, database, proxy)
 }

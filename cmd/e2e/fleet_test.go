@@ -306,4 +306,8 @@ func (m *memory) NewEpoch(string, *buffer.Refused) error {
 	panic("nothing was refused, and no chain differs")
 }
 
+func (m *memory) NewEpochFrom([wire.Lanes]uint64) error {
+	panic("the cloud was not restored")
+}
+
 func (m *memory) Wake() <-chan struct{} { return m.wake }

@@ -295,6 +295,7 @@ func (w *world) verdict() truth.Verdict {
 	require.NoError(w.t, err)
 	w.mu.Lock()
 	c.Acts, c.Outages, c.Cancels = slices.Clone(w.acts), slices.Clone(w.outages), slices.Clone(w.cancels)
+	c.Forgotten = slices.Clone(w.forgotten)
 	c.Replaced, c.Strays, c.Cleared, c.Resets = slices.Clone(w.replaced), slices.Clone(w.strays), slices.Clone(w.cleared), slices.Clone(w.resets)
 	w.mu.Unlock()
 	return truth.Judge(c)

@@ -65,6 +65,7 @@ type world struct {
 	cleared    []truth.Clear
 	resets     []truth.Reset
 	outages    []truth.Span
+	forgotten  []truth.Span // from a backup to the restore
 	tasks      []*task
 	copies     []diskCopy
 	effects    map[string]int // of actions, by their name and answer

@@ -33,6 +33,17 @@ const (
 // reason is one of wire's gap reasons. refused is nil unless the reason is
 // wire.GapRefused.
 func (s *Store) NewEpoch(reason string, refused *Refused) error {
+	return s.newEpoch(reason, refused, nil)
+}
+
+// NewEpochFrom is NewEpoch for a cloud that was restored and lost what it had
+// acknowledged: it holds the records of each lane below holds. What follows is carried
+// over as far as it is still here; gaps name what is not.
+func (s *Store) NewEpochFrom(holds [2]uint64) error {
+	return s.newEpoch(wire.GapCloudRestored, nil, &holds)
+}
+
+func (s *Store) newEpoch(reason string, refused *Refused, holds *[2]uint64) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if err := s.Broken(); err != nil {
@@ -44,7 +55,7 @@ func (s *Store) NewEpoch(reason string, refused *Refused) error {
 	var ns *Store
 	var err error
 	verr := s.view("begin epoch", func(tx *bolt.Tx) error {
-		ns, err = s.carry(tx, reason, refused)
+		ns, err = s.carry(tx, reason, refused, holds)
 		return err
 	})
 	if verr != nil {
@@ -78,7 +89,7 @@ func (c Config) replaced() bool {
 }
 
 // carry builds the new file from what tx shows.
-func (s *Store) carry(tx *bolt.Tx, reason string, refused *Refused) (*Store, error) {
+func (s *Store) carry(tx *bolt.Tx, reason string, refused *Refused, holds *[2]uint64) (*Store, error) {
 	s.mu.Lock()
 	old, head, acked := s.opened, s.head.clone(), s.acked
 	s.mu.Unlock()
@@ -90,20 +101,42 @@ func (s *Store) carry(tx *bolt.Tx, reason string, refused *Refused) (*Store, err
 			return nil, err
 		}
 	}
-	ns, err := s.build(identity{epoch: newEpochID(), prev: &old.Epoch, boot: old.Boot}, []wire.Gap{gap})
+	gaps := []wire.Gap{gap}
+	if holds != nil {
+		gaps = lostGaps(gap, &head, &acked, *holds)
+	}
+	ns, err := s.build(identity{epoch: newEpochID(), prev: &old.Epoch, boot: old.Boot}, gaps)
 	if err != nil {
 		return nil, err
 	}
-	err = ns.copyBuckets(tx, old.Epoch, refused, aside)
+	err = copyBuckets(ns, tx, old.Epoch, refused, aside)
 	for l := range head {
 		if err == nil {
-			err = ns.copyLane(tx, wire.Lane(l), &head[l], acked[l], refused)
+			err = copyLane(ns, tx, wire.Lane(l), &head[l], acked[l], refused)
 		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, ns.db.Close())
 	}
 	return ns, nil
+}
+
+// lostGaps names what neither the cloud nor the store has any more, of lane 0 first, and
+// takes acknowledgements back to what the cloud holds. Positions above the acknowledged
+// ones are not believed.
+func lostGaps(gap wire.Gap, head *layout, acked *[2]position, holds [2]uint64) (out []wire.Gap) {
+	for l := range holds {
+		next, oldest := max(min(holds[l], acked[l].next), 1), head[l].oldest()
+		acked[l].next = next
+		g := gap
+		if g.Lane = wire.Lane(l); next < oldest {
+			g.First, g.Last = next, oldest-1
+		}
+		if l == 0 || g.First > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 // setAside completes the gap that names the refused record.
@@ -133,8 +166,8 @@ func setAside(tx *bolt.Tx, head *layout, acked [2]position, gap wire.Gap, refuse
 // keepAside is how many refused records stay for inspection.
 const keepAside = 100
 
-// copyBuckets takes over state, synchronisations and what was set aside.
-func (s *Store) copyBuckets(tx *bolt.Tx, epoch wire.Epoch, refused *Refused, record []byte) error {
+// copyBuckets takes over state, synchronisations and what was set aside into a new store.
+func copyBuckets(s *Store, tx *bolt.Tx, epoch wire.Epoch, refused *Refused, record []byte) error {
 	return s.transact("carry state", func(t *txn) error {
 		count := 0 // of the last bucket: bbolt's own figures leave out what this transaction wrote
 		for _, name := range [][]byte{bucketState, bucketAside} {
@@ -166,9 +199,9 @@ func (s *Store) copyBuckets(tx *bolt.Tx, epoch wire.Epoch, refused *Refused, rec
 	})
 }
 
-// copyLane appends the unacknowledged records of one lane, some thousand to a
-// transaction, so that memory stays bounded.
-func (s *Store) copyLane(tx *bolt.Tx, l wire.Lane, ln *lane, acked position, refused *Refused) error {
+// copyLane appends the unacknowledged records of one lane to a new store, some
+// thousand to a transaction, so that memory stays bounded.
+func copyLane(s *Store, tx *bolt.Tx, l wire.Lane, ln *lane, acked position, refused *Refused) error {
 	from := max(acked.next, ln.oldest())
 	for from <= ln.end.Last {
 		err := s.transact("carry records", func(t *txn) error {

@@ -459,6 +459,7 @@ func (s *session) sendStatus(now time.Time) {
 	st := s.u.cfg.Status()
 	st.State, st.Epoch = wire.Online, p.Epoch
 	st.StoreUse, st.Backlog, st.Ends = p.Use[:], p.Backlog[:], p.Ends[:]
+	st.Acked = p.Acked[:]
 	if first || !now.Before(s.nonceAt.Add(s.nonceEvery())) || st.Lost && !now.Before(s.nonceAt.Add(lostGap)) {
 		st.Nonce = make([]byte, 16)
 		_, _ = rand.Read(st.Nonce)
@@ -615,6 +616,10 @@ func (s *session) applyAck(a wire.Ack, now time.Time) {
 	s.credit.grant(a.Credit, now)
 	switch a.Refused {
 	case wire.RefusedFork, wire.RefusedEpochConflict:
+		if len(a.Holds) == wire.Lanes {
+			s.beginFrom([wire.Lanes]uint64(a.Holds), now)
+			return
+		}
 		s.begin(wire.GapStoreRolledBack, nil, a.Refused, now)
 		return
 	case wire.RefusedBadBatch:
@@ -639,32 +644,4 @@ func (s *session) applyAck(a wire.Ack, now time.Time) {
 	if a.ResendFrom != 0 && lane.hole(acked, now) {
 		s.u.count(func(c *Counters) { c.Resends++ })
 	}
-}
-
-// takeBad halves the batch that was refused, or sets the record aside.
-func (s *session) takeBad(a wire.Ack, now time.Time) {
-	s.u.count(func(c *Counters) { c.BadBatches++ })
-	seq, aside := s.lanes[a.Lane].bad(a.RefusedFirst, s.u.cfg.Store.Present().Acked[a.Lane], now)
-	s.u.cfg.Logger.Warn("batch refused", "lane", a.Lane.String(), "first", a.RefusedFirst, "next_size", s.lanes[a.Lane].limit)
-	if aside {
-		s.begin(wire.GapRefused, &buffer.Refused{Lane: a.Lane, Seq: seq}, a.Refused, now)
-	}
-}
-
-// begin begins a new epoch and starts over with a status.
-func (s *session) begin(reason string, refused *buffer.Refused, why string, now time.Time) {
-	if refused == nil && !s.epochAt.IsZero() && now.Before(s.epochAt.Add(epochGap)) {
-		return
-	}
-	if err := s.u.cfg.Store.NewEpoch(reason, refused); err != nil {
-		s.u.cfg.Logger.Error("no new epoch could be begun", "reason", reason, "error", err)
-		return
-	}
-	s.epochAt = now
-	s.u.count(func(c *Counters) { c.Epochs++ })
-	s.u.cfg.Logger.Warn("new epoch", "reason", reason, "answer", why)
-	if s.u.cfg.Forked != nil {
-		s.u.cfg.Forked(reason)
-	}
-	s.resync(now)
 }

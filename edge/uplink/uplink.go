@@ -49,6 +49,7 @@ type Store interface {
 	Read(l wire.Lane, from uint64, maxRecords, maxBytes int) (buffer.Run, error)
 	Ack(epoch wire.Epoch, l wire.Lane, next uint64, head wire.Head) error
 	NewEpoch(reason string, refused *buffer.Refused) error
+	NewEpochFrom(holds [wire.Lanes]uint64) error
 	Wake() <-chan struct{} // records became durable; the uplink is its only reader
 }
 

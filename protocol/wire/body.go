@@ -262,6 +262,7 @@ const (
 	GapStoreCreated    = "store_created"
 	GapStoreDamaged    = "store_damaged"
 	GapStoreRolledBack = "store_rolled_back"
+	GapCloudRestored   = "cloud_restored"
 )
 
 // Gap is the body of kind 16: records that will never come. Last 0 means that

@@ -59,6 +59,9 @@ type Ack struct {
 	ResendFrom   uint64  `cbor:"6,keyasint,omitempty"` // set when a hole was found
 	Refused      string  `cbor:"7,keyasint,omitempty"`
 	RefusedFirst uint64  `cbor:"8,keyasint,omitempty"` // first of the batch that was refused
+	// Holds is set with RefusedFork when the device was acknowledged more than the cloud
+	// holds: the next record of each lane of the epoch. Key 9 is that of the incarnation.
+	Holds []uint64 `cbor:"10,keyasint,omitempty"`
 }
 
 // CommandKind says what a command asks for.

@@ -58,6 +58,9 @@ type Status struct {
 	// Echo is the newest Time.Challenge that came in this start of the agent: it
 	// proves that the status was made after it.
 	Echo []byte `cbor:"24,keyasint,omitempty"`
+	// Acked is the next record that the cloud waits for, per lane, as the device was
+	// told: a cloud that holds less was restored from a backup.
+	Acked []uint64 `cbor:"25,keyasint,omitempty"`
 }
 
 // LaneEnd is the end of one lane of the device's store.

@@ -36,8 +36,8 @@ var (
 type Files interface {
 	// Put keeps what body holds, up to max bytes, if it is of one of kinds. Errors:
 	// cloud.ErrFileSize, cloud.ErrFileKind.
-	Put(area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error)
-	Delete(path string) error
+	Put(ctx context.Context, area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error)
+	Delete(ctx context.Context, path string) error
 }
 
 const (
@@ -94,7 +94,7 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	if err != nil {
 		return out, err
 	}
-	stored, err := s.files.Put(proofArea, bytes.NewReader(in.File), maxFile, fileKinds[in.Type]...)
+	stored, err := s.files.Put(ctx, proofArea, bytes.NewReader(in.File), maxFile, fileKinds[in.Type]...)
 	switch {
 	case errors.Is(err, cloud.ErrFileSize):
 		return out, cloud.E(cloud.TooLarge, "PAYLOAD_TOO_LARGE")
@@ -114,7 +114,7 @@ func (s *Service) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 		// has no row is swept.
 		var refused *cloud.Error
 		if errors.As(err, &refused) {
-			err = errors.Join(err, s.files.Delete(stored.Path))
+			err = errors.Join(err, s.files.Delete(ctx, stored.Path))
 		}
 		return FileOutput{}, err
 	}

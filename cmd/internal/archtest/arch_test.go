@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"cloud/auth":               {"cloud", "cloud/limit"},
 	"cloud/limit":              {},
 	"cloud/object":             {"cloud"},
+	"cloud/backup":             {"cloud", "cloud/object", "cloud/store"},
 	"cloud/picture":            {},
 	"cloud/fetch":              {},
 	"cloud/app":                {"cloud", "cloud/check"},
@@ -205,7 +206,7 @@ func TestProgramsHoldNoTestTools(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", module+"cmd/cloud", module+"cmd/edge", module+"cmd/firmware-sim").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(out), module+"cloud/rest\n")
-	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid", "github.com/cloudevents/", "github.com/standard-webhooks/", "github.com/emersion/", "github.com/descope/", "github.com/zitadel/"} {
+	for _, tool := range []string{"testing\n", "github.com/stretchr/", "github.com/modelcontextprotocol/", "pgregory.net/rapid", "github.com/cloudevents/", "github.com/standard-webhooks/", "github.com/emersion/", "github.com/descope/", "github.com/zitadel/", "github.com/rclone/"} {
 		require.NotContains(t, string(out), tool)
 	}
 }

@@ -233,6 +233,8 @@ func (j *judge) refusesCommand(b *Cabinet, p Pulse, began time.Time) string {
 	d := j.Cloud.Devices[b.Code]
 	var body wire.OpenDoors
 	switch {
+	case !ok && isForgotten(j.Forgotten, p.At):
+		return ""
 	case !ok:
 		return "the cloud has no such command"
 	case c.DeviceID != d.Row.ID:
@@ -253,6 +255,8 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 	codes, e := j.Cloud.Devices[b.Code].Codes, j.entry(b, p.CodeNumber)
 	switch {
 	case e == nil && a.Code == wire.CodeStaff:
+		return ""
+	case e == nil && isForgotten(j.Forgotten, p.At):
 		return ""
 	case e == nil:
 		return fmt.Sprintf("the cloud never listed entry %d", p.CodeNumber)

@@ -31,10 +31,15 @@ func (j *judge) events() {
 		j.repeats(e.ID, posts)
 	}
 	for id := range came {
-		if !slices.ContainsFunc(j.Cloud.Events, func(e Event) bool { return e.ID == id }) {
+		if !slices.ContainsFunc(j.Cloud.Events, func(e Event) bool { return e.ID == id }) && !isForgotten(j.Forgotten, came[id][0].At) {
 			j.find("event", nil, 0, came[id][0].At, "%s came and is not in the log", id)
 		}
 	}
+}
+
+// isForgotten reports whether a cloud that was restored since need not know of a moment.
+func isForgotten(spans []Span, at time.Time) bool {
+	return slices.ContainsFunc(spans, func(s Span) bool { return within(at, s.At, s.Until) })
 }
 
 func (j *judge) repeats(id string, posts []Received) {
@@ -46,6 +51,9 @@ func (j *judge) repeats(id string, posts []Received) {
 			continue
 		}
 		before := posts[i-1].At
+		if isForgotten(j.Forgotten, before) {
+			continue
+		}
 		if !slices.ContainsFunc(j.Outages, func(s Span) bool { return s.touches(before.Add(-time.Second), before.Add(flightTime)) }) {
 			j.find("event", nil, 0, r.At, "%s came twice, and nothing was cut off at %s", id, clockTime(before))
 		}

@@ -63,12 +63,15 @@ type Case struct {
 	Acts     []Act      // in order of time
 	Received []Received // by the webhook receiver, in order of time; nil: not judged
 	Outages  []Span     // of cloud nodes and receiver: events in flight may come twice
-	Recorded uint64     // records that the agents kept
-	Cancels  []Cancel   // sessions that people of the script had cancelled
-	Replaced []Replacement
-	Strays   []Stray
-	Cleared  []Clear
-	Resets   []Reset
+	// Forgotten are the times between a backup and the restore from it: what the cloud made
+	// and sent then, it need not know.
+	Forgotten []Span
+	Recorded  uint64   // records that the agents kept
+	Cancels   []Cancel // sessions that people of the script had cancelled
+	Replaced  []Replacement
+	Strays    []Stray
+	Cleared   []Clear
+	Resets    []Reset
 	// Unscripted says that people outside of the script were at the doors too: their
 	// acts are judged by the codes alone, with the pickups that these opened once
 	// more, and not what they put in, took or forced.

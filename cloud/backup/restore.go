@@ -1,0 +1,160 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"filippo.io/age"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/object"
+	"github.com/postern-io/postern/cloud/store"
+)
+
+// RestoreConfig says what a cloud is made from and where.
+type RestoreConfig struct {
+	Source object.Store // backups
+	ID     string       // of the backup; empty: the newest
+	// The keys file comes from Keys, or is decrypted by Identities, or lies at KeysFile
+	// already.
+	Keys       []byte
+	Identities []age.Identity
+	KeysFile   string       // where it is kept
+	Database   store.Config // the place of the database, which must be empty; it needs no Box
+	Files      object.Store // of uploaded files
+	// Progress is called after each file; nil: not.
+	Progress func(done, all int)
+}
+
+// Mark is a file beside the keys file that says that the database was restored and has not
+// started since.
+const Mark = "restored"
+
+// ErrKeys says that the keys file is missing.
+var ErrKeys = errors.New("the keys file is needed: it is not in the backup, or no identity was given that decrypts it")
+
+// Restore makes a cloud from a backup: keys, files, and last the database, so that one that
+// was interrupted is not taken for a cloud and can be made again. Errors: ErrNone,
+// ErrDamaged, ErrNewer, ErrKeys, store.ErrNotEmpty.
+func Restore(ctx context.Context, cfg RestoreConfig) (m Manifest, err error) {
+	if m, err = Find(ctx, cfg.Source, cfg.ID); err != nil {
+		return m, err
+	}
+	empty, err := store.IsEmpty(ctx, cfg.Database)
+	if err == nil && !empty {
+		err = store.ErrNotEmpty
+	}
+	if err != nil {
+		return m, err
+	}
+	// Read once before anything is written.
+	if _, err := readPart(ctx, cfg.Source, m.ID, databaseName, m.Database, io.Discard); err != nil {
+		return m, err
+	}
+	files, err := readFiles(ctx, cfg.Source, m)
+	if err != nil {
+		return m, err
+	}
+	if err := cfg.restoreKeys(ctx, m); err != nil {
+		return m, err
+	}
+	if err := cfg.restoreFiles(ctx, files); err != nil {
+		return m, err
+	}
+	if err := writeSynced(filepath.Join(filepath.Dir(cfg.KeysFile), Mark), []byte(m.ID+"\n")); err != nil && !errors.Is(err, os.ErrExist) {
+		return m, err
+	}
+	return m, openDatabase(ctx, cfg.Source, m, func(r io.Reader) error {
+		return store.LoadDump(ctx, cfg.Database, m.Dump, m.TakenAt, r)
+	})
+}
+
+// restoreKeys writes the keys file, unless the same one is there.
+func (cfg RestoreConfig) restoreKeys(ctx context.Context, m Manifest) error {
+	have, err := os.ReadFile(cfg.KeysFile)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read keys file: %w", err)
+	}
+	there := err == nil
+	keys := cfg.Keys
+	if keys == nil && m.Keys != nil && len(cfg.Identities) > 0 {
+		if keys, err = cfg.decryptKeys(ctx, m); err != nil {
+			return err
+		}
+	}
+	switch {
+	case keys == nil && !there:
+		return ErrKeys
+	case keys == nil:
+		return nil
+	case there && !bytes.Equal(have, keys):
+		return fmt.Errorf("%s is there and is another one; move it away", cfg.KeysFile)
+	case there:
+		return nil
+	}
+	if err := writeSynced(cfg.KeysFile, keys); err != nil {
+		return fmt.Errorf("write keys file: %w", err)
+	}
+	return nil
+}
+
+// writeSynced makes a file that survives a power cut. Error: os.ErrExist.
+func writeSynced(name string, body []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(body)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	dir, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (cfg RestoreConfig) decryptKeys(ctx context.Context, m Manifest) ([]byte, error) {
+	var sealed bytes.Buffer
+	if _, err := readPart(ctx, cfg.Source, m.ID, keysName, *m.Keys, &sealed); err != nil {
+		return nil, err
+	}
+	r, err := age.Decrypt(&sealed, cfg.Identities...)
+	if err != nil {
+		return nil, fmt.Errorf("decrypt keys file: %w", err)
+	}
+	keys, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("decrypt keys file: %w", err)
+	}
+	return keys, nil
+}
+
+func (cfg RestoreConfig) restoreFiles(ctx context.Context, files *fileList) error {
+	done := 0
+	for _, name := range slices.Sorted(maps.Keys(files.list)) {
+		c, err := object.Copy(ctx, cfg.Source, contents+name, cfg.Files, name)
+		if errors.Is(err, cloud.ErrNotFound) {
+			return fmt.Errorf("%w: the file %s is not there", ErrDamaged, name)
+		}
+		if err != nil {
+			return fmt.Errorf("restore file %s: %w", name, err)
+		}
+		if hex.EncodeToString(c.SHA256[:]) != files.list[name].SHA256 {
+			return fmt.Errorf("%w: the file %s is not what was written", ErrDamaged, name)
+		}
+		if done++; cfg.Progress != nil {
+			cfg.Progress(done, len(files.list))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/backup"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// beginAgain lets a database that was restored go on: the numbers that cabinets compare
+// (versions of configurations and of doors' commands, generations and numbers of code lists) continue
+// above all that were handed out since the backup, and were lost with it. Seconds of the
+// clock are above them, however often a backup is restored. It runs at the first start
+// after a restore, and again when that was interrupted.
+func (s *Server) beginAgain(ctx context.Context) error {
+	mark := filepath.Join(s.cfg.Dir, backup.Mark)
+	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	nodes, err := s.Store.ListNodes(ctx)
+	if err != nil {
+		return fmt.Errorf("begin again after a restore: %w", err)
+	}
+	for _, n := range nodes { // of the deployment that the backup was taken of, which may run still
+		if err := s.Store.EndNode(ctx, n.Instance, -1); err != nil {
+			return fmt.Errorf("begin again after a restore: end the lease of %s: %w", n.Name, err)
+		}
+	}
+	const page = 500
+	for after := cloud.DeviceID(0); ; {
+		devices, err := s.Store.ListAllDevices(ctx, after, page)
+		if err != nil {
+			return fmt.Errorf("begin again after a restore: %w", err)
+		}
+		for _, d := range devices {
+			after = d.ID
+			if err := s.renumber(ctx, d.ID, uint64(time.Now().Unix())); err != nil {
+				return fmt.Errorf("begin again after a restore: device %s: %w", d.Code, err)
+			}
+		}
+		if len(devices) < page {
+			break
+		}
+	}
+	s.log.Warn("the database was restored: numbers of configurations, commands and code lists continue above those that were lost")
+	return os.Remove(mark)
+}
+
+func (s *Server) renumber(ctx context.Context, id cloud.DeviceID, number uint64) error {
+	return s.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
+		d, err := v.Device(id)
+		if err != nil {
+			return nil, err
+		}
+		ch := &cloud.Changes{}
+		d.CodeGeneration, d.CodeList = max(d.CodeGeneration+1, number), max(d.CodeList+1, number)
+		if len(d.Config) > 0 {
+			var c wire.Config
+			if err := wire.Decode(d.Config, &c); err != nil {
+				return nil, err
+			}
+			d.ConfigVersion = max(d.ConfigVersion+1, number)
+			c.Version = d.ConfigVersion
+			d.Config = wire.MustEncode(c)
+		}
+		ch.Devices = []cloud.Device{d}
+		cells, err := v.Compartments(id)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range cells {
+			c.Version = max(c.Version+1, number)
+			ch.Compartments = append(ch.Compartments, c)
+		}
+		return ch, nil
+	})
+}

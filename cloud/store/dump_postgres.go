@@ -1,0 +1,358 @@
+package store
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// A dump of PostgreSQL is a tar file. Each entry is a piece of a table, named
+//
+//	TABLE/COLUMN,COLUMN,…/NUMBER
+//
+// and holds lines of COPY's text format. Every table has at least one, in a database
+// without rows an empty one.
+const dumpPiece = 4 << 20 // bytes, and the rest of a line
+
+// What is asked about tables. Names of tables and columns cannot be arguments of COPY.
+const (
+	pgTables = `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' ORDER BY table_name`
+	pgFields = `SELECT column_name, is_identity = 'YES' FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position`
+)
+
+func (e *postgres) dump(ctx context.Context, w io.Writer) (d Dump, err error) {
+	d = Dump{Engine: EnginePostgres, Rows: map[string]int64{}}
+	t := tar.NewWriter(w)
+	c, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return d, err
+	}
+	defer c.Release()
+	if _, err := c.Exec(ctx, pgBeginReading); err != nil {
+		return d, err
+	}
+	defer func() {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgUndo)
+		defer cancel()
+		_, _ = c.Exec(undo, "ROLLBACK")
+	}()
+	if err := c.QueryRow(ctx, dumpVersion).Scan(&d.Version); err != nil {
+		return d, err
+	}
+	tables, err := tablesOf(ctx, c.Conn())
+	if err != nil {
+		return d, err
+	}
+	for _, table := range tables {
+		columns, _, err := fieldsOf(ctx, c.Conn(), table)
+		if err != nil {
+			return d, err
+		}
+		p := &pieces{to: t, name: table + "/" + strings.Join(columns, ",")}
+		tag, err := c.Conn().PgConn().CopyTo(ctx, p, "COPY "+quoteName(table)+" ("+columnList(columns)+") TO STDOUT")
+		if err = errors.Join(err, p.end()); err != nil {
+			return d, fmt.Errorf("copy %s: %w", table, err)
+		}
+		d.Rows[table] = tag.RowsAffected()
+	}
+	return d, t.Close()
+}
+
+func tablesOf(ctx context.Context, c *pgx.Conn) ([]string, error) {
+	r, err := c.Query(ctx, pgTables)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(r, pgx.RowTo[string])
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(name, ownTables) }), err
+}
+
+// fieldsOf are the columns of a table, and the one whose numbers the server gives.
+func fieldsOf(ctx context.Context, c *pgx.Conn, table string) (names []string, identity string, err error) {
+	r, err := c.Query(ctx, pgFields, table)
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.Close()
+	for r.Next() {
+		var name string
+		var is bool
+		if err := r.Scan(&name, &is); err != nil {
+			return nil, "", err
+		}
+		if names = append(names, name); is {
+			identity = name
+		}
+	}
+	return names, identity, r.Err()
+}
+
+func columnList(columns []string) string {
+	quoted := make([]string, len(columns))
+	for i, c := range columns {
+		quoted[i] = quoteName(c)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// pieces cuts lines into entries of a tar file.
+type pieces struct {
+	to   *tar.Writer
+	name string
+	n    int
+	buf  bytes.Buffer
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.buf.Write(b)
+	if p.buf.Len() < dumpPiece {
+		return len(b), nil
+	}
+	return len(b), p.flush()
+}
+
+func (p *pieces) flush() error {
+	err := p.to.WriteHeader(&tar.Header{Name: fmt.Sprintf("%s/%06d", p.name, p.n), Mode: 0o600, Size: int64(p.buf.Len())})
+	if err == nil {
+		_, err = p.to.Write(p.buf.Bytes())
+	}
+	p.n++
+	p.buf.Reset()
+	return err
+}
+
+func (p *pieces) end() error {
+	if p.n > 0 && p.buf.Len() == 0 {
+		return nil
+	}
+	return p.flush()
+}
+
+// readPieces calls table for every table of a dump, with its lines.
+func readPieces(r io.Reader, table func(name string, columns []string, lines io.Reader) error) error {
+	t := tar.NewReader(r)
+	h, err := t.Next()
+	for err == nil {
+		prefix, columns, name, ok := cutPiece(h.Name)
+		if !ok {
+			return fmt.Errorf("%w: an entry is named %q", ErrDumpDamaged, h.Name)
+		}
+		p := &pieceReader{t: t, prefix: prefix}
+		if err := table(name, columns, p); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, p); err != nil {
+			return err
+		}
+		h, err = p.next, p.err
+	}
+	if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %w", ErrDumpDamaged, err)
+	}
+	return nil
+}
+
+func cutPiece(entry string) (prefix string, columns []string, table string, ok bool) {
+	parts := strings.Split(entry, "/")
+	if len(parts) != 3 || parts[0] == "" || parts[1] == "" {
+		return "", nil, "", false
+	}
+	return parts[0] + "/" + parts[1] + "/", strings.Split(parts[1], ","), parts[0], true
+}
+
+// pieceReader reads the pieces of one table after another.
+type pieceReader struct {
+	t      *tar.Reader
+	prefix string
+	next   *tar.Header // the first of another table
+	err    error       // why there is none
+}
+
+func (p *pieceReader) Read(to []byte) (int, error) {
+	for p.next == nil && p.err == nil {
+		n, err := p.t.Read(to)
+		if !errors.Is(err, io.EOF) || n > 0 {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return n, err
+		}
+		h, err := p.t.Next()
+		if p.err = err; err == nil && !strings.HasPrefix(h.Name, p.prefix) {
+			p.next = h
+		}
+	}
+	if p.err != nil && !errors.Is(p.err, io.EOF) {
+		return 0, p.err
+	}
+	return 0, io.EOF
+}
+
+// checkPostgres counts the lines of every table.
+func checkPostgres(want Dump, r io.Reader) error {
+	have := Dump{Engine: EnginePostgres, Version: want.Version, Rows: map[string]int64{}}
+	err := readPieces(r, func(name string, _ []string, lines io.Reader) error {
+		n, err := countLines(lines)
+		have.Rows[name] = n
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return want.compare(have)
+}
+
+// countLines counts rows: COPY writes a line feed inside a value as \n.
+func countLines(r io.Reader) (n int64, err error) {
+	buf := make([]byte, 64<<10)
+	for {
+		k, err := r.Read(buf)
+		n += int64(bytes.Count(buf[:k], []byte{'\n'}))
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+func isEmptyPostgres(ctx context.Context, url string) (bool, error) {
+	c, err := connectPostgres(ctx, url)
+	if err != nil {
+		return false, err
+	}
+	r, err := c.Query(ctx, pgTables)
+	if err != nil {
+		return false, errors.Join(err, c.Close(ctx))
+	}
+	all, err := pgx.CollectRows(r, pgx.RowTo[string])
+	return len(all) == 0, errors.Join(err, c.Close(ctx))
+}
+
+func connectPostgres(ctx context.Context, url string) (*pgx.Conn, error) {
+	cfg, err := pgxpool.ParseConfig(url) // which knows the pool's settings too
+	if err != nil {
+		return nil, errors.New("the database address does not parse") // the cause may show the password
+	}
+	c, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
+	if err != nil {
+		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	return c, nil
+}
+
+// loadPostgres makes the tables of the dump's time and fills them in one transaction. Later
+// migrations are those of the next start. Tables that it made go when that fails.
+func loadPostgres(ctx context.Context, url string, d Dump, at time.Time, r io.Reader) (err error) {
+	empty, err := isEmptyPostgres(ctx, url)
+	if err != nil || !empty {
+		return errors.Join(err, ErrNotEmpty)
+	}
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return errors.New("the database address does not parse") // the cause may show the password
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer pool.Close()
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := migratePostgresTo(ctx, db, d.Version); err != nil {
+		return err
+	}
+	c, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	if err = fillPostgres(ctx, c.Conn(), d, at, r); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		return errors.Join(err, dropTables(undo, c.Conn()))
+	}
+	return nil
+}
+
+// dropTables takes away what a failed load made.
+func dropTables(ctx context.Context, c *pgx.Conn) error {
+	r, err := c.Query(ctx, pgTables)
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(r, pgx.RowTo[string])
+	for _, table := range all {
+		if err == nil {
+			_, err = c.Exec(ctx, "DROP TABLE "+quoteName(table)+" CASCADE")
+		}
+	}
+	return err
+}
+
+func fillPostgres(ctx context.Context, c *pgx.Conn, d Dump, at time.Time, r io.Reader) (err error) {
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgUndo)
+			defer cancel()
+			_ = tx.Rollback(undo)
+		}
+	}()
+	known, err := tablesOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, table := range known { // migrations bring some rows
+		if _, err := tx.Exec(ctx, "TRUNCATE "+quoteName(table)); err != nil {
+			return err
+		}
+	}
+	have := Dump{Engine: EnginePostgres, Version: d.Version, Rows: map[string]int64{}}
+	err = readPieces(r, func(name string, columns []string, lines io.Reader) error {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%w: there is no table %q", ErrDumpDamaged, name)
+		}
+		tag, err := c.PgConn().CopyFrom(ctx, lines, "COPY "+quoteName(name)+" ("+columnList(columns)+") FROM STDIN")
+		if err != nil {
+			return fmt.Errorf("load %s: %w", name, err)
+		}
+		have.Rows[name] = tag.RowsAffected()
+		_, identity, err := fieldsOf(ctx, c, name)
+		if err != nil || identity == "" || have.Rows[name] == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, "SELECT setval(pg_get_serial_sequence($1, $2), MAX("+quoteName(identity)+")) FROM "+quoteName(name), name, identity)
+		return err
+	})
+	if err == nil {
+		err = d.compare(have)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, sqlExpireCommands, at.UnixMilli())
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, sqlNoteFirstIDs)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, sqlSkipIDsOfDump, skipped(at))
+	}
+	if err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
