@@ -12,6 +12,7 @@ type OutboxEvent struct {
 	Channel       string     // account, locker_provider, third_party
 	ReferenceType string     // locker_delivery
 	ReferenceID   string
+	Sequence      int64 // of the reference; 0 in events from before these were numbered
 	OccurredAt    time.Time
 	CreatedAt     time.Time
 	Body          []byte // encrypted at rest for locker families
@@ -77,7 +78,7 @@ type OutboxDelivery struct {
 	// customer whose level it is of, 0 for the business's.
 	Setting    string
 	CustomerID AccountID
-	// Sequence is its running number for the receiver: 0 when it gets none,
+	// Sequence is its running number for the receiver, which is not that of the reference: 0 when it gets none,
 	// Unnumbered until it is taken up for the first time.
 	Sequence int64
 	// URL is an address that it goes to in place of the receiver's. Such a

@@ -111,6 +111,7 @@ const (
 	probe            // a query: a row, or cloud.ErrStale
 	mustBeFirst      // a row, or cloud.ErrRepeated
 	mustFit          // a row, or errOverBudget
+	mustBeNext       // a row, or errOvertaken
 )
 
 // check turns a row count into the error it means.
@@ -127,6 +128,8 @@ func (n need) check(rows int64) error {
 		return cloud.ErrRepeated
 	case mustFit:
 		return errOverBudget
+	case mustBeNext:
+		return errOvertaken
 	}
 	return nil
 }

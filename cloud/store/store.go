@@ -269,7 +269,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err := stepIsOpen(ctx, s, row); err != nil {
 			return nil, err
 		}
-		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids})
+		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids, sequences: sequences{}})
 		if call != nil && call.Rights != nil {
 			if err := call.Rights(v); err != nil {
 				return nil, err
@@ -292,6 +292,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err = w.changes(changes); err != nil {
 			return nil, err
 		}
+		raise(&w, v.snapshot.sequences)
 		audited, stored = w.audits(call, changes, time.Now()), changes
 		return changes, s.last(ctx, w.ops)
 	})
