@@ -87,6 +87,36 @@ type OutboxDelivery struct {
 	URL string
 }
 
+// OutboxSlots are the parts that nodes share what is to be sent by.
+const OutboxSlots = 64
+
+// OutboxSlot is the slot of deliveries to a receiver about a reference.
+func OutboxSlot(to EndpointID, about EventReference) int {
+	h := uint64(14695981039346656037) // FNV-1a
+	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
+	for i := range 8 {
+		mix(byte(to >> (8 * i)))
+		mix(byte(about.BusinessID >> (8 * i)))
+	}
+	for _, text := range []string{about.Type, "\x00", about.ID} {
+		for i := range len(text) {
+			mix(text[i])
+		}
+	}
+	return int((h ^ h>>32) % OutboxSlots)
+}
+
+// OutboxWaiting is a delivery that is not finished, in short.
+type OutboxWaiting struct {
+	ID         OutboxID
+	State      OutboxState
+	Attempts   int
+	NextAt     time.Time
+	LeaseOwner string
+	Reference  EventReference
+	Sequence   int64 // of the reference
+}
+
 // Unnumbered is the Sequence of a delivery that gets a number when it is taken
 // up.
 const Unnumbered = -1

@@ -121,7 +121,7 @@ func TestTheDeliveryLogIsReadByItsIndexes(t *testing.T) {
 			require.NoError(t, err)
 			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			require.NoError(t, err)
-			require.Regexp(t, "Index.* Scan.* (using|on) "+index+" ", strings.Join(plan, "\n"))
+			require.Regexp(t, "Index.* Scan.* (using|on) "+ofSlots(index)+" ", strings.Join(plan, "\n"))
 		}
 	})
 }

@@ -24,7 +24,7 @@ func TestNumbersOfAReferenceRiseOverAllNodes(t *testing.T) {
 			var nodes []*DB
 			if engine == "postgres" {
 				url := freshSchema(t)
-				nodes = []*DB{openTest(t, Config{URL: url, Node: "n1"}), openTest(t, Config{URL: url, Node: "n2"})}
+				nodes = []*DB{openTest(t, Config{URL: url, Instance: "n1"}), openTest(t, Config{URL: url, Instance: "n2"})}
 			} else {
 				db := openTest(t, Config{Dir: t.TempDir()})
 				nodes = []*DB{db, db}

@@ -71,7 +71,7 @@ var tenantTables = withRows([]tenantTable{
 	{"kept_file", "path", "business", "path order_id at", "shard business_id"},
 	{"replay_job", "id", "business", "id customer_id status sent total created_at finished_at body", "business_id position_at position"},
 	{"outbox_attempt", "delivery_id", "outbox", "delivery_id attempt at http_status duration_us error_code error remote_ip planned_at wait_reason", "url delivery_uid request_head answer_head answer_body reused repeated retry_after dns_us connect_us tls_us first_byte_us"},
-	{"outbox", "id", "business", "id event_id endpoint_id provider_id event reference_id webhook_id state attempts max_attempts reason created_at delivered_at replay_of customer_id sequence", "business_id next_at lease_owner lease_until generation setting url"},
+	{"outbox", "id", "business", "id event_id endpoint_id provider_id event reference_id webhook_id state attempts max_attempts reason created_at delivered_at replay_of customer_id sequence reference_sequence", "business_id next_at lease_owner lease_until generation setting url slot"},
 	{"outbox_event", "event_id", "business", "event_id event provider_id channel reference_type reference_id occurred_at created_at test sequence", "business_id body"},
 	{"reference_sequence", "reference_id", "business", "", ""},
 	{"report_slot", "slot", "business", "livemode slot shard deposits taken0 taken1 taken2 taken3 taken4 taken5 taken6 waited", "business_id"},
@@ -127,7 +127,7 @@ var tenantTables = withRows([]tenantTable{
 
 // platformTables are those with rows of no business, or of those that end by
 // themselves within a day.
-var platformTables = []string{"id_block", "node", "task", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request"}
+var platformTables = []string{"id_block", "node", "task", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request", "webhook_slot"}
 
 // byBusiness are the tables with an index of their key behind the business: only its
 // rows are walked.
