@@ -12,6 +12,7 @@ type OutboxEvent struct {
 	Channel       string     // account, locker_provider, third_party
 	ReferenceType string     // locker_delivery
 	ReferenceID   string
+	Sequence      int64 // of the reference; 0 in events from before these were numbered
 	OccurredAt    time.Time
 	CreatedAt     time.Time
 	Body          []byte // encrypted at rest for locker families
@@ -77,13 +78,43 @@ type OutboxDelivery struct {
 	// customer whose level it is of, 0 for the business's.
 	Setting    string
 	CustomerID AccountID
-	// Sequence is its running number for the receiver: 0 when it gets none,
+	// Sequence is its running number for the receiver, which is not that of the reference: 0 when it gets none,
 	// Unnumbered until it is taken up for the first time.
 	Sequence int64
 	// URL is an address that it goes to in place of the receiver's. Such a
 	// delivery, and any other that is written as delivering, is sent once by
 	// its writer; it has failed if no outcome of it is stored.
 	URL string
+}
+
+// OutboxSlots are the parts that nodes share what is to be sent by.
+const OutboxSlots = 64
+
+// OutboxSlot is the slot of deliveries to a receiver about a reference.
+func OutboxSlot(to EndpointID, about EventReference) int {
+	h := uint64(14695981039346656037) // FNV-1a
+	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
+	for i := range 8 {
+		mix(byte(to >> (8 * i)))
+		mix(byte(about.BusinessID >> (8 * i)))
+	}
+	for _, text := range []string{about.Type, "\x00", about.ID} {
+		for i := range len(text) {
+			mix(text[i])
+		}
+	}
+	return int((h ^ h>>32) % OutboxSlots)
+}
+
+// OutboxWaiting is a delivery that is not finished, in short.
+type OutboxWaiting struct {
+	ID         OutboxID
+	State      OutboxState
+	Attempts   int
+	NextAt     time.Time
+	LeaseOwner string
+	Reference  EventReference
+	Sequence   int64 // of the reference
 }
 
 // Unnumbered is the Sequence of a delivery that gets a number when it is taken

@@ -182,9 +182,39 @@ type ProviderEvent struct {
 	ReferenceID   string
 	OccurredAt    time.Time
 	Test          bool // of the sandbox: its id says so
-	// Body makes the whole body. It is called at most once, and not at all when
-	// no endpoint gets the event.
-	Body func(eventID string) (any, error)
+	// Body makes the whole body, with the head as its first members. It is called at
+	// most once, and not at all when no endpoint gets the event.
+	Body func(EventHead) (any, error)
+}
+
+// EventReference is what an event is about.
+type EventReference struct {
+	BusinessID BusinessID
+	Type, ID   string // order, 120045
+}
+
+// EventHead are the first members of every body.
+type EventHead struct {
+	EventID    string  `json:"event_id"`
+	Event      string  `json:"event"`
+	APIVersion string  `json:"api_version"`
+	OccurredAt *string `json:"occurred_at"` // to the second, with the business's offset
+	// OccurredAtMS is the same moment in Unix milliseconds.
+	OccurredAtMS int64 `json:"occurred_at_ms"`
+	// Sequence is the number of the event among those about its reference: it rises
+	// with each change, whatever receivers the events between had.
+	Sequence   int64      `json:"sequence"`
+	BusinessID BusinessID `json:"business_id"`
+}
+
+// Head is the head of an event's body.
+func (e OutboxEvent) Head(l *time.Location) EventHead {
+	return EventHead{EventID: e.EventID, Event: e.Event, APIVersion: "1", OccurredAt: Stamp(e.OccurredAt, l), OccurredAtMS: e.OccurredAt.UnixMilli(), Sequence: e.Sequence, BusinessID: e.BusinessID}
+}
+
+// Reference is what the event is about.
+func (e OutboxEvent) Reference() EventReference {
+	return EventReference{e.BusinessID, e.ReferenceType, e.ReferenceID}
 }
 
 // MockPrefix comes behind the prefix of an event's id in what is sent to
@@ -236,6 +266,10 @@ type HookView interface {
 	// of its customers and of postbacks too, enabled or not, without secrets.
 	AccountEndpoints(BusinessID) ([]Endpoint, error)
 	OutboxWork(OutboxID) (OutboxWork, error) // a delivery as it is stored, and its event
+	// NextSequence gives the next number of a reference, from 1. It is written with what
+	// the decision changes, and not at all when that is nothing. Numbers of one reference
+	// rise in the order of the commits, over all nodes, with gaps.
+	NextSequence(EventReference) (int64, error)
 }
 
 // HookChanges are the changes of webhook settings and endpoints.

@@ -76,7 +76,7 @@ func (s *interrupted) Decide(ctx context.Context, dev cloud.DeviceID, fn func(cl
 func onPostgres(t *testing.T, test func(t *testing.T, one, two *desk)) {
 	at := storetest.MigratedPostgresURL(t)
 	open := func(node string) *store.DB {
-		return storetest.Open(t, store.Config{URL: at, Node: node, Box: storetest.Box(t)})
+		return storetest.Open(t, store.Config{URL: at, Instance: node, Box: storetest.Box(t)})
 	}
 	test(t, newDesk(t, open("a"), true), newDesk(t, open("b"), false))
 }

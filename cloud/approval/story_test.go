@@ -270,7 +270,7 @@ func TestManyDecideAtOnce(t *testing.T) {
 		"PostgreSQL": func(t *testing.T) (two [2]*store.DB) {
 			url := storetest.SecondPostgresURL(t)
 			for i, node := range []string{"one", "two"} {
-				two[i] = storetest.Open(t, store.Config{URL: url, Node: node, Box: storetest.Box(t)})
+				two[i] = storetest.Open(t, store.Config{URL: url, Instance: node, Box: storetest.Box(t)})
 			}
 			return two
 		},

@@ -26,7 +26,7 @@ func TestRightsThatEndInTheMiddleOfACall(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.MigratedPostgresURL(t)
-		rightsEnd(t, storetest.Open(t, store.Config{URL: url, Node: "one", Box: storetest.Box(t)}), storetest.Open(t, store.Config{URL: url, Node: "two", Box: storetest.Box(t)}))
+		rightsEnd(t, storetest.Open(t, store.Config{URL: url, Instance: "one", Box: storetest.Box(t)}), storetest.Open(t, store.Config{URL: url, Instance: "two", Box: storetest.Box(t)}))
 	})
 }
 
@@ -118,7 +118,7 @@ func TestABusinessSuspendedInTheMiddleOfACall(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.MigratedPostgresURL(t)
-		suspendedMeanwhile(t, storetest.Open(t, store.Config{URL: url, Node: "one", Box: storetest.Box(t)}), storetest.Open(t, store.Config{URL: url, Node: "two", Box: storetest.Box(t)}))
+		suspendedMeanwhile(t, storetest.Open(t, store.Config{URL: url, Instance: "one", Box: storetest.Box(t)}), storetest.Open(t, store.Config{URL: url, Instance: "two", Box: storetest.Box(t)}))
 	})
 }
 

@@ -63,7 +63,7 @@ func bothDatabases(t *testing.T, test func(t *testing.T, r *rig)) {
 		t.Parallel()
 		url := storetest.SecondPostgresURL(t)
 		open := func(node string) *store.DB {
-			return storetest.Open(t, store.Config{URL: url, Node: node, Box: storetest.Box(t)})
+			return storetest.Open(t, store.Config{URL: url, Instance: node, Box: storetest.Box(t)})
 		}
 		test(t, newRig(t, open("a"), open("b")))
 	})

@@ -529,7 +529,7 @@ func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	url := storetest.MigratedPostgresURL(t)
 	open := func(name string) *store.DB {
-		return storetest.Open(t, store.Config{URL: url, Node: name, Box: storetest.Box(t)})
+		return storetest.Open(t, store.Config{URL: url, Instance: name, Box: storetest.Box(t)})
 	}
 	here, there := open("here"), open("there")
 	people(t, here)

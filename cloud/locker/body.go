@@ -163,14 +163,10 @@ func shownCodes(d cloud.Delivery, c Codes) (delivery, pickup *string) {
 
 // eventBody is the body of a locker provider's event.
 type eventBody struct {
-	EventID    string           `json:"event_id"`
-	Event      string           `json:"event"`
-	APIVersion string           `json:"api_version"`
-	OccurredAt string           `json:"occurred_at"`
-	BusinessID cloud.BusinessID `json:"business_id"`
-	Provider   providerBody     `json:"provider"`
-	Livemode   bool             `json:"livemode"`
-	Data       eventData        `json:"data"`
+	cloud.EventHead
+	Provider providerBody `json:"provider"`
+	Livemode bool         `json:"livemode"`
+	Data     eventData    `json:"data"`
 }
 
 type providerBody struct {
@@ -264,12 +260,12 @@ func (s *core) addDeliveryEvent(v cloud.View, ch *cloud.Changes, event string, a
 	}
 	out, err := s.cfg.Webhooks.FanOutToProvider(v, cloud.ProviderEvent{BusinessID: d.BusinessID, ProviderID: d.ProviderID, Channel: cloud.ChannelLocker, Event: event, Prefix: eventPrefix,
 		ReferenceType: "locker_delivery", ReferenceID: d.Number, OccurredAt: at, Test: !d.Livemode,
-		Body: func(eventID string) (any, error) { return s.eventBody(v, eventID, event, at, d, o, rot) }})
+		Body: func(head cloud.EventHead) (any, error) { return s.eventBody(v, head, d, o, rot) }})
 	ch.Outbox = append(ch.Outbox, out...)
 	return err
 }
 
-func (s *core) eventBody(v cloud.View, id, event string, at time.Time, d cloud.Delivery, o *cloud.Opening, rot *Rotation) (eventBody, error) {
+func (s *core) eventBody(v cloud.View, head cloud.EventHead, d cloud.Delivery, o *cloud.Opening, rot *Rotation) (eventBody, error) {
 	p, err := v.Provider(d.ProviderID)
 	if err != nil {
 		return eventBody{}, err
@@ -287,8 +283,7 @@ func (s *core) eventBody(v cloud.View, id, event string, at time.Time, d cloud.D
 		return eventBody{}, err
 	}
 	l := biz.Location()
-	b := eventBody{EventID: id, Event: event, APIVersion: "1", OccurredAt: *cloud.Stamp(at, l), BusinessID: d.BusinessID,
-		Provider: providerBody{p.ID, p.Code, p.Name}, Livemode: d.Livemode}
+	b := eventBody{EventHead: head, Provider: providerBody{p.ID, p.Code, p.Name}, Livemode: d.Livemode}
 	b.Data = eventData{
 		Delivery: eventDelivery{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, Courier: d.Courier, Recipient: recipient(d.Recipient)},
 		Locker: eventLocker{DeviceID: dev.ID, DeviceCode: dev.Code, DeviceName: dev.Name, DeviceType: dev.Type, Address: dev.Address,

@@ -24,7 +24,7 @@ func TestTwoNodes(t *testing.T) {
 		t.Parallel()
 		at := storetest.SecondPostgresURL(t)
 		open := func(node string) *store.DB {
-			return storetest.Open(t, store.Config{URL: at, Node: node, Box: storetest.Box(t)})
+			return storetest.Open(t, store.Config{URL: at, Instance: node, Box: storetest.Box(t)})
 		}
 		race(t, open("a"), open("b"))
 	})

@@ -21,13 +21,9 @@ const (
 // thirdPartyEvent is the body of an event to a third party. Nullable members are
 // pointers and always present.
 type thirdPartyEvent struct {
-	EventID    string             `json:"event_id"`
-	Event      string             `json:"event"`
-	APIVersion string             `json:"api_version"`
-	OccurredAt *string            `json:"occurred_at"`
-	BusinessID cloud.BusinessID   `json:"business_id"`
-	Provider   ThirdPartyProvider `json:"provider"`
-	Data       ThirdData          `json:"data"`
+	cloud.EventHead
+	Provider ThirdPartyProvider `json:"provider"`
+	Data     ThirdData          `json:"data"`
 }
 
 type ThirdData struct {
@@ -157,14 +153,13 @@ func addThirdPartyEvents(d *Decision) error {
 		a := d.thirdParty
 		out, err := d.service.webhooks.FanOutToProvider(d.View, cloud.ProviderEvent{BusinessID: a.BusinessID, ProviderID: a.ProviderID, Channel: cloud.ChannelThirdParty, Event: event,
 			Prefix: thirdPartyPrefix, ReferenceType: "third_party_assignment", ReferenceID: a.Number, OccurredAt: d.Now,
-			Body: func(id string) (any, error) {
+			Body: func(head cloud.EventHead) (any, error) {
 				b, err := d.View.Business(a.BusinessID)
 				if err != nil {
 					return nil, err
 				}
 				p, err := d.View.Provider(a.ProviderID)
-				return thirdPartyEvent{EventID: id, Event: event, APIVersion: "1", OccurredAt: cloud.Stamp(d.Now, b.Location()), BusinessID: a.BusinessID,
-					Provider: ThirdPartyProvider{p.ID, p.Code, p.Name}, Data: NewThirdPartyData(*a, d.Order, b)}, err
+				return thirdPartyEvent{EventHead: head, Provider: ThirdPartyProvider{p.ID, p.Code, p.Name}, Data: NewThirdPartyData(*a, d.Order, b)}, err
 			}})
 		if err != nil {
 			return err

@@ -222,6 +222,7 @@ func TestGoldenEvents(t *testing.T) {
 		times := regexp.MustCompile(`"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)"`)
 		until := regexp.MustCompile(`until=\d{4}-\d\d-\d\d`)
 		random := regexp.MustCompile(`bat_[0-9a-f]{32}`)
+		millis := regexp.MustCompile(`("occurred_at_ms": )\d+`)
 		numbers := regexp.MustCompile(`("event_id": "(?:OSC|OCF|TRE|PFU|OIE|OLE)-|"tracking_event_id": )\d+`)
 		for name, x := range w.story() {
 			require.Equal(t, w.customer.Account.ID, x.Delivery.CustomerID, "the customer's own address has the event")
@@ -230,7 +231,7 @@ func TestGoldenEvents(t *testing.T) {
 			require.NotContains(t, string(x.Event.Body), "fragile", "notes are for staff")
 			var b bytes.Buffer
 			require.NoError(t, json.Indent(&b, x.Event.Body, "", "  "))
-			got := times.ReplaceAllString(b.String(), `"<time>"`)
+			got := millis.ReplaceAllString(times.ReplaceAllString(b.String(), `"<time>"`), `$1<ms>`)
 			got = until.ReplaceAllString(got, "until=<date>")
 			got = numbers.ReplaceAllString(random.ReplaceAllString(got, "bat_<id>"), `$1<n>`)
 			file := filepath.Join("testdata", "events", strings.ReplaceAll(name, " ", "_")+".json")

@@ -15,7 +15,8 @@ import (
 )
 
 // beginAgain lets a database that was restored go on: the numbers that cabinets compare
-// (versions of configurations and of doors' commands, generations and numbers of code lists) continue
+// (versions of configurations and of doors' commands, generations and numbers of code lists), and those by
+// which receivers of webhooks order events, continue
 // above all that were handed out since the backup, and were lost with it. Seconds of the
 // clock are above them, however often a backup is restored. It runs at the first start
 // after a restore, and again when that was interrupted.
@@ -32,6 +33,9 @@ func (s *Server) beginAgain(ctx context.Context) error {
 		if err := s.Store.EndNode(ctx, n.Instance, -1); err != nil {
 			return fmt.Errorf("begin again after a restore: end the lease of %s: %w", n.Name, err)
 		}
+	}
+	if err := s.Store.RaiseSequences(ctx, time.Now().UnixMilli()); err != nil {
+		return fmt.Errorf("begin again after a restore: number events: %w", err)
 	}
 	const page = 500
 	for after := cloud.DeviceID(0); ; {

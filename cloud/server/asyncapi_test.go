@@ -155,7 +155,7 @@ func TestSentBodiesFitTheirSchemas(t *testing.T) {
 	files, err := filepath.Glob("../order/testdata/events/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	blank := strings.NewReplacer("<time>", "2026-11-20T18:12:00-05:00", "<date>", "2026-11-27", `"<n>"`, "810234", "<n>", "810234", "<id>", "0f2d6c1e8d0e4c399d0a6f1b2a3c4d5e")
+	blank := strings.NewReplacer("<time>", "2026-11-20T18:12:00-05:00", "<date>", "2026-11-27", `"<n>"`, "810234", "<n>", "810234", "<ms>", "1795216320000", "<id>", "0f2d6c1e8d0e4c399d0a6f1b2a3c4d5e")
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
 		require.NoError(t, err)

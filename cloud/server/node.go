@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud/report"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/webhook/sender"
 )
 
 // Part is what a process does of the cloud.
@@ -43,6 +44,14 @@ func (p Part) core() bool { return p != Edge }
 func (s *Server) newMember() *node.Member {
 	return node.New(node.Config{Store: s.Store, Ask: askInstance, Log: s.log, Self: cloud.Node{Instance: s.Store.Instance(), Name: s.cfg.Node, Version: s.cfg.Version,
 		Schema: store.Schema(), Edge: s.cfg.Part.edge(), Core: s.cfg.Part.core(), StartedAt: time.Now().UTC()}})
+}
+
+// sharers are the processes that share webhooks; nil: this one sends all.
+func (s *Server) sharers() sender.Nodes {
+	if !s.Store.Peers() {
+		return nil
+	}
+	return s.member
 }
 
 // living are the instances whose devices may be connected.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/webhook/sender"
 )
 
 // noticeOf is the notice of a commit of this node.
@@ -30,6 +31,7 @@ func noticeOf(ch *cloud.Changes) (n store.Notice) {
 		n.Openings = append(n.Openings, o.ID)
 	}
 	n.Jobs = len(ch.Jobs)+len(ch.RetryJobs) > 0
+	n.Slots = sender.UnleasedSlots(ch)
 	n.Touches = ch.Touches()
 	return n
 }
@@ -44,6 +46,9 @@ func (s *Server) noticed(ctx context.Context, n store.Notice) {
 	if n.Jobs {
 		s.orders.Wake()
 		s.jobs.Wake()
+	}
+	if n.Slots != 0 {
+		s.Webhooks.Notice(n.Slots)
 	}
 	s.pages.Notice(n.Touches)
 }

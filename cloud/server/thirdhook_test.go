@@ -168,11 +168,11 @@ func thirdPartyEndpoints(t *testing.T, database string) {
 		require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 			writes, err := w.s.webhooks.FanOutToProvider(v, cloud.ProviderEvent{BusinessID: provider.BusinessID, ProviderID: provider.ID, Channel: cloud.ChannelThirdParty, Event: event, Prefix: "TPD-",
 				ReferenceType: "third_party_assignment", ReferenceID: "TPA-2026-000001", OccurredAt: time.Now(),
-				Body: func(id string) (any, error) {
+				Body: func(head cloud.EventHead) (any, error) {
 					if event != thirdHanded {
 						return nil, errors.New("nobody is to hear of " + event)
 					}
-					return map[string]string{"event_id": id, "event": event, "note": "<b>"}, nil
+					return map[string]string{"event_id": head.EventID, "event": event, "note": "<b>"}, nil
 				}})
 			return &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: writes}}, err
 		}))

@@ -35,8 +35,8 @@ func engines(t *testing.T, test func(t *testing.T, db *store.DB, nodes []*setup.
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.MigratedPostgresURL(t)
-		one := storetest.Open(t, store.Config{URL: url, Node: "one", Box: storetest.Box(t)})
-		two := storetest.Open(t, store.Config{URL: url, Node: "two", Box: storetest.Box(t)})
+		one := storetest.Open(t, store.Config{URL: url, Instance: "one", Box: storetest.Box(t)})
+		two := storetest.Open(t, store.Config{URL: url, Instance: "two", Box: storetest.Box(t)})
 		test(t, one, []*setup.Service{service(one), service(two)})
 	})
 }

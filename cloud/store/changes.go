@@ -14,6 +14,7 @@ type writer struct {
 	dev   cloud.DeviceID
 	node  string
 	owner string // node that new outbox rows are leased to, "" for none
+	slots uint64 // of them, a bit each
 	ops   []op
 }
 

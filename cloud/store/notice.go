@@ -28,6 +28,8 @@ type Notice struct {
 	Openings []string `json:"openings,omitempty"`
 	// Jobs is set when a job was stored or changed.
 	Jobs bool `json:"jobs,omitempty"`
+	// Slots are those of webhooks that were written for other nodes, a bit each.
+	Slots uint64 `json:"slots,omitempty"`
 	// Touches are what pages may show of it; none where they were too many.
 	Touches []cloud.Touch `json:"touches,omitempty"`
 	// Missed is set when notices may have been lost: everything may have changed.
@@ -38,6 +40,7 @@ type Notice struct {
 func (n *Notice) add(m Notice) {
 	n.Devices, n.Openings, n.Touches = append(n.Devices, m.Devices...), append(n.Openings, m.Openings...), append(n.Touches, m.Touches...)
 	n.Jobs = n.Jobs || m.Jobs
+	n.Slots |= m.Slots
 }
 
 // parts are the notice in messages that PostgreSQL carries. What pages show is left out
@@ -96,7 +99,7 @@ func NewNotices(db *DB, log *slog.Logger) *Notices {
 // Add sends a notice of what this node committed to the others, within 5 ms. It never
 // waits.
 func (s *Notices) Add(n Notice) {
-	if len(n.Devices)+len(n.Openings)+len(n.Touches) == 0 && !n.Jobs {
+	if len(n.Devices)+len(n.Openings)+len(n.Touches) == 0 && !n.Jobs && n.Slots == 0 {
 		return
 	}
 	s.mu.Lock()

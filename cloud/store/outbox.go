@@ -44,7 +44,7 @@ WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' O
 	sqlNextKept    = `SELECT MIN(endpoint_id) FROM outbox WHERE state = 'paused' AND endpoint_id > $1`
 	sqlIsPaused    = `SELECT 1 FROM endpoint WHERE id = $1 AND (enabled AND status = 'paused' OR status_since > $2)`
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
-  created_at, test, body FROM outbox_event WHERE event_id = $1`
+  created_at, test, body, sequence FROM outbox_event WHERE event_id = $1`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
 	sqlLastAttempt    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
 	sqlAttempts       = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt`
@@ -74,21 +74,21 @@ WHERE endpoint_id = $1 AND reference_id = $2 AND event = 'driver.location_update
 
 const sqlAddOutboxEvent = `INSERT INTO outbox_event (
   event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at, created_at,
-  test, body)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+  test, body, sequence)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 const sqlAddOutbox = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
   max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, setting,
-  customer_id, url, sequence)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
+  customer_id, url, sequence, slot, reference_sequence)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 
 // sqlAddOutboxLeased is sqlAddOutbox by a node that sends it itself.
 const sqlAddOutboxLeased = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
   max_attempts, next_at, reason, lease_owner, generation, created_at, delivered_at, replay_of, setting,
-  customer_id, url, sequence, lease_until)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, @lease)`
+  customer_id, url, sequence, slot, reference_sequence, lease_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, @lease)`
 
 const sqlAddAttempt = `INSERT INTO outbox_attempt (
   delivery_id, attempt, at, url, delivery_uid, http_status, duration_us, error_code, error, request_head,
@@ -107,7 +107,7 @@ func outboxFields(d *cloud.OutboxDelivery) []any {
 // scanOutboxEvent leaves the body sealed.
 func scanOutboxEvent(r rows, e *cloud.OutboxEvent) error {
 	return r.Scan(&e.EventID, &e.Event, &e.BusinessID, &e.ProviderID, &e.Channel, &e.ReferenceType, &e.ReferenceID,
-		when(&e.OccurredAt), when(&e.CreatedAt), &e.Test, &e.Body)
+		when(&e.OccurredAt), when(&e.CreatedAt), &e.Test, &e.Body, &e.Sequence)
 }
 
 func scanOutboxRow(r rows, o *cloud.OutboxRow) error {
@@ -146,7 +146,7 @@ func (w *writer) outbox(c *cloud.Changes) {
 		e := &o.Event
 		w.add(anything, sqlAddOutboxEvent, e.EventID, e.Event, int64(e.BusinessID), int64(e.ProviderID), e.Channel,
 			e.ReferenceType, e.ReferenceID, ms(e.OccurredAt), ms(e.CreatedAt), e.Test,
-			w.box.Seal(bodyPurpose(e.EventID), e.Body))
+			w.box.Seal(bodyPurpose(e.EventID), e.Body), e.Sequence)
 	}
 	for i := range c.Outbox { // after all events, so that rows of a kind stand together
 		e := &c.Outbox[i].Event
@@ -167,7 +167,7 @@ const ReasonInterrupted = "interrupted"
 // outboxDelivery writes a delivery and notes in d whether it was leased to this
 // node, so that the sender, notified of the commit, knows whether it is its own.
 func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
-	next, sql := d.NextAt, sqlAddOutbox
+	next, sql, slot := d.NextAt, sqlAddOutbox, cloud.OutboxSlot(d.EndpointID, e.Reference())
 	d.LeaseOwner, d.Generation = "", 0
 	if next.IsZero() && d.State == cloud.OutboxPending {
 		next = d.CreatedAt
@@ -177,22 +177,25 @@ func (w *writer) outboxDelivery(e *cloud.OutboxEvent, d *cloud.OutboxDelivery) {
 	case state == cloud.OutboxDelivering:
 		state, d.Reason = cloud.OutboxFailed, ReasonInterrupted
 		sql, d.LeaseOwner, d.Generation = sqlAddOutboxLeased, w.node, 1
-	case w.owner != "" && Fresh(d):
+	case w.owner != "" && w.slots>>slot&1 == 1 && Fresh(d):
 		sql, d.LeaseOwner, d.Generation = sqlAddOutboxLeased, w.owner, 1
 	}
 	w.add(anything, sql, int64(d.ID), e.EventID, int64(d.EndpointID), int64(d.BusinessID), int64(e.ProviderID), e.Event,
 		e.ReferenceID, d.WebhookID, string(state), int64(d.Attempts), int64(d.MaxAttempts), ms(next), d.Reason, d.LeaseOwner,
-		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf), d.Setting, int64(d.CustomerID), d.URL, d.Sequence)
+		d.Generation, ms(d.CreatedAt), ms(d.DeliveredAt), int64(d.ReplayOf), d.Setting, int64(d.CustomerID), d.URL, d.Sequence, int64(slot), e.Sequence)
 }
 
 // OwnFresh says whether new deliveries are written leased to this node: from
 // when its sender listens until it stops.
 func (db webhooks) OwnFresh(on bool) { db.own.Store(on) }
 
-// DueEndpoints lists receivers that have a delivery due at now which no node has
-// taken up.
+// DueEndpoints lists receivers that have a delivery of this node's slots due at now which
+// no node has taken up.
 func (db webhooks) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error) {
 	var due []cloud.EndpointID
+	if db.shared() {
+		return shares{db.database}.dueEndpoints(ctx, now)
+	}
 	err := db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		for at := int64(-1); ; {
 			next, err := one(ctx, q, sqlNextHotEndpoint, func(r rows, n **int64) error { return r.Scan(n) }, at)
@@ -218,35 +221,10 @@ func (db webhooks) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.End
 func (db webhooks) ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
 	var work []cloud.OutboxWork
 	err := db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
-		work, err = db.claim(ctx, s, id, now, limit)
+		work, err = shares{db.database}.claim(ctx, s, id, now, limit)
 		return nil, err
 	})
 	return work, err
-}
-
-func (db webhooks) claim(ctx context.Context, s session, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
-	r, err := s.change(ctx, sqlClaim, db.node, int64(id), now.UnixMilli(), limit)
-	if err != nil {
-		return nil, err
-	}
-	var work []cloud.OutboxWork
-	for r.Next() {
-		var o cloud.OutboxWork
-		if err := scanOutbox(r, &o.Delivery); err != nil {
-			r.Close()
-			return nil, err
-		}
-		work = append(work, o)
-	}
-	r.Close()
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(work, func(a, b cloud.OutboxWork) int { return int(a.Delivery.ID - b.Delivery.ID) })
-	if err := number(ctx, s, id, work); err != nil {
-		return nil, err
-	}
-	return work, db.withEvents(ctx, s, work)
 }
 
 const (

@@ -124,7 +124,7 @@ func pause(ctx context.Context, try int) error {
 // overtaken reports whether the transaction may succeed when it is run again.
 func overtaken(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
+	return errors.Is(err, errOvertaken) || errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
 // How transactions begin. It travels with the first statement.

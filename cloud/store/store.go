@@ -72,6 +72,7 @@ type DB struct {
 	calls
 	timelines
 	nodes
+	shares
 }
 
 // Sections of the database: what is read and written outside of decisions, by room.
@@ -86,6 +87,7 @@ type (
 	calls     struct{ *database }
 	timelines struct{ *database }
 	nodes     struct{ *database }
+	shares    struct{ *database } // of nodes in what is to be sent
 )
 
 // database is what the sections share: transactions, ids and what is done after a
@@ -96,7 +98,8 @@ type database struct {
 	log    *slog.Logger
 	node   string
 	ids    idBlocks
-	own    atomic.Bool // new outbox rows are written leased to this node
+	own    atomic.Bool   // new outbox rows are written leased to this node
+	slots  atomic.Uint64 // of these rows that it sends, a bit each
 
 	hookMu sync.Mutex
 	hooks  []func(*cloud.Changes)
@@ -130,6 +133,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if db.node == "" {
 		db.node = "node-1"
 	}
+	db.slots.Store(^uint64(0))
 	var err error
 	if isPostgres(cfg.URL) {
 		db.engine, err = openPostgres(ctx, cfg.URL, db.log, db.committed)
@@ -142,7 +146,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	return &DB{db, accounts{db}, orders{db}, lockers{db}, devices{db}, chats{db}, webhooks{db}, pushes{db}, calls{db}, timelines{db}, nodes{db}}, nil
+	return &DB{db, accounts{db}, orders{db}, lockers{db}, devices{db}, chats{db}, webhooks{db}, pushes{db}, calls{db}, timelines{db}, nodes{db}, shares{db}}, nil
 }
 
 func isPostgres(url string) bool {
@@ -269,7 +273,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err := stepIsOpen(ctx, s, row); err != nil {
 			return nil, err
 		}
-		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids})
+		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids, sequences: sequences{}})
 		if call != nil && call.Rights != nil {
 			if err := call.Rights(v); err != nil {
 				return nil, err
@@ -292,6 +296,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err = w.changes(changes); err != nil {
 			return nil, err
 		}
+		raise(&w, v.snapshot.sequences)
 		audited, stored = w.audits(call, changes, time.Now()), changes
 		return changes, s.last(ctx, w.ops)
 	})
@@ -320,7 +325,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 func (db *database) writer(dev cloud.DeviceID) writer {
 	w := writer{box: db.box, node: db.node, dev: dev, ops: make([]op, 0, 24)}
 	if db.own.Load() {
-		w.owner = db.node
+		w.owner, w.slots = db.node, db.slots.Load()
 	}
 	return w
 }

@@ -71,8 +71,9 @@ var tenantTables = withRows([]tenantTable{
 	{"kept_file", "path", "business", "path order_id at", "shard business_id"},
 	{"replay_job", "id", "business", "id customer_id status sent total created_at finished_at body", "business_id position_at position"},
 	{"outbox_attempt", "delivery_id", "outbox", "delivery_id attempt at http_status duration_us error_code error remote_ip planned_at wait_reason", "url delivery_uid request_head answer_head answer_body reused repeated retry_after dns_us connect_us tls_us first_byte_us"},
-	{"outbox", "id", "business", "id event_id endpoint_id provider_id event reference_id webhook_id state attempts max_attempts reason created_at delivered_at replay_of customer_id sequence", "business_id next_at lease_owner lease_until generation setting url"},
-	{"outbox_event", "event_id", "business", "event_id event provider_id channel reference_type reference_id occurred_at created_at test", "business_id body"},
+	{"outbox", "id", "business", "id event_id endpoint_id provider_id event reference_id webhook_id state attempts max_attempts reason created_at delivered_at replay_of customer_id sequence reference_sequence", "business_id next_at lease_owner lease_until generation setting url slot"},
+	{"outbox_event", "event_id", "business", "event_id event provider_id channel reference_type reference_id occurred_at created_at test sequence", "business_id body"},
+	{"reference_sequence", "reference_id", "business", "", ""},
 	{"report_slot", "slot", "business", "livemode slot shard deposits taken0 taken1 taken2 taken3 taken4 taken5 taken6 waited", "business_id"},
 	{"connection_gap", "ended_at", "business", "device_id began_at ended_at", "business_id"},
 	{"endpoint_health", "endpoint_id", "endpoint", "endpoint_id succeeded_at failed_at failing_since failures", "warned"},
@@ -126,11 +127,11 @@ var tenantTables = withRows([]tenantTable{
 
 // platformTables are those with rows of no business, or of those that end by
 // themselves within a day.
-var platformTables = []string{"id_block", "node", "task", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request"}
+var platformTables = []string{"id_block", "node", "task", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request", "webhook_slot"}
 
 // byBusiness are the tables with an index of their key behind the business: only its
 // rows are walked.
-var byBusiness = map[string]bool{"chat_read": true, "chat_member": true, "conversation": true, "audit": true, "delivery": true, "exception": true, "device": true, "route": true, "broker_assignment": true, "third_party_assignment": true, "platform_pass": true, "report_slot": true, "connection_gap": true}
+var byBusiness = map[string]bool{"chat_read": true, "chat_member": true, "conversation": true, "audit": true, "delivery": true, "exception": true, "device": true, "route": true, "broker_assignment": true, "third_party_assignment": true, "platform_pass": true, "report_slot": true, "connection_gap": true, "reference_sequence": true}
 
 func (t tenantTable) isByBusiness() bool {
 	return byBusiness[t.name] || slices.ContainsFunc(rowTables, func(r *rowTable) bool { return r.name == t.name && r.owner.Name == "business_id" })
@@ -141,7 +142,7 @@ func (t tenantTable) isByBusiness() bool {
 var parents = map[string]bool{"device": true, "delivery": true, "outbox": true, "endpoint": true, "shipment": true, "account": true, "order_job": true, "platform_pass": true, "business": true, "business_state": true, "audit": true}
 
 // keyKinds are the kinds of keys that are no numbers.
-var keyKinds = map[string]string{"hash": "bytes", "epoch": "bytes", "path": "text", "job_id": "text", "number_key": "text", "event_id": "text"}
+var keyKinds = map[string]string{"hash": "bytes", "epoch": "bytes", "path": "text", "job_id": "text", "number_key": "text", "event_id": "text", "reference_id": "text"}
 
 var textIDs = map[string]bool{"approval": true, "live_event": true, "replay_job": true, "order_job": true, "opening": true, "command": true}
 

@@ -49,6 +49,8 @@ type snapshot struct {
 	box   *seal.Box
 	locks bool      // for a decision: shipments that it reads stay as they are
 	ids   *givenIDs // of a decision, nil otherwise
+	// sequences are given in a decision, nil otherwise.
+	sequences sequences
 }
 
 var _ cloud.View = (*view)(nil)

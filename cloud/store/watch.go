@@ -25,6 +25,5 @@ func (db orders) OperationsAfter(ctx context.Context, after int64, limit int) ([
 
 // Peers reports whether other nodes may write into the same database.
 func (db orders) Peers() bool {
-	_, ok := db.engine.(*postgres)
-	return ok
+	return db.shared()
 }

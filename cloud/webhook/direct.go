@@ -247,12 +247,11 @@ func (s *core) test(v cloud.View, c cloud.Caller, to cloud.Endpoint, event strin
 		return w, errors.New("there is no sample of " + event)
 	}
 	e := cloud.OutboxEvent{EventID: fmt.Sprint("TEST-", number), Event: event, BusinessID: to.BusinessID, Channel: cloud.ChannelAccount, ReferenceType: sample.ReferenceType,
-		ReferenceID: fmt.Sprint("TEST-", number), OccurredAt: now, CreatedAt: now, Test: true}
-	at := cloud.Stamp(now, b.Location())
-	var body any = Envelope{EventID: e.EventID, Event: event, APIVersion: "1", OccurredAt: at, BusinessID: to.BusinessID, CustomerID: cloud.OrNull(to.CustomerID), Test: true, Data: sample.Data}
+		ReferenceID: fmt.Sprint("TEST-", number), Sequence: 1, OccurredAt: now, CreatedAt: now, Test: true}
+	var body any = Envelope{EventHead: e.Head(b.Location()), CustomerID: cloud.OrNull(to.CustomerID), Test: true, Data: sample.Data}
 	if to.ProviderID != 0 {
 		e.EventID, e.Channel, e.ProviderID = fmt.Sprint(sample.Prefix, cloud.MockPrefix, number), to.Channel(), to.ProviderID
-		m := mock{EventID: e.EventID, Event: event, APIVersion: "1", OccurredAt: at, BusinessID: to.BusinessID, Provider: mockProvider{c.Provider.ID, c.Provider.Code, c.Provider.Name}, Data: sample.Data}
+		m := mock{EventHead: e.Head(b.Location()), Provider: mockProvider{c.Provider.ID, c.Provider.Code, c.Provider.Name}, Data: sample.Data}
 		if e.Channel == cloud.ChannelLocker { // the others' bodies say it in their data
 			m.Livemode = new(bool)
 		}
@@ -272,14 +271,10 @@ func (s *core) test(v cloud.View, c cloud.Caller, to cloud.Endpoint, event strin
 
 // mock is the body of a test to a provider's endpoint.
 type mock struct {
-	EventID    string           `json:"event_id"`
-	Event      string           `json:"event"`
-	APIVersion string           `json:"api_version"`
-	OccurredAt *string          `json:"occurred_at"`
-	BusinessID cloud.BusinessID `json:"business_id"`
-	Provider   mockProvider     `json:"provider"`
-	Livemode   *bool            `json:"livemode,omitempty"`
-	Data       any              `json:"data"`
+	cloud.EventHead
+	Provider mockProvider `json:"provider"`
+	Livemode *bool        `json:"livemode,omitempty"`
+	Data     any          `json:"data"`
 }
 
 type mockProvider struct {

@@ -13,11 +13,7 @@ import (
 
 // Envelope is the body of every event of the account channel.
 type Envelope struct {
-	EventID    string           `json:"event_id"`
-	Event      string           `json:"event"`
-	APIVersion string           `json:"api_version"`
-	OccurredAt *string          `json:"occurred_at"`
-	BusinessID cloud.BusinessID `json:"business_id"`
+	cloud.EventHead
 	CustomerID *cloud.AccountID `json:"customer_id"`
 	Test       bool             `json:"test"`
 	Data       any              `json:"data"`
@@ -171,15 +167,19 @@ func (t *fanout) write(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
 	if err != nil {
 		return w, err
 	}
-	body := Envelope{EventID: e.ID, Event: e.Event, APIVersion: "1", OccurredAt: cloud.Stamp(e.OccurredAt, b.Location()), BusinessID: e.BusinessID,
-		CustomerID: cloud.OrNull(e.CustomerID)}
+	w.Event = cloud.OutboxEvent{EventID: e.ID, Event: e.Event, BusinessID: e.BusinessID, Channel: cloud.ChannelAccount, ReferenceType: e.ReferenceType,
+		ReferenceID: e.ReferenceID, OccurredAt: e.OccurredAt, CreatedAt: t.now}
+	if w.Event.Sequence, err = t.v.NextSequence(w.Event.Reference()); err != nil {
+		return w, err
+	}
 	var number int64
 	if strings.HasSuffix(e.ID, "-") {
 		if number, err = t.v.NewID(cloud.EventIDs); err != nil {
 			return w, err
 		}
-		body.EventID = fmt.Sprint(e.ID, number)
+		w.Event.EventID = fmt.Sprint(e.ID, number)
 	}
+	body := Envelope{EventHead: w.Event.Head(b.Location()), CustomerID: cloud.OrNull(e.CustomerID)}
 	customer := false
 	for _, x := range to {
 		customer = customer || x.customer != 0
@@ -187,12 +187,9 @@ func (t *fanout) write(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
 	if body.Data, err = e.Data(number, customer); err != nil {
 		return w, err
 	}
-	raw, err := marshalJSON(body)
-	if err != nil {
+	if w.Event.Body, err = marshalJSON(body); err != nil {
 		return w, err
 	}
-	w.Event = cloud.OutboxEvent{EventID: body.EventID, Event: e.Event, BusinessID: e.BusinessID, Channel: cloud.ChannelAccount, ReferenceType: e.ReferenceType,
-		ReferenceID: e.ReferenceID, OccurredAt: e.OccurredAt, CreatedAt: t.now, Body: raw}
 	for i, x := range to {
 		id, err := t.v.NewID(cloud.OutboxIDs)
 		if err != nil {

@@ -44,7 +44,14 @@ func providerWrite(v cloud.View, e cloud.ProviderEvent) (w cloud.OutboxWrite, er
 	if e.Test {
 		w.Event.EventID = fmt.Sprint(e.Prefix, cloud.MockPrefix, number)
 	}
-	body, err := e.Body(w.Event.EventID)
+	if w.Event.Sequence, err = v.NextSequence(w.Event.Reference()); err != nil {
+		return w, err
+	}
+	b, err := v.Business(e.BusinessID)
+	if err != nil {
+		return w, err
+	}
+	body, err := e.Body(w.Event.Head(b.Location()))
 	if err != nil {
 		return w, err
 	}

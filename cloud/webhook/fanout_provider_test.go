@@ -27,13 +27,17 @@ func TestTellProvider(t *testing.T) {
 		t.Helper()
 		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return ch, nil }))
 	}
+	write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42}}}})
 	write(&cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{endpoint(1, 17, cloud.LockerEndpoint, true, all, nil), endpoint(2, 17, cloud.ThirdPartyEndpoint, true, all, []string{"handover"}),
 		endpoint(3, 17, cloud.ThirdPartyEndpoint, true, []string{"third_party_delivery.packages_handed_over"}, nil), endpoint(4, 17, cloud.ThirdPartyEndpoint, false, all, nil),
 		endpoint(5, 18, cloud.ThirdPartyEndpoint, true, all, nil)}}})
 	event := cloud.ProviderEvent{BusinessID: 42, ProviderID: 17, Channel: cloud.ChannelThirdParty, Event: "third_party_delivery.packages_handed_over", Prefix: "TPD-", ReferenceType: "third_party_assignment",
 		ReferenceID: "TPA-1", OccurredAt: time.Now()}
 	bodies := 0
-	event.Body = func(id string) (any, error) { bodies++; return map[string]string{"event_id": id, "x": "<&>"}, nil }
+	event.Body = func(h cloud.EventHead) (any, error) {
+		bodies++
+		return map[string]string{"event_id": h.EventID, "x": "<&>"}, nil
+	}
 	tell := func(e cloud.ProviderEvent) (out []cloud.OutboxWrite, err error) {
 		_ = db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 			bodies = 0
@@ -69,7 +73,7 @@ func TestTellProvider(t *testing.T) {
 	require.Empty(t, out)
 	require.Zero(t, bodies, "nobody wants it")
 
-	event.Body = func(string) (any, error) { return nil, errors.New("there is no such order") }
+	event.Body = func(cloud.EventHead) (any, error) { return nil, errors.New("there is no such order") }
 	_, err = tell(event)
 	require.ErrorContains(t, err, "fan out third_party_delivery.packages_handed_over to provider 17: there is no such order")
 }

@@ -144,6 +144,8 @@ func (c Config) payload(schemas catalog.Schemas, e cloud.HookEvent) object {
 	p["event_id"] = object{"type": "string", "pattern": "^" + e.Prefix + "[A-Za-z0-9_-]+$", "maxLength": 64, "description": "The same in every repeat: drop what you have seen"}
 	p["api_version"] = object{"type": "string", "const": "1"}
 	p["occurred_at"] = object{"type": "string", "format": "date-time", "description": "When it happened"}
+	p["occurred_at_ms"] = object{"type": "integer", "minimum": 0, "description": "The same moment in Unix milliseconds"}
+	p["sequence"] = object{"type": "integer", "minimum": 1, "description": "Number of the event among those about its reference: keep the highest of each reference and drop what has a lower one; gaps are normal"}
 	p["data"] = schemas.Of(e.Data)
 	return out
 }

@@ -31,6 +31,7 @@ var common = []headerRow{
 	{"X-Webhook-Event-Id", "The event_id of the body", "OCR-120045", true},
 	{"X-Webhook-Id", "The same in every repeat to this address", "OCR-120045", true},
 	{"X-Webhook-Timestamp", "Unix seconds of this attempt; refuse what is more than 300 off", exampleTime, true},
+	{"X-Webhook-Reference-Sequence", "The sequence of the body", "1", true},
 	{"X-Webhook-Attempt", "From 1", "1", true},
 	{"X-Webhook-Test", "1 on tests and in the sandbox", "1", false},
 	{"X-Webhook-Replay", "1 on what was sent again by hand", "1", false},
@@ -101,7 +102,7 @@ func headers(base string, lists ...[]headerRow) object {
 func exampleHeaders(e cloud.HookEvent, body []byte) object {
 	id := sampleID(body)
 	h := object{"Content-Type": "application/json; charset=utf-8", "User-Agent": "TMS-Webhooks/1", "X-Webhook-Event": e.Name, "X-Webhook-Event-Id": id, "X-Webhook-Id": id,
-		"X-Webhook-Timestamp": exampleTime, "X-Webhook-Attempt": "1"}
+		"X-Webhook-Timestamp": exampleTime, "X-Webhook-Reference-Sequence": sampleSequence(body), "X-Webhook-Attempt": "1"}
 	secret := []byte(exampleSecret)
 	if e.Channel != "" {
 		h[signature.HeaderDeliveryID], h[signature.HeaderDigest] = exampleDelivery, signature.Digest(body)
@@ -122,6 +123,14 @@ func securitySchemes() object {
 		"provider": scheme(signature.HeaderProvider, "Endpoints of providers."),
 		"standard": scheme(signature.HeaderStandard, "Addresses that ask for Standard Webhooks."),
 	}
+}
+
+func sampleSequence(body []byte) string {
+	var s struct {
+		Sequence json.Number `json:"sequence"`
+	}
+	_ = json.Unmarshal(body, &s) // it was read before
+	return s.Sequence.String()
 }
 
 func sampleID(body []byte) string {

@@ -304,6 +304,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"LookIsReadOnlySnapshot":   lookIsSnapshot,
 		"PanicIsAnError":           panicIsAnError,
 		"Nodes":                    nodes,
+		"Slots":                    slots,
 		"Traces":                   traces,
 		"CallsOnce":                callsOnce,
 		"ExpectedChanges":          expectedChanges,

@@ -29,7 +29,7 @@ import (
 func onBoth(b *testing.B, run func(b *testing.B, db *store.DB)) {
 	b.Run("SQLite", func(b *testing.B) { run(b, nil) })
 	b.Run("PostgreSQL", func(b *testing.B) {
-		run(b, storetest.Open(b, store.Config{URL: storetest.MigratedPostgresURL(b), Node: "n1", Box: storetest.Box(b)}))
+		run(b, storetest.Open(b, store.Config{URL: storetest.MigratedPostgresURL(b), Instance: "n1", Box: storetest.Box(b)}))
 	})
 }
 

@@ -21,6 +21,7 @@ func Example(base string, e cloud.HookEvent, sample []byte, format, signature, s
 	var envelope struct {
 		ID         string    `json:"event_id"`
 		OccurredAt time.Time `json:"occurred_at"`
+		Sequence   int64     `json:"sequence"`
 		Data       struct {
 			Order struct {
 				ID int64 `json:"order_id"`
@@ -37,7 +38,7 @@ func Example(base string, e cloud.HookEvent, sample []byte, format, signature, s
 	id := envelope.ID
 	reference := cmp.Or(envelope.Data.Delivery.Number, envelope.Data.Assignment, strconv.FormatInt(envelope.Data.Order.ID, 10))
 	w := &cloud.OutboxWork{
-		Event:    cloud.OutboxEvent{EventID: id, Event: e.Name, BusinessID: 42, Channel: cmp.Or(e.Channel, cloud.ChannelAccount), ReferenceType: e.ReferenceType, ReferenceID: reference, OccurredAt: envelope.OccurredAt, Body: sample},
+		Event:    cloud.OutboxEvent{EventID: id, Event: e.Name, BusinessID: 42, Channel: cmp.Or(e.Channel, cloud.ChannelAccount), ReferenceType: e.ReferenceType, ReferenceID: reference, Sequence: envelope.Sequence, OccurredAt: envelope.OccurredAt, Body: sample},
 		Delivery: cloud.OutboxDelivery{WebhookID: id},
 	}
 	ep := &cloud.Endpoint{Secret: []byte(secret), Format: format, Signature: signature, SigningKey: make([]byte, ed25519.SeedSize)}

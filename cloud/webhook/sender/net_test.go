@@ -55,7 +55,7 @@ func newWorld(t testing.TB) *world {
 func (w *world) open() {
 	box, err := seal.New(bytes.Repeat([]byte{5}, seal.KeySize))
 	require.NoError(w.t, err)
-	w.db, err = store.Open(context.Background(), store.Config{Dir: w.dir, Box: box, Node: "n1"})
+	w.db, err = store.Open(context.Background(), store.Config{Dir: w.dir, Box: box, Instance: "n1"})
 	require.NoError(w.t, err)
 }
 

@@ -26,7 +26,7 @@ func TestTwoNodesSendOnce(t *testing.T) {
 	n.Serve[netip.AddrPortFrom(fetchtest.AddrA.Addr(), 80)] = r.Handle
 	var dbs []*store.DB
 	for i := range 2 {
-		dbs = append(dbs, storetest.Open(t, store.Config{URL: url, Node: fmt.Sprint("n", i), Box: storetest.Box(t)}))
+		dbs = append(dbs, storetest.Open(t, store.Config{URL: url, Instance: fmt.Sprint("n", i), Box: storetest.Box(t)}))
 	}
 	write := func(db *store.DB, c *cloud.Changes) {
 		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))

@@ -207,7 +207,7 @@ func onEach(t *testing.T, run func(t *testing.T, db *store.DB)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := cfg(t)
-			c.Node, c.Box = "n1", storetest.Box(t)
+			c.Instance, c.Box = "n1", storetest.Box(t)
 			run(t, storetest.Open(t, c))
 		})
 	}

@@ -3,6 +3,7 @@ package sender
 import (
 	"container/heap"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -32,6 +33,19 @@ const (
 	waitProxy   = "proxy"
 )
 
+// rank is where a delivery stands among those about one reference to one URL: by the
+// number of the reference, and where several have the same, or none, by its id.
+type rank struct {
+	sequence int64
+	id       cloud.OutboxID
+}
+
+func (p rank) before(o rank) bool {
+	return p.sequence < o.sequence || p.sequence == o.sequence && p.id < o.id
+}
+
+func rankOf(w *cloud.OutboxWork) rank { return rank{w.Event.Sequence, w.Delivery.ID} }
+
 // item is one delivery in memory, with its lease.
 type item struct {
 	work   cloud.OutboxWork
@@ -53,20 +67,20 @@ func (it *item) retry() bool { return it.work.Delivery.Attempts > 0 }
 // line is the deliveries about one reference to one URL: one at a time, oldest
 // first.
 type line struct {
-	ref     string
+	ref     reference
 	items   itemHeap
 	busy    bool
-	blocked cloud.OutboxID // a delivery that waits for its first retry goes first …
-	until   time.Time      // … if it comes by then
-	queued  bool           // in urlQueue.ready
-	ended   time.Time      // of the last attempt
+	blocked rank      // a delivery that waits for its first retry goes first …
+	until   time.Time // … if it comes by then
+	queued  bool      // in urlQueue.ready
+	ended   time.Time // of the last attempt
 }
 
-// itemHeap is ordered by delivery id, which is the order of emission.
+// itemHeap is ordered by rank, which is the order of emission.
 type itemHeap []*item
 
 func (h itemHeap) Len() int           { return len(h) }
-func (h itemHeap) Less(i, j int) bool { return h[i].work.Delivery.ID < h[j].work.Delivery.ID }
+func (h itemHeap) Less(i, j int) bool { return rankOf(&h[i].work).before(rankOf(&h[j].work)) }
 func (h itemHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *itemHeap) Push(x any)        { *h = append(*h, x.(*item)) }
 func (h *itemHeap) Pop() any {
@@ -82,7 +96,7 @@ func (l *line) free(now time.Time) bool {
 	if l.busy || len(l.items) == 0 {
 		return false
 	}
-	return l.blocked == 0 || l.items[0].work.Delivery.ID <= l.blocked || !now.Before(l.until)
+	return l.blocked == rank{} || !l.blocked.before(rankOf(&l.items[0].work)) || !now.Before(l.until)
 }
 
 // address is a URL of one account. Others may name the same: how it answers them,
@@ -96,7 +110,7 @@ type address struct {
 // urlQueue is what waits for one address, and how it is doing.
 type urlQueue struct {
 	address
-	lines     map[string]*line
+	lines     map[reference]*line
 	ready     []*line // with items; those that are not free are passed over
 	count     int
 	inFlight  int
@@ -157,20 +171,7 @@ func (q *queues) push(to address, w cloud.OutboxWork) bool {
 	if q.held[w.Delivery.ID] || q.room(to) == 0 {
 		return false
 	}
-	u := q.urls[to]
-	if u == nil {
-		u = &urlQueue{address: to, lines: map[string]*line{}, cap: perURL, breaker: newBreaker()}
-		q.urls[to] = u
-	}
-	ref := w.Event.ReferenceID
-	if w.Delivery.ReplayOf != 0 { // what is sent again waits for no retries
-		ref = "again/" + ref
-	}
-	l := u.lines[ref]
-	if l == nil {
-		l = &line{ref: ref}
-		u.lines[ref] = l
-	}
+	u, l := q.line(to, lineOf(&w))
 	it := &item{work: w, line: l, url: u}
 	heap.Push(&l.items, it)
 	u.count++
@@ -183,6 +184,41 @@ func (q *queues) push(to address, w cloud.OutboxWork) bool {
 	u.enqueue(l)
 	q.enter(u)
 	return true
+}
+
+// reference names a line among those of a URL. What is sent again has a line of its own:
+// it waits for no retries.
+type reference struct {
+	kind, id string
+	again    bool
+}
+
+func lineOf(w *cloud.OutboxWork) reference {
+	return reference{w.Event.ReferenceType, w.Event.ReferenceID, w.Delivery.ReplayOf != 0}
+}
+
+// line is a line of an address; both are made when they are not there.
+func (q *queues) line(to address, ref reference) (*urlQueue, *line) {
+	u := q.urls[to]
+	if u == nil {
+		u = &urlQueue{address: to, lines: map[reference]*line{}, cap: perURL, breaker: newBreaker()}
+		q.urls[to] = u
+	}
+	l := u.lines[ref]
+	if l == nil {
+		l = &line{ref: ref}
+		u.lines[ref] = l
+	}
+	return u, l
+}
+
+// block lets nothing behind a delivery of a line go that waits for its first retry in the
+// store, unless it has not come by a time.
+func (q *queues) block(to address, ref reference, at rank, until time.Time) {
+	_, l := q.line(to, ref)
+	if !at.before(l.blocked) {
+		l.blocked, l.until = at, until
+	}
 }
 
 func (u *urlQueue) enqueue(l *line) {
@@ -280,7 +316,7 @@ func (q *queues) popURL(u *urlQueue, now time.Time) (*item, func(error)) {
 	if u.unproven {
 		u.probeAt = now.Add(probeEvery)
 	}
-	l.busy, l.blocked = true, 0
+	l.busy, l.blocked = true, rank{}
 	u.remove(l)
 	u.enqueue(l)
 	u.count--
@@ -383,13 +419,13 @@ func (q *queues) done(it *item, v outcome, a *fetch.Answer, now time.Time) {
 	delete(q.held, it.work.Delivery.ID)
 	l.busy, l.ended = false, now
 	if v.state == cloud.OutboxRetrying && it.work.Delivery.Attempts == 0 && !it.work.Event.Supersedes() {
-		l.blocked, l.until = it.work.Delivery.ID, v.next.Add(fetch.NameLife)
+		l.blocked, l.until = rankOf(&it.work), v.next.Add(fetch.NameLife)
 	}
 	u.adapt(a, now)
 	if a.Code == fetch.CodeProxy {
 		u.hold(v.next, waitProxy)
 	}
-	if len(l.items) == 0 && l.blocked == 0 {
+	if len(l.items) == 0 && l.blocked == (rank{}) {
 		delete(u.lines, l.ref)
 	}
 	u.enqueue(l)
@@ -482,23 +518,42 @@ func (q *queues) holds(at address, now time.Time) (reason string, until time.Tim
 	return "", time.Time{}
 }
 
-// drain takes out everything that waits, to be given back. Deliveries in flight,
+// drain takes out what waits of some slots, to be given back. Deliveries in flight,
 // and how each URL is doing, stays.
-func (q *queues) drain() []cloud.OutboxResult {
+func (q *queues) drain(slots uint64) []cloud.OutboxResult {
 	var out []cloud.OutboxResult
 	for _, u := range q.urls {
 		for _, l := range u.lines {
+			kept := l.items[:0]
 			for _, it := range l.items {
-				out = append(out, cloud.OutboxResult{ID: it.work.Delivery.ID, Generation: it.work.Delivery.Generation})
+				if slots != allSlots && slots>>slotOf(&it.work)&1 == 0 {
+					kept = append(kept, it)
+					continue
+				}
+				out = append(out, leaseOf(&it.work))
 				delete(q.held, it.work.Delivery.ID)
+				u.count--
+				q.count--
+				q.bytes -= len(it.work.Event.Body)
+				if !it.retry() {
+					q.firstWaiting--
+				}
 			}
-			l.items, l.queued = nil, false
+			clear(l.items[len(kept):])
+			l.items = kept
+			heap.Init(&l.items)
 		}
-		u.ready, u.count, u.inRing = nil, 0, false
+		u.ready = slices.DeleteFunc(u.ready, func(l *line) bool {
+			l.queued = len(l.items) > 0
+			return !l.queued
+		})
 	}
-	q.ring, q.count, q.bytes, q.firstWaiting = nil, 0, 0, 0
-	clear(q.accounts)
 	return out
+}
+
+// leaseOf is a lease to give back.
+func leaseOf(w *cloud.OutboxWork) cloud.OutboxResult {
+	return cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation}
 }
 
 // forget drops URLs that have nothing left and are well, and lines whose

@@ -64,7 +64,7 @@ func TestQueuesAgainstRules(t *testing.T) {
 				if rapid.IntRange(0, 9).Draw(t, "drain") > 0 {
 					continue
 				}
-				for _, r := range q.drain() {
+				for _, r := range q.drain(allSlots) {
 					require.True(t, waiting[r.ID])
 					delete(waiting, r.ID)
 				}

@@ -48,7 +48,7 @@ type message struct {
 //
 //	POST path HTTP/1.1
 //	Host, Content-Type, Content-Length, User-Agent
-//	X-Webhook-Event, -Event-Id, -Id, -Timestamp, -Attempt
+//	X-Webhook-Event, -Event-Id, -Id, -Timestamp, -Reference-Sequence, -Attempt
 //	ce-…                           in binary mode
 //	the signatures of the channel
 //	webhook-…                      of Standard Webhooks
@@ -83,6 +83,9 @@ func (m message) build() (r request, err error) {
 	h.add("X-Webhook-Event-Id", e.EventID)
 	h.add("X-Webhook-Id", m.work.Delivery.WebhookID)
 	h.add(signature.HeaderTimestamp, stamp)
+	if e.Sequence > 0 {
+		h.add("X-Webhook-Reference-Sequence", strconv.FormatInt(e.Sequence, 10))
+	}
 	h.add("X-Webhook-Attempt", strconv.Itoa(m.attempt))
 	if m.endpoint.Format == cloud.FormatBinary {
 		for _, a := range m.event().Attributes() {

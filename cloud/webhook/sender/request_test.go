@@ -86,7 +86,8 @@ func TestRequestsCarryTheVectors(t *testing.T) {
 			"Signature":              "07ae8811832cecbabf40eaae88c060e2134a472521b7530d7d36fd15ee4ca93d",
 			"X-Webhook-Signature-V2": "14ce1579095aa2995de8eac3cfc387df444ce8951332a27b896fe7e71ed42dcd",
 			"X-Webhook-Timestamp":    "1795216320", "X-Webhook-Signature": "", "webhook-signature": "", "webhook-id": "", "Signature-Next": "",
-			"X-Webhook-Delivery-Id": "", "X-Webhook-Content-Digest": "", "ce-id": ""}},
+			"X-Webhook-Delivery-Id": "", "X-Webhook-Content-Digest": "", "ce-id": "", "X-Webhook-Reference-Sequence": ""}},
+		"numbered": {[]func(*message){func(m *message) { m.work.Event.Sequence = 12 }}, map[string]string{"X-Webhook-Reference-Sequence": "12"}},
 		"account in overlap": {[]func(*message){rotating, standard}, map[string]string{
 			"X-Webhook-Signature-V2": "5daf9c637ba9d4abbfee939dd7d48cd95e3c37e80614a13ac2b58eadb104a7f9,14ce1579095aa2995de8eac3cfc387df444ce8951332a27b896fe7e71ed42dcd",
 			"webhook-signature":      "v1,yIo1Ftd86SAURYXiR6wGSEKvkJbNn9/Ya2GYScDVZ0E= v1,GI7DWUjQAQalNLd6aNl3sOnaXL49//i96QF3AnISQk0=",

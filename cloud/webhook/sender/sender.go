@@ -62,6 +62,14 @@ type Store interface {
 	RenewOutbox(ctx context.Context) error
 	EndForgotten(ctx context.Context) error
 	OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error)
+	// HoldSlots says which slots' deliveries this node writes leased to it and takes up.
+	HoldSlots(slots uint64)
+	TakeSlots(ctx context.Context, slots uint64) (uint64, error)
+	LeaveSlots(ctx context.Context, slots uint64) error
+	Unfinished(ctx context.Context, id cloud.EndpointID, references []string) ([]cloud.OutboxWaiting, error)
+	TakeOutbox(ctx context.Context, id cloud.EndpointID, ids []cloud.OutboxID) ([]cloud.OutboxWork, error)
+	// Peers reports whether other nodes may use the same store.
+	Peers() bool
 	FindEndpoint(ctx context.Context, id cloud.EndpointID) (cloud.Endpoint, error)
 	SetEndpointStatus(ctx context.Context, id cloud.EndpointID, status, reason string, now time.Time) error
 	Health
@@ -71,6 +79,8 @@ type Store interface {
 // Config is what a Dispatcher needs.
 type Config struct {
 	Store Store
+	// Nodes share the store's deliveries; nil: this process has all of them.
+	Nodes Nodes
 	Guard *fetch.Guard
 	// Proxy is by what receivers are reached; nil: they are connected to directly.
 	Proxy *fetch.Proxy
@@ -117,6 +127,7 @@ type Dispatcher struct {
 	client  *fetch.Client
 	metrics *metrics
 	log     *slog.Logger
+	shared  bool // other nodes may use the store
 
 	wake    chan struct{} // of capacity 1: the inbox or the overflow has something
 	results chan result
@@ -124,6 +135,7 @@ type Dispatcher struct {
 	mu              sync.Mutex // guards what follows
 	running         bool
 	queues          *queues
+	slots           tenure
 	inbox           []cloud.OutboxWork
 	inboxSize       int                  // bytes of bodies in inbox
 	overflow        []cloud.OutboxResult // leases to give back
@@ -175,8 +187,15 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	slots, shared := tenure{}, cfg.Store != nil && cfg.Store.Peers()
+	if cfg.Nodes == nil {
+		slots.held = allSlots
+	}
+	if shared {
+		slots.inHand = map[cloud.OutboxID]int{}
+	}
 	return &Dispatcher{
-		cfg: cfg, log: cfg.Logger, metrics: newMetrics(cfg.Metrics),
+		cfg: cfg, shared: shared, slots: slots, log: cfg.Logger, metrics: newMetrics(cfg.Metrics),
 		client: fetch.NewClient(fetch.Config{Guard: cfg.Guard, Proxy: cfg.Proxy, TLS: cfg.TLS, Resolver: cfg.Resolver, Dial: cfg.Dial}),
 		wake:   make(chan struct{}, 1), results: make(chan result, resultBatch),
 		queues: newQueues(cfg.Slots), endpoints: map[cloud.EndpointID]knownEndpoint{},
@@ -217,11 +236,12 @@ func (d *Dispatcher) fresh(e cloud.OutboxEvent, del cloud.OutboxDelivery) {
 	if !d.running || del.State != cloud.OutboxPending || del.NextAt.After(del.CreatedAt) {
 		return
 	}
-	if del.LeaseOwner == "" { // it is to be numbered, or was written before this sender owned what is new
-		d.more = true
+	own := d.slots.hasOf(del.EndpointID, &e)
+	if del.LeaseOwner == "" { // it is another node's, to be numbered, or was written before this sender owned what is new
+		d.more = d.more || own
 		return
 	}
-	if d.queues.count+len(d.inbox) >= maxWaiting || d.queues.bytes+d.inboxSize+len(e.Body) > maxBytes {
+	if !own || d.queues.count+len(d.inbox) >= maxWaiting || d.queues.bytes+d.inboxSize+len(e.Body) > maxBytes {
 		d.overflow = append(d.overflow, cloud.OutboxResult{ID: del.ID, Generation: 1})
 		return
 	}
@@ -245,6 +265,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.running, d.renewed = true, time.Now()
 	d.mu.Unlock()
+	d.cfg.Store.HoldSlots(d.slots.held)
 	d.cfg.Store.OwnFresh(true)
 	stored := make(chan struct{})
 	go func() { defer close(stored); d.store() }()
@@ -269,16 +290,17 @@ func (d *Dispatcher) giveBack() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-fetch.Timeout)
 	defer cancel()
 	d.mu.Lock()
-	rest := append(d.queues.drain(), d.overflow...)
-	for _, w := range d.inbox {
-		rest = append(rest, cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation})
+	rest := append(d.queues.drain(allSlots), d.overflow...)
+	for i := range d.inbox {
+		rest = append(rest, leaseOf(&d.inbox[i]))
 	}
 	d.inbox, d.overflow = nil, nil
 	d.mu.Unlock()
-	if len(rest) == 0 {
-		return nil
+	var err error
+	if len(rest) > 0 {
+		err = d.cfg.Store.ReleaseOutbox(ctx, rest)
 	}
-	return d.cfg.Store.ReleaseOutbox(ctx, rest)
+	return errors.Join(err, leaveAllSlots(d, ctx))
 }
 
 // loop brings work to the queues.
@@ -289,6 +311,7 @@ func (d *Dispatcher) loop(ctx context.Context) {
 	defer count.Stop()
 	defer tidy.Stop()
 	d.tidy(ctx)
+	balanceSlots(d, ctx)
 	d.poll(ctx)
 	for {
 		select {
@@ -296,10 +319,13 @@ func (d *Dispatcher) loop(ctx context.Context) {
 			return
 		case <-d.wake:
 			d.deliverInbox(ctx)
-			if d.hungry() {
+			if isHungry(d) {
 				d.poll(ctx)
 			}
+		case <-othersCame(d):
+			balanceSlots(d, ctx)
 		case <-poll.C:
+			balanceSlots(d, ctx)
 			d.deliverInbox(ctx)
 			d.poll(ctx)
 			d.client.Sweep(false)
@@ -350,17 +376,19 @@ func (d *Dispatcher) yield(now time.Time) {
 	if !d.doubtful(now) || d.queues.count == 0 {
 		return
 	}
-	lost := d.queues.drain()
+	lost := d.queues.drain(allSlots)
 	d.overflow = append(d.overflow, lost...)
 	d.log.Warn("webhook deliveries were left to other nodes: their leases were not renewed in time", "count", len(lost))
 	d.nudge()
 }
 
 // doubtful reports whether leases may have ended. Called with mu held.
-func (d *Dispatcher) doubtful(now time.Time) bool { return now.Sub(d.renewed) >= leaseSure }
+func (d *Dispatcher) doubtful(now time.Time) bool {
+	return now.Sub(d.renewed) >= leaseSure || !leaseIsSure(d)
+}
 
-// hungry reports whether the store has more and there is room again.
-func (d *Dispatcher) hungry() bool {
+// isHungry reports whether the store has more and there is room again.
+func isHungry(d *Dispatcher) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.more && d.queues.count < claimBatch/2
@@ -389,21 +417,28 @@ func (d *Dispatcher) deliverInbox(ctx context.Context) {
 
 // enqueue puts work into the queues of its URLs, starts workers, and returns
 // what did not fit. A delivery that cannot be sent at all is finished here.
-func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) (rest []cloud.OutboxResult) {
+func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) []cloud.OutboxResult {
+	work, blocked, rest := orderDeliveries(d, ctx, work)
+	var full map[lineName]bool
 	for i := range work {
 		w := &work[i]
-		lease := cloud.OutboxResult{ID: w.Delivery.ID, Generation: w.Delivery.Generation}
+		lease := leaseOf(w)
 		ep, err := d.endpoint(ctx, w.Delivery.EndpointID)
 		if err != nil {
 			d.log.Warn("reading a webhook endpoint failed", "endpoint", w.Delivery.EndpointID, "error", err)
-			rest = append(rest, lease)
+			rest, full = append(rest, lease), addLine(full, nameOf(w))
 			continue
 		}
 		url, _, _ := ep.route(w.Event.Test)
 		to := address{ep.BusinessID, url}
 		d.mu.Lock()
-		if !d.queues.push(to, *w) {
-			rest = append(rest, lease)
+		if len(blocked) > 0 && w.Delivery.ReplayOf == 0 {
+			if b, ok := blocked[nameOf(w)]; ok {
+				d.queues.block(to, lineOf(w), b.at, b.until)
+			}
+		}
+		if full != nil && full[nameOf(w)] || !d.slots.hasOf(w.Delivery.EndpointID, &w.Event) || !d.queues.push(to, *w) {
+			rest, full = append(rest, lease), addLine(full, nameOf(w))
 		}
 		d.queues.prove(to, ep.proven && url == ep.URL)
 		d.queues.limit(to, ep.Rate, ep.Burst)
@@ -428,6 +463,7 @@ func (d *Dispatcher) startWorkers() {
 		if it == nil {
 			break
 		}
+		d.slots.noteInFlight(it)
 		d.workers.Go(func() { d.sendNext(it, done) })
 	}
 	d.alarm(now)
@@ -463,7 +499,9 @@ func (d *Dispatcher) sendNext(it *item, done func(error)) {
 		it, done = nil, nil
 		if d.running {
 			d.yield(now)
-			it, done = d.queues.pop(now)
+			if it, done = d.queues.pop(now); it != nil {
+				d.slots.noteInFlight(it)
+			}
 			d.alarm(now)
 		}
 		if d.more && d.queues.count < claimBatch/2 {
@@ -520,6 +558,7 @@ func (d *Dispatcher) claim(ctx context.Context, id cloud.EndpointID, now time.Ti
 	if err != nil {
 		return err
 	}
+	d.deliverInbox(ctx) // what was committed before it stands there
 	if len(work) == room {
 		d.mu.Lock()
 		d.more = true
@@ -630,6 +669,7 @@ func (d *Dispatcher) storeParts(ctx context.Context, batch []result, err error, 
 		d.log.Error("webhook results were not stored", "count", len(batch), "first", batch[0].ID, "error", err)
 		d.mu.Lock()
 		d.overflow = append(d.overflow, outcomes(batch)...)
+		putDown(d, batch)
 		d.mu.Unlock()
 		return
 	}
@@ -653,9 +693,19 @@ func outcomes(batch []result) []cloud.OutboxResult {
 	return out
 }
 
+// putDown takes note that outcomes are stored, or cannot be. Called with mu held.
+func putDown(d *Dispatcher, batch []result) {
+	for i := range batch {
+		delete(d.slots.inHand, batch[i].ID)
+	}
+}
+
 // stored does what follows once results are stored.
 func (d *Dispatcher) stored(ctx context.Context, batch []result, lost []cloud.OutboxID) {
 	d.metrics.leaseLost.Add(float64(len(lost)))
+	d.mu.Lock()
+	putDown(d, batch)
+	d.mu.Unlock()
 	for i := range batch {
 		d.tally(&batch[i])
 		d.flag(ctx, &batch[i])
