@@ -19,6 +19,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, mails)
 	maps.Copy(all, limitWords)
 	maps.Copy(all, workWords)
+	maps.Copy(all, actions)
 	maps.Copy(all, liveWords)
 	maps.Copy(all, searchWords)
 	maps.Copy(all, auditWords)

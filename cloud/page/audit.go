@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // auditPath is the page of the audit trail, which takes the address of the generated one.
@@ -212,11 +213,17 @@ func jsonValue(v any) any {
 
 // actionWords are an action of the trail in words: those of the operation, or else its
 // own name.
-func (p drawnPages) actionWords(lang, action string) string {
+func (p *kit) actionWords(lang, action string) string {
 	if p.cfg.Catalog.Find(action) != nil {
 		if w := label(lang, action); w != "verb."+action {
 			return w
 		}
+	}
+	if w := locale.Value(lang, "action", action); w != strings.ReplaceAll(action, "_", " ") {
+		return w
+	}
+	if done, ok := strings.CutPrefix(action, "order_"); ok {
+		return locale.Value(lang, "operation", done)
 	}
 	w := words(strings.NewReplacer(".", " ", "-", " ").Replace(action))
 	if w == "" {
