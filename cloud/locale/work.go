@@ -19,7 +19,7 @@ var workWords = map[string]texts{
 	"keys.rows":           {"Next and previous row, item or door", "下一行或上一行（条目、柜门）", "下一列或上一列（項目、櫃門）", "Ligne, tâche ou porte suivante et précédente", "Nächste und vorige Zeile, Aufgabe oder Tür", "Fila, tarea o puerta siguiente y anterior"},
 	"keys.choose":         {"Choose the row", "选中该行", "選取此列", "Choisir la ligne", "Zeile auswählen", "Elegir la fila"},
 	"keys.open":           {"Open it", "打开", "開啟", "L’ouvrir", "Öffnen", "Abrir"},
-	"keys.step":           {"To the work list; on it: first step of the item", "前往待办列表；在其中：条目的第一步", "前往待辦清單；在其中：項目的第一步", "Vers la liste de travail ; sur elle : première étape de la tâche", "Zur Aufgabenliste; dort: erster Schritt der Aufgabe", "A la lista de trabajo; en ella: primer paso de la tarea"},
+	"keys.step":           {"To the work list; there: the step of an item", "前往待办列表；在其中：条目的第一步", "前往待辦清單；在其中：項目的第一步", "Vers la liste de travail ; sur elle : première étape de la tâche", "Zur Aufgabenliste; dort: erster Schritt der Aufgabe", "A la lista de trabajo; en ella: primer paso de la tarea"},
 	"keys.messages":       {"To the messages, of the order on its page", "前往消息；在订单页面则为该订单的消息", "前往訊息；在訂單頁面則為該訂單的訊息", "Vers les messages, ceux de la commande sur sa page", "Zu den Nachrichten, auf der Seite eines Auftrags zu dessen", "A los mensajes; en un pedido, a los suyos"},
 	"keys.more":           {"Further actions", "更多操作", "更多操作", "Autres actions", "Weitere Aktionen", "Más acciones"},
 	"keys.filter":         {"To the filters", "前往筛选", "前往篩選", "Vers les filtres", "Zu den Filtern", "A los filtros"},

@@ -223,7 +223,7 @@ func (p *kit) actionWords(lang, action string) string {
 		return w
 	}
 	if done, ok := strings.CutPrefix(action, "order_"); ok {
-		return locale.Value(lang, "operation", done)
+		return locale.Word(lang, "noun.order.one") + ": " + locale.Value(lang, "operation", done)
 	}
 	w := words(strings.NewReplacer(".", " ", "-", " ").Replace(action))
 	if w == "" {

@@ -77,7 +77,7 @@ func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) stor
 	var more []string
 	for _, path := range s.More {
 		if text := plainText(at(row, path)); text != "" && path == "surface" {
-			more = append(more, f.V("surface", text))
+			more = append(more, f.V("value", text))
 		} else if text != "" {
 			more = append(more, outside(text, maxValue))
 		}
