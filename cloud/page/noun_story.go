@@ -67,7 +67,7 @@ func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) stor
 	case "otep":
 		l.What = locale.Status(f.Lang, otep.Code(what))
 	case "action":
-		l.What = p.actionWords(f.Lang, what)
+		l.What = actionWords(p.cfg.Catalog, f.Lang, what)
 	default:
 		l.What = f.V(s.Words, what)
 	}
