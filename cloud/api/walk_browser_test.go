@@ -84,6 +84,35 @@ func TestGeneratedPagesInARealBrowser(t *testing.T) {
 	}
 }
 
+// Every key of the console does what it is for, in a real browser, and none while
+// single keys are off or in a field.
+func TestKeysOfTheConsole(t *testing.T) {
+	ring.SkipUnlessFull(t, "a browser loads forty pages")
+	chromium, err := browsertest.Program()
+	node, lost := exec.LookPath("node")
+	if err != nil || lost != nil {
+		require.NotEqual(t, "require", os.Getenv(browsertest.Required), "chromium or node is missing")
+		t.Skip("chromium or node is missing")
+	}
+	x := newWorld(t)
+	x.furnish()
+	d := newDesk(t, x)
+	cmd := exec.CommandContext(t.Context(), node, "keymap.mjs", d.listen(), x.signIn("admin", x.token(admin)).session, chromium)
+	cmd.Dir = "../page/browser"
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", errs.String())
+	var found struct {
+		Failed, Console []string
+		Pressed         int
+	}
+	require.NoError(t, json.Unmarshal(out, &found))
+	require.Empty(t, found.Failed)
+	require.Empty(t, found.Console)
+	require.Greater(t, found.Pressed, 60)
+}
+
 // listen serves the pages to browsers, at the address that it gives, until the test
 // ends.
 func (d *desk) listen() string {

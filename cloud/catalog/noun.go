@@ -53,7 +53,9 @@ type Noun struct {
 	Columns []string
 	// Verbs are operations about one record, whose first path member is the ID. The
 	// first three are buttons, the others stand in a menu.
-	Verbs   []string
+	Verbs []string
+	// Keys are letters that press a verb on pages, by its operation.
+	Keys    map[string]string
 	Related []Relation
 	// Story are the operations whose answers tell what happened to a record.
 	Story []Strand
@@ -250,6 +252,11 @@ func (c *Catalog) checkNoun(n *Noun) error {
 			if path != "" && of.Kind() != reflect.Interface && memberAt(of, path) == nil {
 				return fmt.Errorf("rows of %s have no member %s", x.Operation, path)
 			}
+		}
+	}
+	for verb, key := range n.Keys {
+		if !slices.Contains(n.Verbs, verb) || len(key) != 1 || strings.Contains("jkxgefm/.?", key) {
+			return fmt.Errorf("%s is no verb of the noun, or its key %q is one of every page", verb, key)
 		}
 	}
 	for _, r := range n.Related {

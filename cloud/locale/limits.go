@@ -13,7 +13,7 @@ var limitWords = map[string]texts{
 	"limit.batch":          {"batches, of one token", "批量，每个令牌", "批次，每個權杖", "lots, par jeton", "Sammelaufträge, je Token", "lotes, por token"},
 	"limit.quotes":         {"quotes, of one token", "报价，每个令牌", "報價，每個權杖", "devis, par jeton", "Preisanfragen, je Token", "cotizaciones, por token"},
 	"limit.replay":         {"webhooks sent again or as a test, of one token", "重发或测试的 Webhook，每个令牌", "重送或測試的 Webhook，每個權杖", "webhooks renvoyés ou d’essai, par jeton", "Webhooks nochmals oder zur Probe, je Token", "webhooks reenviados o de prueba, por token"},
-	"limit.doors":          {"remote openings, of one cabinet", "远程开门，每个柜机", "遠端開門，每個櫃機", "ouvertures à distance, par consigne", "Fernöffnungen, je Schrank", "aperturas remotas, por taquilla"},
+	"limit.doors":          {"remote openings, of one cabinet", "远程开门，每个快递柜", "遠端開門，每個智慧櫃", "ouvertures à distance, par consigne", "Fernöffnungen, je Schrank", "aperturas remotas, por taquilla"},
 	"limit.ingest":         {"tracking uploads, of one provider", "轨迹上传，每个提供方", "軌跡上傳，每個提供方", "envois de suivi, par prestataire", "Sendungsdaten, je Anbieter", "envíos de seguimiento, por proveedor"},
 	"limit.login_address":  {"failed logins, of one address", "登录失败，每个地址", "登入失敗，每個位址", "connexions échouées, par adresse", "gescheiterte Anmeldungen, je Adresse", "inicios fallidos, por dirección"},
 	"limit.login_account":  {"logins, of one account", "登录，每个账户", "登入，每個帳戶", "connexions, par compte", "Anmeldungen, je Konto", "inicios, por cuenta"},

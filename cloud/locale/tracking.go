@@ -26,7 +26,7 @@ var statuses = map[otep.Code]texts{
 	otep.Cancelled:            {"Cancelled", "已取消", "已取消", "Annulé", "Storniert", "Cancelado"},
 	otep.AvailableForPickup:   {"Ready for collection", "可取件", "可取件", "Prêt à retirer", "Abholbereit", "Listo para recoger"},
 	otep.PickupOverdue:        {"Collection overdue", "取件已逾期", "取件已逾期", "Retrait en retard", "Abholung überfällig", "Recogida vencida"},
-	otep.RemovedFromDevice:    {"Removed from the locker", "已从柜机取出", "已從櫃機取出", "Retiré de la consigne", "Aus dem Schrank entnommen", "Retirado de la taquilla"},
+	otep.RemovedFromDevice:    {"Removed from the locker", "已从快递柜取出", "已從智慧櫃取出", "Retiré de la consigne", "Aus dem Schrank entnommen", "Retirado de la taquilla"},
 	otep.Stored:               {"Stored", "已入仓", "已入倉", "Entreposé", "Eingelagert", "Almacenado"},
 	otep.ShipoutRequested:     {"Release from storage requested", "已申请出仓", "已申請出倉", "Sortie d’entrepôt demandée", "Auslagerung angefordert", "Salida de almacén solicitada"},
 	otep.ShipoutReleased:      {"Released from storage", "已出仓", "已出倉", "Sorti d’entrepôt", "Ausgelagert", "Salió del almacén"},

@@ -19,6 +19,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, mails)
 	maps.Copy(all, limitWords)
 	maps.Copy(all, workWords)
+	maps.Copy(all, actions)
 	maps.Copy(all, liveWords)
 	maps.Copy(all, searchWords)
 	maps.Copy(all, auditWords)
@@ -119,11 +120,11 @@ var pages = map[string]texts{
 	"exception.door_left_open":     {"Door left open", "柜门未关", "櫃門未關", "Porte restée ouverte", "Tür offen geblieben", "Puerta abierta"},
 	"exception.deposit_unverified": {"Deposit not verified", "投递未确认", "投遞未確認", "Dépôt non vérifié", "Einlage ungeklärt", "Depósito sin verificar"},
 	"exception.item_missing":       {"Parcel missing", "包裹缺失", "包裹遺失", "Colis manquant", "Paket fehlt", "Falta el paquete"},
-	"exception.bad_signature":      {"Not signed by the cabinet", "非柜机签名", "非櫃機簽名", "Non signé par la consigne", "Nicht vom Schrank signiert", "Sin firma de la taquilla"},
+	"exception.bad_signature":      {"Not signed by the cabinet", "非快递柜签名", "非智慧櫃簽名", "Non signé par la consigne", "Nicht vom Schrank signiert", "Sin firma de la taquilla"},
 	"exception.bad_batch":          {"Unreadable report", "报告无法读取", "報告無法讀取", "Rapport illisible", "Unlesbare Meldung", "Informe ilegible"},
-	"exception.epoch_conflict":     {"Store of another cabinet", "其他柜机的存储", "其他櫃機的儲存", "Mémoire d’une autre consigne", "Speicher eines anderen Schranks", "Memoria de otra taquilla"},
+	"exception.epoch_conflict":     {"Store of another cabinet", "其他快递柜的存储", "其他智慧櫃的儲存", "Mémoire d’une autre consigne", "Speicher eines anderen Schranks", "Memoria de otra taquilla"},
 	"exception.store_fork":         {"Copied or rolled-back store", "存储被复制或回滚", "儲存遭複製或回復", "Mémoire copiée ou restaurée", "Kopierter oder zurückgesetzter Speicher", "Memoria copiada o restaurada"},
-	"exception.foreign_reference":  {"Reference to another cabinet", "引用了其他柜机", "引用了其他櫃機", "Référence à une autre consigne", "Verweis auf einen anderen Schrank", "Referencia a otra taquilla"},
+	"exception.foreign_reference":  {"Reference to another cabinet", "引用了其他快递柜", "引用了其他智慧櫃", "Référence à une autre consigne", "Verweis auf einen anderen Schrank", "Referencia a otra taquilla"},
 	"exception.duplicate_identity": {"Two agents, one identity", "两个代理同一身份", "兩個代理同一身分", "Deux agents, une identité", "Zwei Agenten, eine Identität", "Dos agentes, una identidad"},
 	"exception.contents_mismatch":  {"Contents disagree", "格口内容不一致", "格口內容不一致", "Contenu divergent", "Inhalt widersprüchlich", "Contenido discrepante"},
 	"exception.too_many_epochs":    {"New stores without end", "不断重建存储", "不斷重建儲存", "Nouvelles mémoires sans fin", "Neue Speicher ohne Ende", "Memorias nuevas sin fin"},
@@ -139,7 +140,7 @@ var pages = map[string]texts{
 
 	"layout.title":  {"Layout", "布局", "配置", "Disposition", "Aufteilung", "Distribución"},
 	"layout.lead":   {"Describe each compartment. Pickup numbers count by shelf, column and row. A compartment in use keeps its place and label.", "请描述每个格口。取件编号按柜列、列和行计数。使用中的格口保持其位置和标签。", "請描述每一格。取件編號依櫃列、欄和列計數。使用中的格口保持其位置和標籤。", "Décrivez chaque casier. Les numéros de retrait suivent le bloc, la colonne et la rangée. Un casier utilisé garde sa place et son étiquette.", "Beschreiben Sie jedes Fach. Abholnummern zählen nach Block, Spalte und Reihe. Ein benutztes Fach behält Platz und Beschriftung.", "Describa cada compartimento. Los números de recogida siguen módulo, columna y fila. Uno en uso conserva su lugar y etiqueta."},
-	"layout.saved":  {"Saved. The cabinet gets the layout when it is connected.", "已保存。柜机联网后将收到此布局。", "已儲存。櫃機連線後將收到此配置。", "Enregistré. La consigne reçoit la disposition dès qu’elle est connectée.", "Gespeichert. Der Schrank erhält die Aufteilung, sobald er verbunden ist.", "Guardado. La taquilla recibe la distribución al conectarse."},
+	"layout.saved":  {"Saved. The cabinet gets the layout when it is connected.", "已保存。快递柜联网后将收到此布局。", "已儲存。智慧櫃連線後將收到此配置。", "Enregistré. La consigne reçoit la disposition dès qu’elle est connectée.", "Gespeichert. Der Schrank erhält die Aufteilung, sobald er verbunden ist.", "Guardado. La taquilla recibe la distribución al conectarse."},
 	"layout.drawn":  {"Doors with their labels", "门及其标签", "門及其標籤", "Portes et étiquettes", "Türen mit Beschriftung", "Puertas con sus etiquetas"},
 	"layout.staff":  {"Staff", "员工", "員工", "Personnel", "Personal", "Personal"},
 	"layout.used":   {"in use", "使用中", "使用中", "utilisé", "in Benutzung", "en uso"},
@@ -164,19 +165,19 @@ var pages = map[string]texts{
 	"console.expired":    {"This form was open too long. Please sign in again.", "表单已过期，请重新登录。", "表單已逾時，請重新登入。", "Ce formulaire est resté ouvert trop longtemps. Reconnectez-vous.", "Dieses Formular war zu lange offen. Bitte neu anmelden.", "El formulario ha caducado. Inicie sesión de nuevo."},
 	"console.lost":       {"Connection lost. Shown as of", "连接已断开。显示时间", "連線中斷。顯示時間", "Connexion perdue. Affiché à", "Verbindung verloren. Stand", "Conexión perdida. Mostrado a las"},
 	"console.noscript":   {"Without script this page does not follow by itself: reload it to see changes.", "未启用脚本时页面不会自动更新：请刷新查看变化。", "未啟用指令碼時頁面不會自動更新：請重新整理查看變化。", "Sans script, cette page ne suit pas d’elle-même : rechargez-la pour voir les changements.", "Ohne Script folgt diese Seite nicht von selbst: bitte neu laden.", "Sin script esta página no se actualiza sola: recárguela para ver cambios."},
-	"console.cabinets":   {"Cabinets", "柜机", "櫃機", "Consignes", "Schränke", "Taquillas"},
+	"console.cabinets":   {"Cabinets", "快递柜", "智慧櫃", "Consignes", "Schränke", "Taquillas"},
 	"console.openings":   {"Running openings", "进行中的开门", "進行中的開門", "Ouvertures en cours", "Laufende Öffnungen", "Aperturas en curso"},
 	"console.deliveries": {"Newest deliveries", "最新投递", "最新投遞", "Dernières livraisons", "Neueste Lieferungen", "Últimas entregas"},
 	"console.webhooks":   {"Webhook deliveries", "Webhook 投递", "Webhook 投遞", "Envois de webhooks", "Webhook-Zustellungen", "Envíos de webhooks"},
 	"console.none":       {"Nothing here right now.", "目前没有内容。", "目前沒有內容。", "Rien pour le moment.", "Zurzeit nichts.", "Nada por ahora."},
-	"console.nocabinet":  {"No cabinet is set up yet. Enrol one and it appears here.", "尚未设置柜机。注册后将显示在此。", "尚未設定櫃機。註冊後將顯示於此。", "Aucune consigne n’est installée. Enrôlez-en une et elle apparaîtra ici.", "Noch ist kein Schrank eingerichtet. Nach der Anmeldung erscheint er hier.", "Aún no hay taquillas. Registre una y aparecerá aquí."},
-	"console.more":       {"Only the first cabinets are shown.", "仅显示前若干柜机。", "僅顯示前幾台櫃機。", "Seules les premières consignes sont affichées.", "Nur die ersten Schränke werden gezeigt.", "Solo se muestran las primeras taquillas."},
+	"console.nocabinet":  {"No cabinet is set up yet. Enrol one and it appears here.", "尚未设置快递柜。注册后将显示在此。", "尚未設定智慧櫃。註冊後將顯示於此。", "Aucune consigne n’est installée. Enrôlez-en une et elle apparaîtra ici.", "Noch ist kein Schrank eingerichtet. Nach der Anmeldung erscheint er hier.", "Aún no hay taquillas. Registre una y aparecerá aquí."},
+	"console.more":       {"Only the first cabinets are shown.", "仅显示前若干快递柜。", "僅顯示前幾台智慧櫃。", "Seules les premières consignes sont affichées.", "Nur die ersten Schränke werden gezeigt.", "Solo se muestran las primeras taquillas."},
 	"console.key":        {"Signs", "图例", "圖例", "Légende", "Zeichen", "Leyenda"},
 	"console.norights":   {"Your account may not see anything here yet. Ask an administrator of your business for rights.", "您的帐户目前没有可查看的内容，请向管理员申请权限。", "您的帳戶目前沒有可檢視的內容，請向管理員申請權限。", "Votre compte ne peut encore rien voir ici. Demandez des droits à un administrateur de votre entreprise.", "Ihr Konto darf hier noch nichts sehen. Bitten Sie einen Administrator Ihres Unternehmens um Rechte.", "Su cuenta aún no puede ver nada aquí. Pida permisos a un administrador de su empresa."},
 	"console.doors":      {"Doors of %s", "%s 的柜门", "%s 的櫃門", "Portes de %s", "Türen von %s", "Puertas de %s"},
 	"col.number":         {"Number", "编号", "編號", "Numéro", "Nummer", "Número"},
 	"col.status":         {"Status", "状态", "狀態", "État", "Stand", "Estado"},
-	"col.cabinet":        {"Cabinet", "柜机", "櫃機", "Consigne", "Schrank", "Taquilla"},
+	"col.cabinet":        {"Cabinet", "快递柜", "智慧櫃", "Consigne", "Schrank", "Taquilla"},
 	"col.when":           {"When", "时间", "時間", "Quand", "Wann", "Cuándo"},
 	"col.event":          {"Event", "事件", "事件", "Événement", "Ereignis", "Evento"},
 	"col.attempts":       {"Attempts", "尝试次数", "嘗試次數", "Essais", "Versuche", "Intentos"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // auditPath is the page of the audit trail, which takes the address of the generated one.
@@ -155,7 +156,7 @@ func (p drawnPages) exportAudit(ctx *fasthttp.RequestCtx) {
 
 // auditLine shows a line of the trail.
 func (p drawnPages) auditLine(f frame, l account.AuditLine) auditShown {
-	out := auditShown{Actor: auditPath + "?" + url.Values{"actor": {l.Actor}}.Encode(), Who: outside(l.Actor, maxValue), Action: p.actionWords(f.Lang, l.Action), IP: outside(l.IP, maxValue), Pass: l.PassID != nil}
+	out := auditShown{Actor: auditPath + "?" + url.Values{"actor": {l.Actor}}.Encode(), Who: outside(l.Actor, maxValue), Action: actionWords(p.cfg.Catalog, f.Lang, l.Action), IP: outside(l.IP, maxValue), Pass: l.PassID != nil}
 	if l.ActorName != nil {
 		out.Who = outside(*l.ActorName, maxValue)
 	}
@@ -212,11 +213,17 @@ func jsonValue(v any) any {
 
 // actionWords are an action of the trail in words: those of the operation, or else its
 // own name.
-func (p drawnPages) actionWords(lang, action string) string {
-	if p.cfg.Catalog.Find(action) != nil {
+func actionWords(c *catalog.Catalog, lang, action string) string {
+	if c.Find(action) != nil {
 		if w := label(lang, action); w != "verb."+action {
 			return w
 		}
+	}
+	if w := locale.Value(lang, "action", action); w != strings.ReplaceAll(action, "_", " ") {
+		return w
+	}
+	if done, ok := strings.CutPrefix(action, "order_"); ok {
+		return locale.Word(lang, "noun.order.one") + ": " + locale.Value(lang, "operation", done)
 	}
 	w := words(strings.NewReplacer(".", " ", "-", " ").Replace(action))
 	if w == "" {

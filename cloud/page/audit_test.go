@@ -32,7 +32,7 @@ func TestAuditPage(t *testing.T) {
 	r.signedIn()
 	g := r.do("GET", "/console/audit", nil)
 	require.Equal(t, 200, g.status)
-	require.Contains(t, g.body, "Order driver assigned")
+	require.Contains(t, g.body, "Order: Driver assigned")
 	require.Contains(t, g.body, `href="/console/orders/7"`)
 	require.Contains(t, g.body, "192.0.2.7")
 	require.Contains(t, g.body, "&lt;b&gt;assign")
@@ -50,7 +50,7 @@ func TestAuditPage(t *testing.T) {
 			continue
 		}
 		g = r.do("GET", to, nil)
-		require.Contains(t, g.body, "Order driver assigned")
+		require.Contains(t, g.body, "Order: Driver assigned")
 		require.NotContains(t, g.body, "Older step", "it is two hours older")
 		file := r.do("GET", html.UnescapeString(regexp.MustCompile(`href="(/console/audit/export\.csv\?[^"]*)"`).FindStringSubmatch(g.body)[1]), nil)
 		require.Equal(t, 200, file.status)

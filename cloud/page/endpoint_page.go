@@ -195,7 +195,7 @@ func (page *receiverPage) health(r webhook.Receiver) {
 		page.Why = append(page.Why, f.T("hooklog.rate.day", strconv.Itoa(x.Failures24h), strconv.Itoa(x.Attempts24h)))
 	}
 	if x.Failures > 0 {
-		page.Why = append(page.Why, f.T("hooklog.row", strconv.Itoa(x.Failures), f.Time(x.FailingSince).Text))
+		page.Why = append(page.Why, f.T("hooklog.row", strconv.Itoa(x.Failures), f.Time(x.FailingSince).Full))
 	}
 	if r.Held.Why != "" {
 		page.Held, page.HeldUntil = f.V("hookwait", r.Held.Why), f.Time(r.Held.Until)

@@ -29,15 +29,6 @@ const (
 // do shows with the doors.
 var byPeople = []string{"web", "mcp"}
 
-// hour is the time of day of what happened within a day.
-func (b *board) hour(at time.Time) *moment {
-	m := b.Time(at)
-	if m != nil {
-		m.Text = at.In(b.Zone).Format("15:04")
-	}
-	return m
-}
-
 // feedLine is something that happened just now.
 type feedLine struct {
 	at   time.Time
@@ -98,7 +89,7 @@ func (b *board) addOpenings(v cloud.View, x cabinet, cells []cloud.Compartment) 
 		if doors := doorList(o, cells); doors != "" {
 			where += ", " + doors
 		}
-		b.Feed = append(b.Feed, feedLine{at: at, At: b.hour(at), Who: outside(o.Requester.Name, maxValue), What: b.V("value", string(o.Kind)) + ": " + where, To: fmt.Sprintf("%s/cabinets/%d?tab=health", ConsolePath, x.ID)})
+		b.Feed = append(b.Feed, feedLine{at: at, At: b.Time(at), Who: outside(o.Requester.Name, maxValue), What: b.V("value", string(o.Kind)) + ": " + where, To: fmt.Sprintf("%s/cabinets/%d?tab=health", ConsolePath, x.ID)})
 	}
 	return nil
 }
@@ -121,7 +112,7 @@ func (p consolePages) happened(c context.Context, ctx *fasthttp.RequestCtx, v vi
 				continue
 			}
 			x := pages.auditLine(v.frame, l)
-			b.Feed = append(b.Feed, feedLine{at: at, At: b.hour(at), Who: x.Who, What: x.Action, To: x.Target.To})
+			b.Feed = append(b.Feed, feedLine{at: at, At: b.Time(at), Who: x.Who, What: x.Action, To: x.Target.To})
 		}
 	}
 	slices.SortStableFunc(b.Feed, func(a, z feedLine) int { return z.at.Compare(a.at) })

@@ -51,7 +51,7 @@ var kitMoment = time.Date(2026, 11, 20, 17, 12, 0, 0, time.UTC)
 
 func makeKit(f workFrame) kitPage {
 	f.Kit = []string{"chat"}
-	at := f.Time(kitMoment)
+	at := f.timeAt(kitMoment, kitMoment.Add(12*time.Minute))
 	long := "Saint-Germain-en-Laye International Parcel Collection Point, Building 12, Entrance B"
 	out := kitPage{workFrame: f}
 	out.Chips = []pageLink{{"#chips", f.T("todo.all"), true}, {"#chips", f.T("todo.mine"), false}, {"#chips", f.T("todo.snoozed"), false}}
@@ -139,7 +139,7 @@ func kitCabinets(f frame) []cabinet {
 		}
 		return slices.DeleteFunc(out, func(c []door) bool { return len(c) == 0 })
 	}
-	at := f.Time(kitMoment)
+	at := f.timeAt(kitMoment, kitMoment.Add(12*time.Minute))
 	return []cabinet{{ID: 1, Name: "Front St Lobby", Code: "FRONT-01", Address: "100 Front St W", Online: true, Since: at, Columns: doors(9), Counts: []count{{"grid", cloud.GridFree, 2}, {"grid", cloud.GridOccupied, 3}}},
 		{ID: 2, Name: "Old Yard", Code: "YARD-02", Since: at, Columns: doors(4)}}
 }

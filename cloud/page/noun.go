@@ -82,6 +82,7 @@ type navArea struct {
 type navLink struct {
 	Path, Text, Icon string
 	Key              string // letter after g; "" none
+	Alone            string // letter by itself; "" none
 	Counts           bool   // there is a count of what waits
 	Count            navCount
 	Current          bool
@@ -108,7 +109,7 @@ func (p *kit) deskOf(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *de
 func (p *kit) navigation(c context.Context, v visitor) []navArea {
 	var out []navArea
 	if slices.Contains(staff, v.c.Account.Type) {
-		out = append(out, navArea{Links: []navLink{{Path: ConsolePath, Text: v.T("work.home"), Icon: "home", Key: "h"}, {Path: workPath, Text: v.T("noun.work_item"), Icon: "inbox", Key: "w"}}})
+		out = append(out, navArea{Links: []navLink{{Path: ConsolePath, Text: v.T("work.home"), Icon: "home", Key: "g"}, {Path: workPath, Text: v.T("noun.work_item"), Icon: "inbox", Key: "w", Alone: "e"}}})
 	}
 	for _, name := range catalog.Areas() {
 		a := navArea{Name: v.T("area." + name)}
@@ -151,7 +152,7 @@ func (p *kit) drawn(c context.Context, v visitor, area string) (out []navLink) {
 		out = append(out, navLink{Path: approvalsPath, Text: v.T("approvals.title"), Icon: "shield"})
 	}
 	if area == "delivery" && p.cfg.Chats && p.may(c, v, "order_chat.conversations") {
-		out = append(out, navLink{Path: chatsPath, Text: v.T("chat.title"), Icon: "chat", Key: "m"})
+		out = append(out, navLink{Path: chatsPath, Text: v.T("chat.title"), Icon: "chat", Key: "m", Alone: "m"})
 	}
 	return out
 }

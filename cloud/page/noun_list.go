@@ -58,6 +58,7 @@ type nounTable struct {
 	Rows    []tableRow
 	Picks   string // what the box of a row says; "" where none are chosen
 	More    int    // rows that are not shown
+	Keys    string // letters that press verbs of a row, with what its address is followed by: "a=/driver s=/hold"
 }
 
 type column struct {
@@ -200,6 +201,7 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		out.Query = changed(ctx, map[string]string{"cursor": "", "lang": "", "page": ""})
 		out.Saves, out.Shares = p.may(c, v, "saved_views.create"), slices.Contains(staff, v.c.Account.Type)
 	}
+	out.Table.Keys = p.rowKeys(c, v, n)
 	if out.Many = p.bulkVerbs(c, v, n); len(out.Many) > 0 {
 		out.Table.Picks = v.T("bulk.choose")
 		for name, x := range ctx.QueryArgs().All() {
@@ -489,7 +491,7 @@ func (p nounPages) csv(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n
 				for _, cell := range r.Cells {
 					text := cell.Text
 					if cell.At != nil {
-						text = cell.At.Text
+						text = cell.At.Full
 					}
 					line = append(line, noFormula(text))
 				}
@@ -536,4 +538,16 @@ func noFormula(s string) string {
 		}
 	}
 	return s
+}
+
+// rowKeys are the letters that press verbs of a row, for what the visitor may do: each
+// with what the record's address is followed by.
+func (p nounPages) rowKeys(c context.Context, v visitor, n *catalog.Noun) string {
+	var out []string
+	for _, o := range n.Verbs {
+		if key := n.Keys[o]; key != "" && p.may(c, v, o) && !slices.ContainsFunc(out, func(x string) bool { return strings.HasPrefix(x, key+"=") }) {
+			out = append(out, key+"=/"+verbPath(n, o))
+		}
+	}
+	return strings.Join(out, " ")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -29,6 +30,7 @@ type nounRecord struct {
 // verbLink leads to what can be done to a record.
 type verbLink struct {
 	To, Text, Risk string
+	Key            string // letter that presses it; "" none
 }
 
 // relatedList are the first records of a related list.
@@ -109,7 +111,7 @@ func (p nounPages) showOnly(c context.Context, ctx *fasthttp.RequestCtx, v visit
 func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, record map[string]any) nounRecord {
 	heading := titleOf(n, record)
 	here := ConsolePath + "/" + n.Path
-	out := nounRecord{workFrame: p.work(ctx, v, heading+" · "+v.T("noun."+n.Name+".one")), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, p.references(c, ctx, v))}
+	out := nounRecord{workFrame: p.work(ctx, v, strings.TrimPrefix(heading+" · "+v.T("noun."+n.Name+".one"), " · ")), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, p.references(c, ctx, v))}
 	if n.Area == "" {
 		out.List = ""
 	}
@@ -125,7 +127,7 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		if !p.may(c, v, o) {
 			continue
 		}
-		l := verbLink{base + "/" + verbPath(n, o), label(v.Lang, o), string(p.cfg.Catalog.Find(o).Risk)}
+		l := verbLink{base + "/" + verbPath(n, o), label(v.Lang, o), string(p.cfg.Catalog.Find(o).Risk), n.Keys[o]}
 		if of := string(ctx.QueryArgs().Peek("of")); of != "" {
 			l.To += "?of=" + url.QueryEscape(of)
 		}
@@ -136,7 +138,7 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 	}
 	if n.Name == "order" && p.cfg.Chats && slices.Contains(staff, v.c.Account.Type) && p.may(c, v, "order_chat.find") {
-		out.Menu = append(out.Menu, verbLink{To: chatsPath + "/" + url.PathEscape(id), Text: v.T("chat.title")})
+		out.Menu = append(out.Menu, verbLink{To: chatsPath + "/" + url.PathEscape(id), Text: v.T("chat.title"), Key: "m"})
 	}
 	if o := p.cfg.Catalog.Find(n.Find); o != nil {
 		out.Call = "curl -H 'Authorization: Bearer …' " + p.base(ctx) + addressOf(o, id)

@@ -66,6 +66,8 @@ func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) stor
 	case "":
 	case "otep":
 		l.What = locale.Status(f.Lang, otep.Code(what))
+	case "action":
+		l.What = actionWords(p.cfg.Catalog, f.Lang, what)
 	default:
 		l.What = f.V(s.Words, what)
 	}
@@ -74,7 +76,9 @@ func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) stor
 	}
 	var more []string
 	for _, path := range s.More {
-		if text := plainText(at(row, path)); text != "" {
+		if text := plainText(at(row, path)); text != "" && path == "surface" {
+			more = append(more, f.V("value", text))
+		} else if text != "" {
 			more = append(more, outside(text, maxValue))
 		}
 	}

@@ -74,7 +74,7 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		var list []string
 		for _, x := range v {
 			if s := plainText(x); s != "" && s[0] != '{' {
-				list = append(list, f.V("value", s))
+				list = append(list, listedWords(f.Lang, s))
 			}
 		}
 		return shown{Text: outside(strings.Join(list, ", "), maxValue)}
@@ -99,7 +99,19 @@ func valueWords(lang, member, v string) string {
 			return w
 		}
 	}
-	return locale.Value(lang, "value", v)
+	w := locale.Value(lang, "value", v)
+	if strings.ReplaceAll(v, "_", " ") == w { // the name of a member
+		w = memberWords(lang, v)
+	}
+	return w
+}
+
+// listedWords is an element of a list of names: scopes stay as programs write them.
+func listedWords(lang, s string) string {
+	if strings.Contains(s, ":") {
+		return s
+	}
+	return valueWords(lang, "", s)
 }
 
 // enumLike reports whether a text may be one of a list of choices.
@@ -274,8 +286,9 @@ func inOrder(names, order []string) []string {
 // them, then the others in the order of the answer's type.
 func (p nounPages) ordered(n *catalog.Noun, record map[string]any) []string {
 	var out []string
+	code := strings.TrimSuffix(n.State, "_id") // of the state beside its number, which has words
 	add := func(name string) {
-		if _, ok := record[name]; ok && !slices.Contains(out, name) {
+		if _, ok := record[name]; ok && !slices.Contains(out, name) && (name != code || code == n.State) {
 			out = append(out, name)
 		}
 	}

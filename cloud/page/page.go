@@ -363,11 +363,21 @@ func (f frame) T(key string, args ...any) string { return locale.Word(f.Lang, ke
 // V is an enum value in words.
 func (f frame) V(kind, value string) string { return locale.Value(f.Lang, kind, value) }
 
-// moment is a time as pages show it.
-type moment struct{ ISO, Text string }
+// moment is a time as pages show it: in words, and whole where a pointer rests on it.
+type moment struct {
+	ISO, Text, Full string
+	Later           string // within the hour: what it is called without minutes; else ""
+	// Of a time less than an hour ago: the minutes and their pattern, so that the words of
+	// a page that stays open go on.
+	Ago     string
+	Minutes int
+}
 
-// Time is a time in the page's zone; nil when it did not happen.
-func (f frame) Time(t time.Time) *moment {
+// Time is a time in the page's zone, in words as of now; nil when it did not happen.
+func (f frame) Time(t time.Time) *moment { return f.timeAt(t, time.Now()) }
+
+// timeAt is a time as seen at now.
+func (f frame) timeAt(t, now time.Time) *moment {
 	if t.IsZero() {
 		return nil
 	}
@@ -375,7 +385,15 @@ func (f frame) Time(t time.Time) *moment {
 	if l == nil {
 		l = time.UTC
 	}
-	return &moment{t.In(l).Format(time.RFC3339), t.In(l).Format("2006-01-02 15:04 MST")}
+	t = t.In(l)
+	m := &moment{ISO: t.Format(time.RFC3339), Text: locale.Moment(f.Lang, t, now), Full: t.Format("2006-01-02 15:04 MST")}
+	if age := now.Sub(t); age.Abs() < time.Hour {
+		m.Later = locale.Clock(f.Lang, t, now)
+		if age >= 0 {
+			m.Minutes, m.Ago = int(age/time.Minute), locale.Ago(f.Lang)
+		}
+	}
+	return m
 }
 
 const (

@@ -173,7 +173,7 @@ func TestTheFirstBusinessAndCabinetByPages(t *testing.T) {
 	line := regexp.MustCompile(`<code id="enrolment">([^<]+)</code>`).FindStringSubmatch(text)
 	require.Len(t, line, 2)
 	require.Regexp(t, `^`+regexp.QuoteMeta(f.base)+` PIER-7 [0-9A-Z]{5}(-[0-9A-Z]{5}){4}-[0-9A-Z]$`, html.UnescapeString(line[1]))
-	require.Regexp(t, `<time datetime="[^"]+">[-0-9]+ [:0-9]+ JST</time>`, text, "times are those of the business")
+	require.Regexp(t, `<time datetime="[^"]+" title="[-0-9]+ [:0-9]+ JST">`, text, "times are those of the business")
 	r, text = f.do(one, "POST", "/setup/cabinet", add, nil)
 	require.Equal(t, 422, r.StatusCode)
 	require.Contains(t, text, "A cabinet with this code exists.")

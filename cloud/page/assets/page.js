@@ -7,6 +7,25 @@ else if (main?.querySelector("[data-refresh]")) refresh("[data-refresh]", Number
 for (const button of document.querySelectorAll("[data-copies]")) copies(button);
 for (const form of document.querySelectorAll("form[data-passkey]")) passkey(form);
 
+// Times within the hour grow older on a page that stays open, by the clock of the
+// server: minutes count from when a time is first seen here.
+const born = new WeakMap();
+function age() {
+  for (const t of document.querySelectorAll("time[data-ago]")) {
+    if (!born.has(t)) born.set(t, Date.now());
+    const minutes = Number(t.dataset.minutes) + Math.floor((Date.now() - born.get(t)) / 60000);
+    if (minutes) t.textContent = minutes < 60 ? t.dataset.ago.replace("%d", minutes) : t.dataset.later;
+  }
+}
+age();
+setInterval(age, 15000);
+// A tap shows a whole time, where no pointer rests on it.
+document.addEventListener("click", (e) => {
+  const t = e.target.closest?.("time[title]");
+  if (t && !t.closest("a")) [t.textContent, t.title, t.dataset.ago] = [t.title, t.textContent, ""];
+  if (t?.dataset.ago === "") delete t.dataset.ago;
+});
+
 // passkey shows a form that a passkey fills, where the browser has them. The server
 // gives the options and checks the answer; a browser that is not asked for long enough
 // or has none says so below the button.

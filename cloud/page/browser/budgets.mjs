@@ -4,6 +4,7 @@
 // Usage: node budgets.mjs <sandbox file> <chromium>.
 import { chromium } from "playwright-core";
 import { readFileSync } from "node:fs";
+import { patient as retried } from "./demo.mjs";
 
 const [file, executablePath] = process.argv.slice(2);
 const box = JSON.parse(readFileSync(file));
@@ -11,24 +12,7 @@ const base = box.base_url;
 const found = { pages: [], failed: [] };
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 
-async function up() {
-  for (let i = 0; i < 300; i++) {
-    if (await fetch(base + "/healthz").then((r) => r.ok, () => false)) return;
-    await new Promise((next) => setTimeout(next, 200));
-  }
-}
-
-// patient tries again what the demo, which kills its own cloud, cut off.
-async function patient(what) {
-  for (let tries = 0; ; tries++) {
-    await up();
-    try {
-      return await what();
-    } catch (e) {
-      if (tries === 3) throw e;
-    }
-  }
-}
+const patient = (what) => retried(base, what);
 
 // weigh loads a page with an empty cache.
 async function weigh(path, state, slow) {

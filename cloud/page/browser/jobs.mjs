@@ -9,6 +9,7 @@ import { chromium } from "playwright-core";
 import { createHash, randomBytes } from "node:crypto";
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
+import { patient, up as answers } from "./demo.mjs";
 
 const [file, executablePath, mode = "mouse"] = process.argv.slice(2);
 const keys = mode === "keys", plain = mode === "plain";
@@ -18,11 +19,13 @@ const found = { jobs: [], console: [], failed: [] };
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, acceptDownloads: true, javaScriptEnabled: !plain });
 const page = await context.newPage();
-await page.goto(base + "/console/login?lang=en");
-await page.fill("#email", box.admin.email);
-await page.fill("#password", box.admin.password);
-await page.click("form.login button");
-await page.waitForURL(base + "/console");
+await patient(base, async () => {
+  await page.goto(base + "/console/login?lang=en");
+  await page.fill("#email", box.admin.email);
+  await page.fill("#password", box.admin.password);
+  await page.click("form.login button");
+  await page.waitForURL(base + "/console");
+});
 page.setDefaultTimeout(20_000);
 page.on("console", (m) => { if (m.type() === "error" && !/status of 4|ERR_CONNECTION_REFUSED/.test(m.text())) found.console.push(m.text()); });
 page.on("response", (r) => { if (r.status() === 404) found.console.push("404 " + r.url()); });
@@ -104,13 +107,7 @@ async function eventually(ask) {
   }
 }
 
-// up waits until the cloud answers: the demo kills its own.
-async function up() {
-  for (let i = 0; i < 300; i++) {
-    if (await fetch(base + "/healthz").then((r) => r.ok, () => false)) return;
-    await new Promise((next) => setTimeout(next, 200));
-  }
-}
+const up = () => answers(base);
 
 async function job(number, limit, words, act, judge) {
   for (let tries = 0; ; tries++) {

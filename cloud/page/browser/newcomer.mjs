@@ -178,6 +178,7 @@ async function job(say, { find, knows = {}, judge }) {
         await page.waitForLoadState("load");
         it.done = Boolean(await eventually(judge, 2));
       }
+      if (!it.done && page.url().startsWith("chrome-error")) throw new Error("the cloud went away: chrome-error");
       it.done ||= Boolean(await eventually(judge));
       break;
     } catch (e) {
