@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/backup"
+	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -45,7 +46,7 @@ func (s *Server) beginAgain(ctx context.Context) error {
 		}
 		for _, d := range devices {
 			after = d.ID
-			if err := s.renumber(ctx, d.ID, uint64(time.Now().Unix())); err != nil {
+			if err := renumber(ctx, s.Store, d.ID, uint64(time.Now().Unix())); err != nil {
 				return fmt.Errorf("begin again after a restore: device %s: %w", d.Code, err)
 			}
 		}
@@ -57,8 +58,8 @@ func (s *Server) beginAgain(ctx context.Context) error {
 	return os.Remove(mark)
 }
 
-func (s *Server) renumber(ctx context.Context, id cloud.DeviceID, number uint64) error {
-	return s.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
+func renumber(ctx context.Context, db *store.DB, id cloud.DeviceID, number uint64) error {
+	return db.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
 		d, err := v.Device(id)
 		if err != nil {
 			return nil, err

@@ -41,27 +41,29 @@ func (p Part) edge() bool { return p != Core }
 func (p Part) core() bool { return p != Edge }
 
 // newMember makes this process one of those that share the database.
-func (s *Server) newMember() *node.Member {
-	return node.New(node.Config{Store: s.Store, Ask: askInstance, Log: s.log, Self: cloud.Node{Instance: s.Store.Instance(), Name: s.cfg.Node, Version: s.cfg.Version,
-		Schema: store.Schema(), Edge: s.cfg.Part.edge(), Core: s.cfg.Part.core(), StartedAt: time.Now().UTC()}})
+func newMember(db *store.DB, cfg Config) *node.Member {
+	return node.New(node.Config{Store: db, Ask: askInstance, Log: cfg.Log, Self: cloud.Node{Instance: db.Instance(), Name: cfg.Node, Version: cfg.Version,
+		Schema: store.Schema(), Edge: cfg.Part.edge(), Core: cfg.Part.core(), StartedAt: time.Now().UTC()}})
 }
 
 // sharers are the processes that share webhooks; nil: this one sends all.
-func (s *Server) sharers() sender.Nodes {
-	if !s.Store.Peers() {
+func sharers(db *store.DB, m *node.Member) sender.Nodes {
+	if !db.Peers() {
 		return nil
 	}
-	return s.member
+	return m
 }
 
 // living are the instances whose devices may be connected.
-func (s *Server) living(ctx context.Context) (map[string]bool, error) {
-	list, err := s.Store.ListNodes(ctx)
-	out := make(map[string]bool, len(list))
-	for _, n := range list {
-		out[n.Instance] = true
+func living(db *store.DB) func(context.Context) (map[string]bool, error) {
+	return func(ctx context.Context) (map[string]bool, error) {
+		list, err := db.ListNodes(ctx)
+		out := make(map[string]bool, len(list))
+		for _, n := range list {
+			out[n.Instance] = true
+		}
+		return out, err
 	}
-	return out, err
 }
 
 // askInstance asks who answers at a node's address. Its certificate is no matter: what
@@ -81,13 +83,13 @@ func askInstance(ctx context.Context, address string) (string, error) {
 }
 
 // address is where other nodes reach this one's HTTP.
-func (s *Server) address(ln Listeners) string {
+func (c Config) address(ln Listeners) string {
 	scheme, l := "http", ln.HTTP
 	if l == nil {
 		scheme, l = "https", ln.HTTPS
 	}
-	if s.cfg.Address != "" || l == nil {
-		return s.cfg.Address
+	if c.Address != "" || l == nil {
+		return c.Address
 	}
 	at, ok := l.Addr().(*net.TCPAddr)
 	if !ok {

@@ -277,9 +277,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.tls, err = s.certificates(); err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
-	s.member = s.newMember()
+	s.member = newMember(s.Store, cfg)
 	s.Guard = fetch.NewGuard(fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
-	s.Webhooks = sender.New(sender.Config{Store: s.Store, Nodes: s.sharers(), BaseURL: cfg.BaseURL, SigningKey: s.Keys.webhookKey(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
+	s.Webhooks = sender.New(sender.Config{Store: s.Store, Nodes: sharers(s.Store, s.member), BaseURL: cfg.BaseURL, SigningKey: s.Keys.webhookKey(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.webhooks = webhook.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.webhookKey().Public().(ed25519.PublicKey))
 	if cfg.WebhookOverlap != nil {
 		s.webhooks.Overlapping(*cfg.WebhookOverlap)
@@ -290,7 +290,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Session: cfg.Session, Links: s.Keys.Links(), Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: s.Store.Instance(), Log: cfg.Log}
 	if cfg.Database != "" {
-		devices.Living = s.living
+		devices.Living = living(s.Store)
 		devices.Bulk = bulkOnPostgres
 	}
 	s.Devices = device.New(devices)
@@ -425,7 +425,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 		return errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := s.member.Enter(context.WithoutCancel(ctx), s.address(ln)); err != nil {
+	if err := s.member.Enter(context.WithoutCancel(ctx), s.cfg.address(ln)); err != nil {
 		s.stop()
 		return errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}
