@@ -28,7 +28,7 @@ func (w *agentWorld) dump() map[string][]string {
 	require.NoError(w.t, err)
 	defer db.Close()
 	out := map[string][]string{}
-	for _, table := range rowsOf(w.t, db, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'id_%'`) {
+	for _, table := range rowsOf(w.t, db, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'id_%' AND name NOT IN ('node', 'task')`) {
 		name := strings.TrimSuffix(strings.TrimPrefix(table, `["`), `"]`)
 		out[name] = rowsOf(w.t, db, `SELECT * FROM "`+name+`"`)
 		slices.Sort(out[name])

@@ -479,6 +479,15 @@ func (s *slaughter) calm() {
 // awaitHooks waits until nothing new has come to the webhook receiver for a
 // while.
 func (s *slaughter) awaitHooks() {
+	if s.database != "" { // what a killed node had taken up goes on elsewhere once its end was noticed
+		db := s.open()
+		ring.Await(s.t, func() bool {
+			waiting, err := db.Store.OutboxWaiting(s.t.Context())
+			require.NoError(s.t, err)
+			return len(waiting) == 0
+		}, "everything is told")
+		require.NoError(s.t, errors.Join(db.Broker.Close(), db.Store.Close()))
+	}
 	for quiet, before := 0, -1; quiet < 20; time.Sleep(100 * time.Millisecond) {
 		if n := len(s.hooks.all()); n == before {
 			quiet++
