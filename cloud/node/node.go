@@ -219,7 +219,7 @@ func (m *Member) noteRenewal(ctx context.Context, begun time.Time) error {
 	}
 	if !m.alone {
 		doubt := m.doubt
-		m.timer = time.AfterFunc(begun.Add(2*Silence/3).Sub(time.Now()), doubt)
+		m.timer = time.AfterFunc(time.Until(begun.Add(2*Silence/3)), doubt)
 	}
 	if !slices.EqualFunc(list, m.living, func(a, b cloud.Node) bool { return a.Instance == b.Instance }) {
 		close(m.changed)

@@ -194,7 +194,7 @@ func (db webhooks) OwnFresh(on bool) { db.own.Store(on) }
 func (db webhooks) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error) {
 	var due []cloud.EndpointID
 	if db.shared() {
-		return shares{db.database}.dueEndpoints(ctx, now)
+		return shares(db).dueEndpoints(ctx, now)
 	}
 	err := db.engine.read(ctx, func(ctx context.Context, q querier) error {
 		for at := int64(-1); ; {
@@ -221,7 +221,7 @@ func (db webhooks) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.End
 func (db webhooks) ClaimOutbox(ctx context.Context, id cloud.EndpointID, now time.Time, limit int) ([]cloud.OutboxWork, error) {
 	var work []cloud.OutboxWork
 	err := db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
-		work, err = shares{db.database}.claim(ctx, s, id, now, limit)
+		work, err = shares(db).claim(ctx, s, id, now, limit)
 		return nil, err
 	})
 	return work, err

@@ -153,7 +153,7 @@ func (db shares) lease(ctx context.Context, s session, id cloud.EndpointID, sql 
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if err := (webhooks{db.database}).withEvents(ctx, s, work); err != nil {
+	if err := (webhooks(db)).withEvents(ctx, s, work); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(work, func(a, b cloud.OutboxWork) int {
