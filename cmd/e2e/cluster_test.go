@@ -32,6 +32,7 @@ var clusterSides = []string{"edge", "cloud", "boards", "rolling", "namesake"}
 // name, agent and boards are killed, while the partner opens doors at whatever node the
 // balancer chooses. The oracle judges as in TestKilledProgramsTellTheTruth.
 func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
+	ring.SkipUnlessFull(t, "two nodes of one program, the model of their leases, and the killed programs of one node")
 	t.Parallel()
 	balancer, err := exec.LookPath("haproxy")
 	if err != nil {
