@@ -1,6 +1,9 @@
 package cloud
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // OutboxEvent is a fact to tell receivers: the body is serialised once, and its
 // bytes go out in every attempt.
@@ -181,6 +184,11 @@ type OutboxAttempt struct {
 type OutboxWork struct {
 	Event    OutboxEvent
 	Delivery OutboxDelivery
+}
+
+// CompareOutbox orders deliveries: of each reference by its numbers, else by their ids.
+func CompareOutbox(a, b OutboxWork) int {
+	return cmp.Or(cmp.Compare(a.Event.Sequence, b.Event.Sequence), cmp.Compare(a.Delivery.ID, b.Delivery.ID))
 }
 
 // OutboxResult is what became of a delivery that a sender had taken up. Storing

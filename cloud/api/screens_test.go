@@ -44,12 +44,7 @@ func TestScreens(t *testing.T) {
 	if folder == "" {
 		folder = t.TempDir()
 	}
-	chromium, err := browsertest.Program()
-	node, lost := exec.LookPath("node")
-	if err != nil || lost != nil {
-		require.NotEqual(t, "require", os.Getenv(browsertest.Required), "chromium or node is missing")
-		t.Skip("chromium or node is missing")
-	}
+	chromium, node := browsertest.Tools(t)
 	x := newWorld(t)
 	x.atWork()
 	x.pages.Interface = func() []byte { return x.table.OpenAPI("https://cloud.example.com", "1.0.0") }

@@ -30,12 +30,7 @@ func TestGeneratedPagesInARealBrowser(t *testing.T) {
 	if !ring.Full() && !only {
 		t.Skip("full ring: opens every generated page six times and more")
 	}
-	chromium, err := browsertest.Program()
-	node, lost := exec.LookPath("node")
-	if err != nil || lost != nil {
-		require.NotEqual(t, "require", os.Getenv(browsertest.Required), "chromium or node is missing")
-		t.Skip("chromium or node is missing")
-	}
+	chromium, node := browsertest.Tools(t)
 	x := newWorld(t)
 	x.furnish()
 	x.lengthen(`=Very` + strings.Repeat("long", 40) + ` מזל <b>` + strings.Repeat(" name", 25))
@@ -88,12 +83,7 @@ func TestGeneratedPagesInARealBrowser(t *testing.T) {
 // single keys are off or in a field.
 func TestKeysOfTheConsole(t *testing.T) {
 	ring.SkipUnlessFull(t, "a browser loads forty pages")
-	chromium, err := browsertest.Program()
-	node, lost := exec.LookPath("node")
-	if err != nil || lost != nil {
-		require.NotEqual(t, "require", os.Getenv(browsertest.Required), "chromium or node is missing")
-		t.Skip("chromium or node is missing")
-	}
+	chromium, node := browsertest.Tools(t)
 	x := newWorld(t)
 	x.furnish()
 	d := newDesk(t, x)

@@ -248,10 +248,7 @@ func (b *Broker) Drain(ctx context.Context, over time.Duration) error {
 	b.listeners = nil
 	conns := slices.Collect(maps.Keys(b.conns))
 	b.mu.Unlock()
-	var errs []error
-	for _, l := range listeners {
-		errs = append(errs, l.Close())
-	}
+	err := closeAll(listeners)
 	byConn := map[net.Conn]*mqtt.Client{}
 	for _, cl := range b.server.Clients.GetAll() {
 		byConn[cl.Net.Conn] = cl
@@ -263,9 +260,17 @@ func (b *Broker) Drain(ctx context.Context, over time.Duration) error {
 		_ = c.Close()
 		select {
 		case <-ctx.Done():
-			return errors.Join(errs...)
+			return err
 		case <-time.After(over / time.Duration(len(conns))):
 		}
+	}
+	return err
+}
+
+func closeAll(list []io.Closer) error {
+	errs := make([]error, 0, len(list))
+	for _, l := range list {
+		errs = append(errs, l.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -282,17 +287,14 @@ func (b *Broker) Close() error {
 	listeners, conns := b.listeners, b.conns
 	b.listeners, b.conns = nil, map[net.Conn]bool{}
 	b.mu.Unlock()
-	var errs []error
-	for _, l := range listeners {
-		errs = append(errs, l.Close())
-	}
+	err := closeAll(listeners)
 	for c := range conns {
 		_ = c.Close()
 	}
 	b.wg.Wait()
 	b.serving.Wait()
 	b.sends.wg.Wait()
-	return errors.Join(append(errs, b.server.Close())...)
+	return errors.Join(err, b.server.Close())
 }
 
 // brokerEvents is the broker's side of mochi's events.

@@ -45,7 +45,7 @@ const (
 	Beat      = 10 * time.Second
 	Silence   = 3 * Beat
 	askTime   = time.Second     // that the holder of a name has for its answer
-	look      = 2 * time.Second // between looks for tasks that nobody does
+	look      = 2 * time.Second // between looks for tasks that no process does
 	retry     = time.Second     // after a renewal that failed
 	leaveTime = 5 * time.Second
 )
@@ -111,7 +111,7 @@ func (m *Member) Enter(ctx context.Context, address string) error {
 		var former cloud.Node
 		for _, n := range list {
 			switch {
-			case m.alone && n.Name != m.cfg.Self.Name: // nobody else runs on this database
+			case m.alone && n.Name != m.cfg.Self.Name: // no other process runs on this database
 				if err := m.cfg.Store.EndNode(ctx, n.Instance, -1); err != nil {
 					return fmt.Errorf("end the lease of %s: %w", n.Name, err)
 				}
@@ -119,7 +119,7 @@ func (m *Member) Enter(ctx context.Context, address string) error {
 				former = n
 			}
 		}
-		if former.Instance != "" && !m.alone && former.Address != address && m.answers(ctx, former) { // nobody else listens where this process does
+		if former.Instance != "" && !m.alone && former.Address != address && m.answers(ctx, former) { // no other process listens where this one does
 			return fmt.Errorf("%w: %q runs at %s; stop that one or give this one another name", ErrTaken, former.Name, former.Address)
 		}
 		err = m.cfg.Store.EnterNode(ctx, m.cfg.Self, former)
@@ -316,7 +316,7 @@ func (m *Member) Task(ctx context.Context, name string, f func(context.Context) 
 	return nil
 }
 
-// takes takes a task that nobody does.
+// takes takes a task that no process does.
 func (m *Member) takes(ctx context.Context, name string) bool {
 	tasks, err := m.cfg.Store.ListTasks(ctx)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,17 +42,7 @@ func (s *rows) ListNodes(context.Context) ([]cloud.Node, error) {
 		return nil, err
 	}
 	defer end()
-	return slices.SortedFunc(maps.Values(s.nodes), func(a, b cloud.Node) int { return cmpText(a.Instance, b.Instance) }), nil
-}
-
-func cmpText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return slices.SortedFunc(maps.Values(s.nodes), func(a, b cloud.Node) int { return strings.Compare(a.Instance, b.Instance) }), nil
 }
 
 func (s *rows) remove(instance string, beat int64) bool {

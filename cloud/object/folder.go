@@ -2,8 +2,6 @@ package object
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -54,9 +52,7 @@ type folderDraft struct {
 
 // Draft begins a file.
 func (f *Folder) Draft() (Draft, error) {
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails
-	name := path.Join(unfinished, hex.EncodeToString(random[:]))
+	name := path.Join(unfinished, randomName())
 	w, err := f.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err

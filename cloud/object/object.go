@@ -72,17 +72,22 @@ func (f *Files) Close() error { return f.store.Close() }
 // Store is where the files are.
 func (f *Files) Store() Store { return f.store }
 
+// randomName is 32 hexadecimal digits.
+func randomName() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return hex.EncodeToString(random[:])
+}
+
 // Put keeps what body holds, at most max bytes of it, in an area of lower-case
 // letters. kinds are the content types that it may have. When it returns nil the
 // file survives a power cut. Errors: cloud.ErrFileSize, cloud.ErrFileKind.
 func (f *Files) Put(ctx context.Context, area string, body io.Reader, max int64, kinds ...string) (s cloud.StoredFile, err error) {
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails
 	d, err := f.store.Draft()
 	if err == nil {
 		s, err = fill(d, body, max, kinds)
 		if err == nil {
-			s.Path = area + "/" + hex.EncodeToString(random[:]) + endings[s.MIME]
+			s.Path = area + "/" + randomName() + endings[s.MIME]
 			var name string
 			if name, err = place(s.Path); err == nil {
 				err = d.Publish(ctx, name)

@@ -99,7 +99,7 @@ func TestASecondProcessOfOneNameIsRefusedWhileTheFirstAnswers(t *testing.T) {
 	require.ErrorContains(t, err, first.url)
 	require.Equal(t, held.Instance, nodesOf(t, first.Server)["one"].Instance)
 
-	// Killed: its row stays, and nobody answers.
+	// Killed: its row stays, and no process answers.
 	first.stop()
 	require.NoError(t, <-first.ended)
 	box := storetest.Open(t, store.Config{URL: cfg.Database, Instance: "killed", Box: storetest.Box(t)})

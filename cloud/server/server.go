@@ -420,12 +420,11 @@ type Listeners struct {
 // node.ErrTaken, node.ErrEnded.
 func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	release, err := s.Store.Hold()
-	if err != nil {
-		s.stop()
-		return errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
+	if err == nil {
+		defer func() { err = errors.Join(err, release()) }()
+		err = s.member.Enter(context.WithoutCancel(ctx), s.cfg.address(ln))
 	}
-	defer func() { err = errors.Join(err, release()) }()
-	if err := s.member.Enter(context.WithoutCancel(ctx), s.cfg.address(ln)); err != nil {
+	if err != nil {
 		s.stop()
 		return errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}

@@ -65,7 +65,7 @@ func (db nodes) EndNode(ctx context.Context, instance string, beat int64) error 
 }
 
 // endNode ends a lease with what hangs on it. On SQLite the sections free at their start
-// what was taken up: nobody else has it.
+// what was taken up: no other process has it.
 func endNode(s session, instance string, beat int64) (ops []op) {
 	if instance == "" {
 		return nil

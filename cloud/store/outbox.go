@@ -193,7 +193,7 @@ func (db webhooks) OwnFresh(on bool) { db.own.Store(on) }
 // no node has taken up.
 func (db webhooks) DueEndpoints(ctx context.Context, now time.Time) ([]cloud.EndpointID, error) {
 	var due []cloud.EndpointID
-	if db.shared() {
+	if db.Peers() {
 		return shares(db).dueEndpoints(ctx, now)
 	}
 	err := db.engine.read(ctx, func(ctx context.Context, q querier) error {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -44,12 +43,6 @@ WHERE id = ANY($2::BIGINT[]) AND slot IN (SELECT s.slot FROM webhook_slot AS s W
   AND (lease_owner = '' OR lease_until < @now)
 RETURNING ` + outboxColumns
 )
-
-// shared reports whether other nodes may use the same database.
-func (db *database) shared() bool {
-	_, ok := db.engine.(*postgres)
-	return ok
-}
 
 // HoldSlots says which slots' deliveries this node sends, a bit for each: new ones are
 // written leased to it, and it takes up no others. Until it is called these are all.
@@ -103,7 +96,7 @@ func slotList(set uint64) []int64 {
 // references, by their ids, other than what was sent again by hand. On SQLite it lists
 // nothing: the one node there knows what it has not sent.
 func (db shares) Unfinished(ctx context.Context, id cloud.EndpointID, references []string) ([]cloud.OutboxWaiting, error) {
-	if !db.shared() {
+	if !db.Peers() {
 		return nil, nil
 	}
 	return readList(ctx, db.database, pgUnfinished, func(r rows, w *cloud.OutboxWaiting) error {
@@ -156,9 +149,7 @@ func (db shares) lease(ctx context.Context, s session, id cloud.EndpointID, sql 
 	if err := (webhooks(db)).withEvents(ctx, s, work); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(work, func(a, b cloud.OutboxWork) int {
-		return cmp.Or(cmp.Compare(a.Event.Sequence, b.Event.Sequence), cmp.Compare(a.Delivery.ID, b.Delivery.ID))
-	})
+	slices.SortFunc(work, cloud.CompareOutbox)
 	return work, number(ctx, s, id, work)
 }
 

@@ -24,6 +24,7 @@ func (db orders) OperationsAfter(ctx context.Context, after int64, limit int) ([
 }
 
 // Peers reports whether other nodes may write into the same database.
-func (db orders) Peers() bool {
-	return db.shared()
+func (db *database) Peers() bool {
+	_, ok := db.engine.(*postgres)
+	return ok
 }

@@ -20,10 +20,18 @@ import (
 
 // open opens a node's data without serving. It makes no new data.
 func open(ctx context.Context, s settings, log *slog.Logger) (*server.Server, error) {
-	if _, err := os.Stat(filepath.Join(s.Data, "keys.json")); err != nil {
-		return nil, fmt.Errorf("there is no data to look at: %w", err)
+	if err := s.hasData(); err != nil {
+		return nil, err
 	}
 	return server.New(ctx, s.server(log))
+}
+
+// hasData fails where no cloud has started yet: a program that looks makes none.
+func (s settings) hasData() error {
+	if _, err := os.Stat(filepath.Join(s.Data, "keys.json")); err != nil {
+		return fmt.Errorf("there is no data to look at: %w", err)
+	}
+	return nil
 }
 
 func closeAll(srv *server.Server) error {

@@ -96,8 +96,8 @@ func (b backupCommand) run(ctx context.Context, s settings, log *slog.Logger, st
 		}
 		return b.verify(ctx, s, target, stdout)
 	}
-	if _, err := os.Stat(filepath.Join(s.Data, "keys.json")); err != nil {
-		return fmt.Errorf("there is no data to look at: %w", err)
+	if err := s.hasData(); err != nil {
+		return err
 	}
 	target, err := s.target(ctx, b.Folder)
 	if err != nil {
@@ -202,10 +202,9 @@ func (r restoreCommand) run(ctx context.Context, s settings, log *slog.Logger, s
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
-	next := time.Now().Add(progressEvery)
+	due := progress()
 	cfg.Files, cfg.Progress = files, func(done, all int) {
-		if now := time.Now(); now.After(next) {
-			next = now.Add(progressEvery)
+		if due() {
 			log.Info("restoring files", "files", done, "of", all)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/postern-io/postern/cloud/object"
@@ -22,12 +20,25 @@ type filesMove struct {
 // progressEvery is how often a move says how far it is.
 const progressEvery = 5 * time.Second
 
+// progress gives what says, when it is asked, whether it is time to say how far it is.
+func progress() (due func() bool) {
+	next := time.Now().Add(progressEvery)
+	return func() bool {
+		now := time.Now()
+		if !now.After(next) {
+			return false
+		}
+		next = now.Add(progressEvery)
+		return true
+	}
+}
+
 func (f filesMove) run(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) (err error) {
 	if s.bucket == nil {
 		return errors.New("files move: the bucket of the settings is not set")
 	}
-	if _, err := os.Stat(filepath.Join(s.Data, "keys.json")); err != nil {
-		return fmt.Errorf("files move: there is no data to look at: %w", err)
+	if err := s.hasData(); err != nil {
+		return fmt.Errorf("files move: %w", err)
 	}
 	cfg := s.server(log)
 	bucket, err := cfg.FilesBucket(ctx)
@@ -44,10 +55,9 @@ func (f filesMove) run(ctx context.Context, s settings, log *slog.Logger, stdout
 	if f.To == "folder" {
 		from, to = bucket, folder
 	}
-	next := time.Now().Add(progressEvery)
+	due := progress()
 	moved, err := object.Move(ctx, from, to, !f.Keep, func(m object.Moved) {
-		if now := time.Now(); now.After(next) {
-			next = now.Add(progressEvery)
+		if due() {
 			log.Info("moving files", "files", m.Objects, "copied", m.Copied, "bytes", m.Bytes)
 		}
 	})

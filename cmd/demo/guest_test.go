@@ -496,12 +496,7 @@ func TestPagesKeepTheirBudgets(t *testing.T) {
 // startBrowserJobs starts a demo, and gives what runs a script of a real browser against
 // it and reads its answer.
 func startBrowserJobs(t *testing.T) (p *program, run func(script string, found any, sandbox string, more ...string)) {
-	chromium, err := browsertest.Program()
-	node, lost := exec.LookPath("node")
-	if err != nil || lost != nil {
-		require.NotEqual(t, "require", os.Getenv(browsertest.Required), "chromium or node is missing")
-		t.Skip("chromium or node is missing")
-	}
+	chromium, node := browsertest.Tools(t)
 	p = startProgram(t)
 	p.reads(`Morning: three deposits`)
 	return p, func(script string, found any, sandbox string, more ...string) {

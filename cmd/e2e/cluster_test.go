@@ -88,10 +88,7 @@ func newCluster(t *testing.T, bin programs, balancer string, seed uint64) *slaug
 	p := &process{name: "haproxy", cmd: exec.Command(balancer, "-db", "-f", filepath.Join("..", "..", "deploy", "cluster", "haproxy.cfg")), done: make(chan error, 1)}
 	p.cmd.Env, p.cmd.Stderr, p.cmd.Stdout = env, p, p
 	p.run(t)
-	ring.Await(t, func() bool {
-		c, err := net.Dial("tcp", mqtt)
-		return err == nil && c.Close() == nil
-	}, "the balancer listens", p.text)
+	ring.Await(t, func() bool { return listens(mqtt) }, "the balancer listens", p.text)
 	return s
 }
 

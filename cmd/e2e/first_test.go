@@ -173,10 +173,7 @@ http {
 	p := &process{name: "nginx", cmd: exec.Command("nginx", "-c", conf, "-p", s.dir), done: make(chan error, 1)}
 	p.cmd.Stderr = p
 	p.run(t)
-	ring.Await(t, func() bool {
-		c, err := net.Dial("tcp", front)
-		return err == nil && c.Close() == nil
-	}, "nginx listens")
+	ring.Await(t, func() bool { return listens(front) }, "nginx listens")
 }
 
 // open asks for a page, or sends a form to it, and returns where that ended.

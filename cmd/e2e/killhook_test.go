@@ -118,10 +118,7 @@ func killSenders(t *testing.T, bin programs, database string) {
 	start := func() *process {
 		p := bin.start(t, "cloud", "--data", dir, "--database", database, "--node", "one", "--listen", addr, "--mqtt-listen", mqtt, "--webhook-http",
 			"--webhook-allow-network", "127.0.0.0/8", "--webhook-allow-port", port)
-		ring.Await(t, func() bool {
-			c, err := net.Dial("tcp", addr)
-			return err == nil && c.Close() == nil
-		}, "not up")
+		ring.Await(t, func() bool { return listens(addr) }, "not up")
 		return p
 	}
 	call := func(method, path, body string) (int, map[string]any, error) {

@@ -189,6 +189,12 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
+// listens reports whether a program takes connections at an address.
+func listens(addr string) bool {
+	c, err := net.Dial("tcp", addr)
+	return err == nil && c.Close() == nil
+}
+
 func writeFile(t *testing.T, name, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))

@@ -52,6 +52,19 @@ func Program() (string, error) {
 	return exec.LookPath("chromium")
 }
 
+// Tools are the paths of Chromium and of Node, for scripts that drive the one from the
+// other. A machine that lacks one skips the test, or fails it where they are required.
+func Tools(t *testing.T) (chromium, node string) {
+	t.Helper()
+	chromium, err := Program()
+	node, lost := exec.LookPath("node")
+	if err != nil || lost != nil {
+		require.NotEqual(t, "require", os.Getenv(Required), "chromium or node is missing")
+		t.Skip("chromium or node is missing")
+	}
+	return chromium, node
+}
+
 // Start starts the browser until the test ends; nil when this machine has none.
 func Start(t *testing.T) *Chromium {
 	t.Helper()

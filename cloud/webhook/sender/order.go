@@ -1,7 +1,6 @@
 package sender
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -35,9 +34,7 @@ func orderDeliveries(d *Dispatcher, ctx context.Context, work []cloud.OutboxWork
 		return work, nil, nil
 	}
 	work, blocked, rest = withPredecessors(d, ctx, work)
-	slices.SortStableFunc(work, func(a, b cloud.OutboxWork) int {
-		return cmp.Or(cmp.Compare(a.Event.Sequence, b.Event.Sequence), cmp.Compare(a.Delivery.ID, b.Delivery.ID))
-	})
+	slices.SortStableFunc(work, cloud.CompareOutbox)
 	return work, blocked, rest
 }
 

@@ -82,7 +82,7 @@ func (b *Cabinet) openBefore(p Pulse) time.Time {
 	return out
 }
 
-// hookOutSince is since when a door's latch is open at a moment ; zero: it is not.
+// hookOutSince is since when a door's latch is open at a moment; zero: it is not.
 func (b *Cabinet) hookOutSince(door uint, at time.Time) (out time.Time) {
 	for _, f := range b.Facts {
 		switch {
