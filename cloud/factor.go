@@ -44,6 +44,14 @@ type Ticket struct {
 	UsedAt       time.Time
 }
 
+// LoginFailures are the last failed tries to log in with one email.
+type LoginFailures struct {
+	Key         [32]byte    // digest of the email, whether an account has it or not
+	Times       []time.Time // since the last lock, oldest first
+	LockedUntil time.Time   // no password is looked at before
+	OverAt      time.Time   // when nothing of this counts any more; zero: now
+}
+
 // FactorView reads the present of second factors and of tickets.
 type FactorView interface {
 	// SecondFactor is an account's; the zero one with its id when it has none. In a
@@ -51,6 +59,9 @@ type FactorView interface {
 	SecondFactor(AccountID) (SecondFactor, error)
 	// Ticket finds a ticket by its digest, expired and used ones too.
 	Ticket(hash [32]byte) (Ticket, error)
+	// LoginFailures are those of a key, with none when it has none. In a decision on
+	// PostgreSQL it waits for others that decide about them.
+	LoginFailures(key [32]byte) (LoginFailures, error)
 }
 
 // FactorChanges are the changes of second factors and of tickets.
@@ -60,6 +71,10 @@ type FactorChanges struct {
 	DropTickets   time.Time // those that expired before it; zero: none
 	// EndTickets ends all tickets of accounts that were not used.
 	EndTickets []AccountID
+	// LoginFailures replace those of their keys; DropFailures removes those that are
+	// over by then, unless it is zero.
+	LoginFailures []LoginFailures
+	DropFailures  time.Time
 	// LimitLogins lets the logins of a business's people who have no second factor
 	// into nothing but what sets one up, and ends their agents; strong ones go on.
 	LimitLogins []BusinessID

@@ -205,27 +205,6 @@ func TestDamagedHashes(t *testing.T) {
 	require.False(t, CheckPassword("$argon2id$v=19$m=8,t=1,p=1$AAAA!$"+partial, "x"))
 }
 
-func TestFailuresThatAreOldGoFirst(t *testing.T) {
-	t.Parallel()
-	g := gate(people())
-	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	g.failed("edge", now)
-	g.failed("old", now.Add(-time.Nanosecond))
-	for range 4 {
-		g.failed("locked", now.Add(-14*time.Minute))
-	}
-	g.forget(now.Add(15 * time.Minute))
-	require.Contains(t, g.emails, "edge", "its failure counts until the window is over")
-	require.NotContains(t, g.emails, "old")
-	require.NotContains(t, g.emails, "locked", "the lock is over")
-	for range 4 {
-		g.failed("again", now)
-	}
-	g.forget(now.Add(20 * time.Minute))
-	require.Contains(t, g.emails, "again", "a lock is kept until it ends")
-	require.NotContains(t, g.emails, "edge")
-}
-
 // twice is a store that reads again, as one may whose transaction was in conflict.
 type twice struct{ *memory }
 

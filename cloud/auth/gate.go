@@ -2,10 +2,11 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -19,27 +20,18 @@ type GateConfig struct {
 	Failures int           // failed tries within Window that lock the email; 0 is 10
 	Window   time.Duration // 0 is 15 minutes
 	Lock     time.Duration // 0 is 15 minutes
+	Nodes    limit.Nodes   // that share the first two
 }
 
-// Gate stands before Login: it bounds how often a password is tried, in memory
-// of this node. Emails without an account are counted alike, so that nothing
-// tells which exist. Safe for concurrent use.
+// Gate stands before Login: it bounds how often a password is tried. What failed is
+// kept in the database, so that every node knows of a lock and none forgets it. Emails
+// without an account are counted alike, so that nothing tells which exist. Safe for
+// concurrent use.
 type Gate struct {
 	service *Service
 	cfg     GateConfig
 	tries   *limit.Buckets
-
-	mu     sync.Mutex
-	emails map[string]*failures // at most maxEmails
 }
-
-// failures are the last failed tries for one email.
-type failures struct {
-	times  []time.Time // oldest first, at most cfg.Failures
-	locked time.Time   // until when
-}
-
-const maxEmails = 1 << 14
 
 // NewGate builds the gate before s.
 func NewGate(s *Service, cfg GateConfig) *Gate {
@@ -57,7 +49,7 @@ func NewGate(s *Service, cfg GateConfig) *Gate {
 	if cfg.Lock == 0 {
 		cfg.Lock = 15 * time.Minute
 	}
-	return &Gate{service: s, cfg: cfg, tries: limit.New(0), emails: map[string]*failures{}}
+	return &Gate{service: s, cfg: cfg, tries: limit.New(0, cfg.Nodes)}
 }
 
 // Try is one attempt to log in.
@@ -79,7 +71,7 @@ type Try struct {
 // SECOND_FACTOR_LOCKED.
 func (g *Gate) Login(ctx context.Context, try Try) (Login, limit.State, error) {
 	var l Login
-	state, err := g.guard(try.Email, try.IP, func() (err error) {
+	state, err := g.guard(ctx, try.Email, try.IP, func() (err error) {
 		l, err = g.service.login(ctx, try)
 		return err
 	})
@@ -131,7 +123,7 @@ func (g *Gate) Passkey(ctx context.Context, try PasskeyTry) (Login, limit.State,
 // Confirm checks the password of an account that is logged in, with the limits of
 // Login. Errors: RATE_LIMITED, ACCOUNT_LOCKED, INVALID_CREDENTIALS.
 func (g *Gate) Confirm(ctx context.Context, a cloud.Account, password, ip string) (limit.State, error) {
-	return g.guard(a.Email, ip, func() error { return g.service.confirm(ctx, a, password) })
+	return g.guard(ctx, a.Email, ip, func() error { return g.service.confirm(ctx, a, password) })
 }
 
 // Reset bounds how often links to new passwords are requested, alike for addresses
@@ -149,7 +141,7 @@ func (g *Gate) Reset(email, ip string) (limit.State, error) {
 }
 
 // guard bounds how often a password is tried.
-func (g *Gate) guard(email, ip string, try func() error) (limit.State, error) {
+func (g *Gate) guard(ctx context.Context, email, ip string, try func() error) (limit.State, error) {
 	now := time.Now()
 	email = strings.ToLower(strings.TrimSpace(email))
 	address := "ip/" + limit.Address(ip)
@@ -157,73 +149,76 @@ func (g *Gate) guard(email, ip string, try func() error) (limit.State, error) {
 	if !state.OK {
 		return state, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: state.RetryAfter}
 	}
-	if left := g.lockedFor(email, now); left > 0 {
+	key := failuresKey(email)
+	var f cloud.LoginFailures
+	err := g.service.store.Look(ctx, func(v cloud.View) (err error) {
+		f, err = v.LoginFailures(key)
+		return err
+	})
+	if err != nil {
+		return state, fmt.Errorf("read failed logins: %w", err)
+	}
+	if left := f.LockedUntil.Sub(now); left > 0 {
 		return state, &cloud.Error{Kind: cloud.Forbidden, Code: "ACCOUNT_LOCKED", RetryAfter: int(math.Ceil(left.Seconds()))}
 	}
 	if s := g.tries.Take("email/"+email, g.cfg.PerEmail, now); !s.OK {
 		return s, &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: s.RetryAfter}
 	}
-	err := try()
+	err = try()
 	var shown *cloud.Error
 	switch known := errors.As(err, &shown); {
 	case err == nil || known && shown.Code == "SECOND_FACTOR_REQUIRED": // many people may have one address: who knows the password is no bother
 		g.tries.Give(address, time.Now())
-		g.succeeded(email)
+		if len(f.Times) > 0 {
+			if forgot := g.forget(context.WithoutCancel(ctx), key); forgot != nil {
+				return state, forgot
+			}
+		}
 	case known && shown.Code == "INVALID_CREDENTIALS":
-		g.failed(email, time.Now())
+		if counted := g.count(context.WithoutCancel(ctx), key); counted != nil {
+			return state, counted
+		}
 	}
 	return state, err
 }
 
-func (g *Gate) lockedFor(email string, now time.Time) time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if f := g.emails[email]; f != nil {
-		return f.locked.Sub(now)
+// failuresKey is what failed logins of an email are kept by: emails that people type,
+// right or wrong, are not kept.
+func failuresKey(email string) [32]byte { return sha256.Sum256([]byte("login/" + email)) }
+
+// count counts a failed try, and locks the email for a while after too many.
+func (g *Gate) count(ctx context.Context, key [32]byte) error {
+	err := g.service.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		f, err := v.LoginFailures(key)
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		f.Times = append(f.Times, now)
+		if n := len(f.Times) - g.cfg.Failures; n > 0 {
+			f.Times = f.Times[n:]
+		}
+		if len(f.Times) == g.cfg.Failures && now.Sub(f.Times[0]) < g.cfg.Window {
+			f.LockedUntil, f.Times = now.Add(g.cfg.Lock), nil
+		}
+		f.OverAt = now.Add(max(g.cfg.Window, g.cfg.Lock))
+		return &cloud.Changes{Unaudited: true, FactorChanges: cloud.FactorChanges{LoginFailures: []cloud.LoginFailures{f}, DropFailures: now}}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("count a failed login: %w", err)
 	}
-	return 0
+	return nil
 }
 
-func (g *Gate) succeeded(email string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.emails, email)
-}
-
-func (g *Gate) failed(email string, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	f := g.emails[email]
-	if f == nil {
-		if len(g.emails) >= maxEmails {
-			g.forget(now)
-		}
-		f = &failures{}
-		g.emails[email] = f
+// forget forgets failed tries.
+func (g *Gate) forget(ctx context.Context, key [32]byte) error {
+	err := g.service.store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{Unaudited: true, FactorChanges: cloud.FactorChanges{LoginFailures: []cloud.LoginFailures{{Key: key}}, DropFailures: time.Now()}}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("forget failed logins: %w", err)
 	}
-	f.times = append(f.times, now)
-	if n := len(f.times) - g.cfg.Failures; n > 0 {
-		f.times = f.times[n:]
-	}
-	if len(f.times) == g.cfg.Failures && now.Sub(f.times[0]) < g.cfg.Window {
-		f.locked, f.times = now.Add(g.cfg.Lock), nil
-	}
-}
-
-// forget drops emails whose failures are old; when none is, the first that
-// come.
-func (g *Gate) forget(now time.Time) {
-	for e, f := range g.emails {
-		if now.After(f.locked) && (len(f.times) == 0 || now.Sub(f.times[len(f.times)-1]) > g.cfg.Window) {
-			delete(g.emails, e)
-		}
-	}
-	for e := range g.emails {
-		if len(g.emails) < maxEmails {
-			return
-		}
-		delete(g.emails, e)
-	}
+	return nil
 }
 
 // Session is what a token stands for.

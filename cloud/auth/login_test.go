@@ -20,6 +20,7 @@ type memory struct {
 	accounts   []cloud.Account
 	businesses []cloud.Business
 	saved      []cloud.Changes
+	failed     map[[32]byte]cloud.LoginFailures
 	before     func(m *memory) // runs before a decision reads
 }
 
@@ -39,10 +40,25 @@ func (m *memory) Decide(_ context.Context, _ cloud.DeviceID, fn func(cloud.View)
 		m.before(m)
 	}
 	ch, err := fn(m)
-	if err == nil {
+	switch {
+	case err != nil:
+	case len(ch.LoginFailures) > 0:
+		if m.failed == nil {
+			m.failed = map[[32]byte]cloud.LoginFailures{}
+		}
+		for _, f := range ch.LoginFailures {
+			m.failed[f.Key] = f
+		}
+	default:
 		m.saved = append(m.saved, *ch)
 	}
 	return err
+}
+
+func (m *memory) LoginFailures(key [32]byte) (cloud.LoginFailures, error) {
+	f := m.failed[key]
+	f.Key = key
+	return f, nil
 }
 
 func (m *memory) Account(id cloud.AccountID) (cloud.Account, error) {
@@ -273,18 +289,50 @@ func TestTriesPerMinute(t *testing.T) {
 	})
 }
 
-// Names without an account are remembered in a bounded table.
-func TestTheTableOfFailuresIsBounded(t *testing.T) {
+// Nodes count failures together, and a restarted one has not forgotten them.
+func TestNodesLockAnEmailTogether(t *testing.T) {
 	t.Parallel()
-	g := gate(people())
-	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	for i := range maxEmails + 100 {
-		g.failed(fmt.Sprint(i), now)
+	synctest.Test(t, func(t *testing.T) {
+		m := people()
+		for range 4 {
+			_, _, err := gate(m).Login(t.Context(), Try{Email: "bob@x.example", Password: "wrong", IP: "192.0.2.1"})
+			require.Equal(t, "INVALID_CREDENTIALS", code(err))
+		}
+		_, _, err := gate(m).Login(t.Context(), Try{Email: "bob@x.example", Password: "correct horse", IP: "192.0.2.1"})
+		require.Equal(t, "ACCOUNT_LOCKED", code(err))
+		for key, f := range m.failed {
+			require.NotContains(t, string(key[:]), "bob", "no email is kept")
+			require.Equal(t, 20*time.Minute, time.Until(f.LockedUntil))
+			require.Equal(t, f.LockedUntil, f.OverAt)
+		}
+	})
+}
+
+// Who goes away before the answer has failed all the same.
+func TestAFailureOfACallerWhoLeftCounts(t *testing.T) {
+	t.Parallel()
+	m := people()
+	g := NewGate(New(leaving{m}), GateConfig{PerIP: 1000, PerEmail: 1000, Failures: 4})
+	for range 4 {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, _, err := g.Login(context.WithValue(ctx, leave{}, cancel), Try{Email: "bob@x.example", Password: "wrong", IP: "192.0.2.1"})
+		require.Equal(t, "INVALID_CREDENTIALS", code(err))
 	}
-	require.LessOrEqual(t, len(g.emails), maxEmails)
-	later := now.Add(time.Hour)
-	for i := range 200 {
-		g.failed(fmt.Sprint("later", i), later)
+	_, _, err := g.Login(t.Context(), Try{Email: "bob@x.example", Password: "correct horse", IP: "192.0.2.1"})
+	require.Equal(t, "ACCOUNT_LOCKED", code(err))
+}
+
+type leave struct{}
+
+// leaving is a store whose caller leaves when a decision begins.
+type leaving struct{ *memory }
+
+func (l leaving) Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	if cancel, ok := ctx.Value(leave{}).(context.CancelFunc); ok {
+		cancel()
 	}
-	require.LessOrEqual(t, len(g.emails), 200, "old ones go first")
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return l.memory.Decide(ctx, d, fn)
 }

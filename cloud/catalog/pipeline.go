@@ -37,10 +37,11 @@ type Config struct {
 	// may not make by itself. nil: there is no such way, and it is refused.
 	Hold   func(ctx context.Context, o *Operation, c cloud.Caller, given map[string]any, queue bool) (*Held, error)
 	Limits Limits
+	Nodes  limit.Nodes  // that share the limits
 	Log    *slog.Logger // nil: nothing is logged
 }
 
-// Limits are calls a minute. 0 is the usual figure, a negative one no limit.
+// Limits are calls a minute at all nodes together. 0 is the usual figure, a negative one no limit.
 type Limits struct {
 	Authenticated int // per token; 300
 	Anonymous     int // per address, and units of lookups that find nothing; 60
@@ -89,7 +90,7 @@ func NewPipeline(cfg Config) *Pipeline {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Pipeline{cfg: cfg, limits: limit.New(0), lookups: limit.NewLookups(cfg.Limits.lookups())}
+	return &Pipeline{cfg: cfg, limits: limit.New(0, cfg.Nodes), lookups: limit.NewLookups(cfg.Limits.lookups(), cfg.Nodes)}
 }
 
 // Limits are the limits in force.

@@ -110,7 +110,7 @@ func New(cfg Config) *Service {
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = perMinute
 	}
-	c := &core{cfg: cfg, store: cfg.Store, limits: limit.NewWindows(0), typing: limit.New(0), thumbs: picture.NewThumbnails(), now: time.Now}
+	c := &core{cfg: cfg, store: cfg.Store, limits: limit.NewWindows(0), typing: limit.New(0, nil), thumbs: picture.NewThumbnails(), now: time.Now}
 	return &Service{c, messages{c}, conversations{c}, participants{c}, settings{c}, listeners{c}, recipients{c}, sweeper{c}}
 }
 

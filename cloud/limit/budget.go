@@ -10,7 +10,8 @@ import (
 // only afterwards: a bucket may go below nothing and is closed until it has a
 // whole unit again. It is kept as Buckets are. Safe for concurrent use.
 type Budget struct {
-	perMinute, burst float64
+	perMinute, burst float64 // of all nodes together
+	nodes            Nodes
 	max              int
 
 	mu   sync.Mutex
@@ -22,9 +23,17 @@ type spent struct {
 	at   time.Time
 }
 
-// NewBudget makes buckets that hold burst units and get perMinute of them.
-func NewBudget(perMinute, burst float64) *Budget {
-	return &Budget{perMinute: perMinute, burst: burst, max: DefaultKeys, list: map[string]spent{}}
+// NewBudget makes buckets that hold burst units and get perMinute of them, on so many
+// nodes together.
+func NewBudget(perMinute, burst float64, nodes Nodes) *Budget {
+	return &Budget{perMinute: perMinute, burst: burst, nodes: nodes, max: DefaultKeys, list: map[string]spent{}}
+}
+
+// part is what this node's buckets get a minute, and hold: at least the one unit that a
+// call needs.
+func (b *Budget) part() (perMinute, burst float64) {
+	n := float64(b.nodes.count())
+	return b.perMinute / n, max(b.burst/n, 1)
 }
 
 // Wait is how long it takes until key's bucket has a unit; 0: it has one.
@@ -39,7 +48,8 @@ func (b *Budget) wait(key string, now time.Time) time.Duration {
 	if left >= 1 {
 		return 0
 	}
-	return time.Duration(math.Ceil((1 - left) / b.perMinute * float64(time.Minute)))
+	perMinute, _ := b.part()
+	return time.Duration(math.Ceil((1 - left) / perMinute * float64(time.Minute)))
 }
 
 // Take takes one unit of key's bucket; a wait above 0 means that it has none and
@@ -65,27 +75,31 @@ func (b *Budget) spend(key string, units float64, now time.Time) {
 	if _, known := b.list[key]; !known && len(b.list) >= b.max {
 		b.forget(now)
 	}
-	x.left = min(b.burst, x.left-units)
+	_, burst := b.part()
+	x.left = min(burst, x.left-units)
 	b.list[key] = x
 }
 
 // of is key's bucket as it stands at now. A clock that went back adds nothing.
 func (b *Budget) of(key string, now time.Time) spent {
+	perMinute, burst := b.part()
 	x, known := b.list[key]
 	if !known {
-		return spent{b.burst, now}
+		return spent{burst, now}
 	}
 	if d := now.Sub(x.at); d > 0 {
-		x.left, x.at = min(b.burst, x.left+d.Minutes()*b.perMinute), now
+		x.left, x.at = x.left+d.Minutes()*perMinute, now
 	}
+	x.left = min(burst, x.left)
 	return x
 }
 
 // forget drops buckets that are full again, or, when there are few of these, an
 // eighth of all.
 func (b *Budget) forget(now time.Time) {
+	_, burst := b.part()
 	for k := range b.list {
-		if b.of(k, now).left >= b.burst {
+		if b.of(k, now).left >= burst {
 			delete(b.list, k)
 		}
 	}
@@ -102,8 +116,9 @@ func (b *Budget) forget(now time.Time) {
 // were are forgotten as long after the last miss. It is kept as Buckets are. Safe
 // for concurrent use.
 type Blocks struct {
-	misses      float64
+	misses      float64 // on all nodes together
 	first, last time.Duration
+	nodes       Nodes
 	max         int
 
 	mu   sync.Mutex
@@ -117,10 +132,10 @@ type missed struct {
 	at     time.Time // of the last miss
 }
 
-// NewBlocks blocks a key after so many misses: for first, then twice as long each
-// time, up to last.
-func NewBlocks(misses int, first, last time.Duration) *Blocks {
-	return &Blocks{misses: float64(misses), first: first, last: last, max: DefaultKeys, list: map[string]missed{}}
+// NewBlocks blocks a key after so many misses on so many nodes together: for first, then
+// twice as long each time, up to last.
+func NewBlocks(misses int, first, last time.Duration, nodes Nodes) *Blocks {
+	return &Blocks{misses: float64(misses), first: first, last: last, nodes: nodes, max: DefaultKeys, list: map[string]missed{}}
 }
 
 // Wait is how long key is blocked, 0 when it is not.
@@ -141,10 +156,11 @@ func (b *Blocks) Miss(key string, now time.Time) {
 	if now.Sub(x.at) > b.last && now.After(x.until) {
 		x = missed{}
 	}
-	forgotten := b.misses * now.Sub(x.at).Seconds() / b.last.Seconds()
+	misses := max(b.misses/float64(b.nodes.count()), 1)
+	forgotten := misses * now.Sub(x.at).Seconds() / b.last.Seconds()
 	x.misses = max(x.misses-max(forgotten, 0), 0) + 1
 	x.at = now
-	if x.misses >= b.misses {
+	if x.misses >= misses {
 		wait := b.last
 		if x.blocks < 30 {
 			wait = min(b.first<<x.blocks, b.last)

@@ -10,7 +10,7 @@ import (
 
 func TestABudgetIsSpentByCost(t *testing.T) {
 	t.Parallel()
-	b, now := NewBudget(60, 100), time.Unix(1_800_000_000, 0)
+	b, now := NewBudget(60, 100, nil), time.Unix(1_800_000_000, 0)
 	for range 20 {
 		require.Zero(t, b.Wait("a", now))
 		b.Spend("a", 5, now)
@@ -27,7 +27,7 @@ func TestABudgetIsSpentByCost(t *testing.T) {
 
 func TestBudgetsAndBlocksAreBounded(t *testing.T) {
 	t.Parallel()
-	b, x, now := NewBudget(1, 1), NewBlocks(2, time.Second, time.Minute), time.Unix(1_800_000_000, 0)
+	b, x, now := NewBudget(1, 1, nil), NewBlocks(2, time.Second, time.Minute, nil), time.Unix(1_800_000_000, 0)
 	for i := range 3 * DefaultKeys {
 		b.Spend(strconv.Itoa(i), 1, now)
 		x.Miss(strconv.Itoa(i), now)
@@ -38,7 +38,7 @@ func TestBudgetsAndBlocksAreBounded(t *testing.T) {
 
 func TestBlocksGrow(t *testing.T) {
 	t.Parallel()
-	b, now := NewBlocks(20, 30*time.Second, time.Hour), time.Unix(1_800_000_000, 0)
+	b, now := NewBlocks(20, 30*time.Second, time.Hour, nil), time.Unix(1_800_000_000, 0)
 	miss := func(n int) time.Duration {
 		for range n {
 			b.Miss("a", now)

@@ -13,7 +13,7 @@ var start = time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
 
 func TestABucketEmptiesAndFillsAgain(t *testing.T) {
 	t.Parallel()
-	b := New(0)
+	b := New(0, nil)
 	for i := range 5 {
 		s := b.Take("a", 5, start)
 		require.True(t, s.OK)
@@ -31,7 +31,7 @@ func TestABucketEmptiesAndFillsAgain(t *testing.T) {
 
 func TestTheSetStaysBounded(t *testing.T) {
 	t.Parallel()
-	b := New(64)
+	b := New(64, nil)
 	for i := range 10_000 {
 		b.Take(strconv.Itoa(i), 1, start.Add(time.Duration(i)*time.Millisecond))
 		require.LessOrEqual(t, len(b.list), 64)
@@ -44,7 +44,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(1, 40).Draw(rt, "limit")
-		b, now, passed := New(0), start, 0
+		b, now, passed := New(0, nil), start, 0
 		for range rapid.IntRange(1, 200).Draw(rt, "calls") {
 			now = now.Add(time.Duration(rapid.IntRange(-100, 3000).Draw(rt, "wait")) * time.Millisecond)
 			s := b.Take("k", limit, now)
@@ -100,4 +100,58 @@ func TestNoMinuteHasMore(t *testing.T) {
 	}
 	_, ok := w.Take("9999", 0, start)
 	require.True(t, ok, "no limit")
+}
+
+// Nodes that callers are spread over let no more through together than one alone, but
+// for what rounding up gives, and tell callers the whole limit.
+func TestNodesShareALimit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n, limit := rapid.IntRange(1, 5).Draw(t, "nodes"), rapid.IntRange(1, 300).Draw(t, "limit")
+		minutes := rapid.IntRange(1, 5).Draw(t, "minutes")
+		var nodes []*Buckets
+		var budgets []*Budget
+		for range n {
+			nodes = append(nodes, New(0, func() int { return n }))
+			budgets = append(budgets, NewBudget(float64(limit), float64(limit), func() int { return n }))
+		}
+		now, end, passed, spent := start, start.Add(time.Duration(minutes)*time.Minute), 0, 0
+		for now.Before(end) {
+			for i := range nodes {
+				s := nodes[i].Take("x", limit, now)
+				require.Equal(t, limit, s.Limit)
+				require.LessOrEqual(t, s.Remaining, limit)
+				if s.OK {
+					passed++
+				}
+				if budgets[i].Take("x", now) == 0 {
+					spent++
+				}
+			}
+			now = now.Add(time.Duration(rapid.IntRange(1, 400).Draw(t, "ms")) * time.Millisecond)
+		}
+		whole := limit * (1 + minutes)
+		require.LessOrEqual(t, passed, whole+(n-1)*(1+minutes))
+		require.LessOrEqual(t, spent, whole+n)
+	})
+}
+
+// A node that comes or goes changes the part of those that are there at once.
+func TestPartsFollowTheNodes(t *testing.T) {
+	t.Parallel()
+	n := 1
+	b := New(0, func() int { return n })
+	took := func() (k int) {
+		for b.Take("x", 60, start).OK {
+			k++
+		}
+		return k
+	}
+	n = 3
+	require.Equal(t, 20, took())
+	n = 1
+	require.Zero(t, took(), "what was used stays so")
+	require.Equal(t, 1, b.Take("x", 60, start).RetryAfter)
+	n = 6
+	require.Equal(t, 6, b.Take("x", 60, start).RetryAfter)
 }

@@ -23,8 +23,8 @@ import (
 // Recipients share addresses (a house, an office, a carrier's network): while an
 // address waits for its misses, parcels that it found within the last hour and
 // callers who prove to be recipients pass. While a parcel waits, who proves to be
-// its recipient passes. Counts live in memory of this node and are bounded. Safe
-// for concurrent use.
+// its recipient passes. Counts live in memory of this node, which has its part of every
+// bound, and are bounded. Safe for concurrent use.
 type Lookups struct {
 	lim               LookupLimits
 	buckets           *Buckets
@@ -66,17 +66,17 @@ const (
 	rememberFound = time.Hour
 )
 
-// NewLookups counts lookups.
-func NewLookups(lim LookupLimits) *Lookups {
+// NewLookups counts lookups, on so many nodes.
+func NewLookups(lim LookupLimits, nodes Nodes) *Lookups {
 	l := &Lookups{lim: lim}
 	if lim.Misses <= 0 {
 		return l
 	}
 	n := float64(lim.Misses)
-	l.buckets = New(0)
-	l.misses, l.networks = NewBudget(n, n*missBurst), NewBudget(n*networkShare, n*networkShare)
-	l.guesses, l.accounts = NewBudget(guessesAnHour/minutesAnHour, guessesAnHour), NewBudget(accountMisses/minutesAnHour, accountMisses)
-	l.missing, l.crowded = NewBlocks(missesToWait, firstWait, longestWait), NewBlocks(1, firstWait, longestCrowd)
+	l.buckets = New(0, nodes)
+	l.misses, l.networks = NewBudget(n, n*missBurst, nodes), NewBudget(n*networkShare, n*networkShare, nodes)
+	l.guesses, l.accounts = NewBudget(guessesAnHour/minutesAnHour, guessesAnHour, nodes), NewBudget(accountMisses/minutesAnHour, accountMisses, nodes)
+	l.missing, l.crowded = NewBlocks(missesToWait, firstWait, longestWait, nodes), NewBlocks(1, firstWait, longestCrowd, nodes)
 	l.recent = newRecent(rememberFound)
 	return l
 }

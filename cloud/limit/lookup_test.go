@@ -34,7 +34,7 @@ func guesses(l *Lookups, address string, cost float64, now time.Time) time.Durat
 // lock each other out; one of them who reloads too often is refused alone.
 func TestThirtyRecipientsBehindOneAddress(t *testing.T) {
 	t.Parallel()
-	l := NewLookups(usual)
+	l := NewLookups(usual, nil)
 	for i := range int64(30) {
 		for range 30 {
 			require.Zero(t, reads(l, "198.51.100.7", i, false, start))
@@ -52,7 +52,7 @@ func TestThirtyRecipientsBehindOneAddress(t *testing.T) {
 // a parcel, or have its link, go on.
 func TestGuessingIsBoundedByAddress(t *testing.T) {
 	t.Parallel()
-	l := NewLookups(usual)
+	l := NewLookups(usual, nil)
 	const here = "2001:db8:1:2::1"
 	require.Zero(t, reads(l, here, 7, false, start))
 	for i := range 20 {
@@ -85,7 +85,7 @@ func TestGuessingIsBoundedByAddress(t *testing.T) {
 // People at one address who mistype a number now and then are no guessers.
 func TestMissesAreForgotten(t *testing.T) {
 	t.Parallel()
-	l, now := NewLookups(usual), start
+	l, now := NewLookups(usual, nil), start
 	for range 300 {
 		require.Zero(t, guesses(l, "198.51.100.7", CostMiss, now))
 		now = now.Add(4 * time.Minute)
@@ -100,7 +100,7 @@ func TestMissesAreForgotten(t *testing.T) {
 // with proof is not.
 func TestOneParcelFromManyAddresses(t *testing.T) {
 	t.Parallel()
-	l, now, n := NewLookups(usual), start, 0
+	l, now, n := NewLookups(usual, nil), start, 0
 	crowd := func() time.Duration {
 		for {
 			n++
@@ -120,14 +120,14 @@ func TestOneParcelFromManyAddresses(t *testing.T) {
 
 func TestAllLookupsOfAnAddress(t *testing.T) {
 	t.Parallel()
-	l := NewLookups(usual)
+	l := NewLookups(usual, nil)
 	for i := range int64(1200) {
 		require.Zero(t, reads(l, "198.51.100.7", i, false, start))
 	}
 	require.Positive(t, reads(l, "198.51.100.7", 5000, false, start))
 	require.Zero(t, l.State("198.51.100.7", start).Remaining)
 	for i := range int64(2000) {
-		require.Zero(t, reads(NewLookups(LookupLimits{}), "198.51.100.8", i, false, start), "no limits")
+		require.Zero(t, reads(NewLookups(LookupLimits{}, nil), "198.51.100.8", i, false, start), "no limits")
 		require.Zero(t, reads(l, "", i, false, start), "our own")
 	}
 }
@@ -135,7 +135,7 @@ func TestAllLookupsOfAnAddress(t *testing.T) {
 func TestLookupsAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 512
-	l := NewLookups(usual)
+	l := NewLookups(usual, nil)
 	l.recent.max, l.buckets.max, l.misses.max, l.networks.max, l.missing.max, l.crowded.max = most, most, most, most, most, most
 	for i := range int64(10 * most) {
 		a := fmt.Sprintf("10.%d.%d.1", i>>8&255, i&255)
@@ -149,7 +149,7 @@ func TestLookupsAreBounded(t *testing.T) {
 
 func TestAccountsAndDigits(t *testing.T) {
 	t.Parallel()
-	l := NewLookups(usual)
+	l := NewLookups(usual, nil)
 	for range 1000 {
 		require.Zero(t, l.AccountWait(4, start))
 		l.AccountMissed(4, start)
@@ -176,7 +176,7 @@ func TestAccountsAndDigits(t *testing.T) {
 // those sent in a row.
 func TestDigitsAtOnce(t *testing.T) {
 	t.Parallel()
-	l := NewLookups(usual)
+	l := NewLookups(usual, nil)
 	var let atomic.Int64
 	var wg sync.WaitGroup
 	for range 200 {
@@ -192,7 +192,7 @@ func TestDigitsAtOnce(t *testing.T) {
 
 func TestATokenIsGivenBack(t *testing.T) {
 	t.Parallel()
-	b := New(0)
+	b := New(0, nil)
 	for range 50 {
 		require.True(t, b.Take("a", 2, start).OK)
 		b.Give("a", start)

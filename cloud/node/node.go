@@ -45,7 +45,7 @@ const (
 	Beat      = 10 * time.Second
 	Silence   = 3 * Beat
 	askTime   = time.Second     // that the holder of a name has for its answer
-	look      = 2 * time.Second // between looks for tasks that no process does
+	lookAgain = 2 * time.Second // between looks for tasks that no process does
 	retry     = time.Second     // after a renewal that failed
 	leaveTime = 5 * time.Second
 )
@@ -73,6 +73,7 @@ type Config struct {
 type Member struct {
 	cfg   Config
 	alone bool
+	look  chan struct{} // of size 1
 
 	mu      sync.Mutex
 	sure    context.Context // ends when the lease is in doubt
@@ -92,7 +93,7 @@ type sight struct {
 
 // New makes a member that has not entered yet.
 func New(cfg Config) *Member {
-	m := &Member{cfg: cfg, alone: !cfg.Store.Peers(), changed: make(chan struct{}), seen: map[string]sight{}}
+	m := &Member{cfg: cfg, alone: !cfg.Store.Peers(), look: make(chan struct{}, 1), changed: make(chan struct{}), seen: map[string]sight{}}
 	m.sure, m.doubt = context.WithCancel(context.Background())
 	return m
 }
@@ -161,6 +162,7 @@ func (m *Member) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(wait):
+		case <-m.look:
 		}
 		wait = Beat
 		switch err := m.renew(ctx, time.Now()); {
@@ -282,6 +284,26 @@ func (m *Member) Living() ([]cloud.Node, <-chan struct{}) {
 	return m.living, m.changed
 }
 
+// Look renews the lease at once and looks at those of others. It never waits.
+func (m *Member) Look() {
+	select {
+	case m.look <- struct{}{}:
+	default:
+	}
+}
+
+// Cores is how many processes with a lease serve callers, as of the last renewal.
+func (m *Member) Cores() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, x := range m.living {
+		if x.Core {
+			n++
+		}
+	}
+	return n
+}
+
 // Sure is a context that ends when the lease is in doubt or has ended. One that begins
 // later is another.
 func (m *Member) Sure() context.Context {
@@ -310,7 +332,7 @@ func (m *Member) Task(ctx context.Context, name string, f func(context.Context) 
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(look):
+		case <-time.After(lookAgain):
 		}
 	}
 	return nil

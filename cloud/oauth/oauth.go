@@ -81,6 +81,7 @@ type Config struct {
 	Fetch   func(ctx context.Context, url string) (Document, error)
 	BaseURL string // own public address; "": see Base
 	Limits  Limits
+	Nodes   limit.Nodes // that share the limits
 	Log     *slog.Logger
 }
 
@@ -100,7 +101,7 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Limits = cfg.Limits.WithDefaults()
-	return &Service{cfg: cfg, log: cfg.Log, limits: limit.New(0), documents: map[string]document{}}
+	return &Service{cfg: cfg, log: cfg.Log, limits: limit.New(0, cfg.Nodes), documents: map[string]document{}}
 }
 
 // Run removes what is over, now and then, until ctx ends.

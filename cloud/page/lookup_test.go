@@ -19,7 +19,7 @@ func TestRecipientsBehindOneAddress(t *testing.T) {
 	f := newFresh(t)
 	_, f.rest, _ = server(t, func(c *page.Config) {
 		c.PerMinute = 60
-		c.Tracking.Guard(tracking.GuardConfig{Lookups: limit.NewLookups(limit.LookupLimits{Parcel: 4, Address: 100, Misses: 6})})
+		c.Tracking.Guard(tracking.GuardConfig{Lookups: limit.NewLookups(limit.LookupLimits{Parcel: 4, Address: 100, Misses: 6}, nil)})
 	})
 	f.serve()
 	c := f.browser()

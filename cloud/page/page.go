@@ -101,6 +101,8 @@ type Config struct {
 	OIDC *oidc.Service
 	// Secure sets cookies for https only, whichever way a request came.
 	Secure bool
+	// Nodes share the limits of pages.
+	Nodes limit.Nodes
 	// PerMinute bounds set-up pages and checks of timelines by address; 0 is 60,
 	// negative unbounded. Tracking counts lookups of parcels.
 	PerMinute int
@@ -197,7 +199,7 @@ func New(cfg Config) (*Pages, error) {
 	if cfg.PerMinute == 0 {
 		cfg.PerMinute = 60
 	}
-	k := &kit{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0)}
+	k := &kit{cfg: cfg, log: cfg.Log, assets: map[string]asset{}, limits: limit.New(0, cfg.Nodes)}
 	k.hub = stream.New(stream.Config{Owner: livePages{drawnPages{nounPages{k}}}.ownerOf, Log: cfg.Log})
 	var err error
 	if k.tmpl, err = template.New("pages").Funcs(formFuncs).ParseFS(templateFiles, "templates/*.html"); err != nil {

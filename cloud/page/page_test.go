@@ -361,7 +361,7 @@ func TestTheConsoleDrawsWhatStands(t *testing.T) {
 func TestTrackingPagesAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *page.Config) {
-		c.Tracking.Guard(tracking.GuardConfig{Lookups: limit.NewLookups(limit.LookupLimits{Parcel: 2, Misses: 60})})
+		c.Tracking.Guard(tracking.GuardConfig{Lookups: limit.NewLookups(limit.LookupLimits{Parcel: 2, Misses: 60}, nil)})
 	})
 	for range 2 {
 		require.Equal(t, 200, r.do("GET", "/track/"+webtest.Waiting, nil).status)

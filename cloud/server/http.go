@@ -49,6 +49,7 @@ func (s *Server) faces() error {
 		return err
 	}
 	service := auth.New(s.Store).WithPasskeys(passkeys).Demanding(s.demanding())
+	s.rates.gate.Nodes = s.member.Cores
 	gate := auth.NewGate(service, s.rates.gate)
 	parcels := tracking.New(s.Store).SignFiles(s.Files.Address)
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
@@ -63,7 +64,7 @@ func (s *Server) faces() error {
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
 	s.platform = platform.New(platform.Config{Store: s.Store, InvitationPath: account.InvitationPath, MailBase: s.mailBase(), Jobs: s.Store, Over: store.ExportOver, Archives: s.Files.Archives(), DigestKey: s.Keys.digests(), Open: s.openFile})
-	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.rates.calls, Log: s.log})
+	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.rates.calls, Nodes: s.member.Cores, Log: s.log})
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.Links(), Legacy: s.cfg.LegacyNumbers, Lookups: s.line.Lookups(), Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})
 	s.jobs = job.New(job.Config{Store: s.Store, Pipeline: s.line, DigestKey: s.Keys.digests(), Log: s.log, Message: locale.Error, Field: locale.Field, Word: locale.Word, Languages: languages})
@@ -71,7 +72,7 @@ func (s *Server) faces() error {
 		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewReader(s.Store), Platform: s.platform, Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
-	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
+	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Nodes: s.member.Cores, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
 		d, err := documents.Fetch(ctx, url)
 		return oauth.Document(d), err
 	}})
@@ -80,7 +81,7 @@ func (s *Server) faces() error {
 		return fmt.Errorf("build the guide to webhooks: %w", err)
 	}
 	pages, err := page.New(page.Config{Webhooks: hooks, Store: s.Store, Tracking: parcels, Gate: gate, Auth: service, FindToken: s.findToken, Deliveries: s.newest, Approvals: approvals, Agents: s.agents, Setup: s.Setup, Program: s.cfg.Program, Receivers: s.webhooks, Catalog: s.Catalog, Pipeline: s.line, DigestKey: s.Keys.digests(),
-		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Peers: s.Store.Peers, BaseURL: s.cfg.BaseURL, Changelog: postern.Changelog, Interface: func() []byte { return s.Catalog.OpenAPI(s.cfg.BaseURL, version) }, Mails: s.mails != nil, Passkeys: passkeys != nil, OIDC: s.signIn(), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Limits: s.rates.figures(), Log: s.log})
+		Chats: !slices.Contains(s.cfg.Unavailable, chat.Feature), LiveURL: s.cfg.AppWebSocketURL, Peers: s.Store.Peers, BaseURL: s.cfg.BaseURL, Changelog: postern.Changelog, Interface: func() []byte { return s.Catalog.OpenAPI(s.cfg.BaseURL, version) }, Mails: s.mails != nil, Passkeys: passkeys != nil, OIDC: s.signIn(), Secure: strings.HasPrefix(s.cfg.BaseURL, "https:"), PerMinute: s.rates.pages, Nodes: s.member.Cores, Limits: s.rates.figures(), Log: s.log})
 	if err != nil {
 		return fmt.Errorf("build pages: %w", err)
 	}

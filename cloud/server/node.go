@@ -46,6 +46,9 @@ func newMember(db *store.DB, cfg Config) *node.Member {
 		Schema: store.Schema(), Edge: cfg.Part.edge(), Core: cfg.Part.core(), StartedAt: time.Now().UTC()}})
 }
 
+// Nodes is how many processes serve callers, as far as this one knows.
+func (s *Server) Nodes() int { return s.member.Cores() }
+
 // sharers are the processes that share webhooks; nil: this one sends all.
 func sharers(db *store.DB, m *node.Member) sender.Nodes {
 	if !db.Peers() {

@@ -41,6 +41,9 @@ func (s *Server) noticed(ctx context.Context, n store.Notice) {
 	if n.Missed {
 		go s.Devices.NoticeAll(ctx)
 	}
+	if n.Nodes {
+		s.member.Look()
+	}
 	s.Devices.Notice(ctx, n.Devices)
 	s.Lockers.Notice(n.Openings)
 	if n.Jobs {

@@ -9,7 +9,7 @@ import (
 	"github.com/postern-io/postern/cloud/oauth"
 )
 
-// rates are the limits of a node by the names that settings and /docs have for
+// rates are the limits of all nodes together by the names that settings and /docs have for
 // them, in calls a minute.
 type rates struct {
 	calls catalog.Limits

@@ -240,7 +240,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("read data folder: %w", err)
 	}
 	s := &Server{cfg: cfg, log: cfg.Log, Metrics: prometheus.NewRegistry(),
-		refusals: limit.NewBudget(foreignOfClient/60.0, foreignOfClient), allRefusals: limit.NewBudget(foreignOfAll/60.0, foreignOfAll)}
+		refusals: limit.NewBudget(foreignOfClient/60.0, foreignOfClient, nil), allRefusals: limit.NewBudget(foreignOfAll/60.0, foreignOfAll, nil)}
 	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.rates = cfg.rates()
 	var err error

@@ -23,6 +23,12 @@ ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at, used_at = exc
 	sqlDropTickets = `DELETE FROM ticket WHERE expires_at < $1`
 	sqlEndTickets  = `DELETE FROM ticket WHERE account_id = $1 AND used_at IS NULL`
 
+	sqlLoginFailures     = `SELECT times, locked_until, over_at FROM login_failure WHERE key = $1`
+	sqlSaveLoginFailures = `INSERT INTO login_failure (key, times, locked_until, over_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (key) DO UPDATE SET times = excluded.times, locked_until = excluded.locked_until, over_at = excluded.over_at`
+	sqlForgetLoginFailures = `DELETE FROM login_failure WHERE key = $1`
+	sqlDropLoginFailures   = `DELETE FROM login_failure WHERE over_at < $1`
+
 	// Changes no value: logins and removals of second factors write their
 	// account, so of such a one and a demand at the same moment one is run again.
 	sqlMeetLogins  = `UPDATE account SET enabled = enabled WHERE business_id = $1 AND type <> 'provider'`
@@ -66,6 +72,17 @@ func (v factorView) Ticket(hash [32]byte) (cloud.Ticket, error) {
 	}, hash[:])
 }
 
+func (v factorView) LoginFailures(key [32]byte) (cloud.LoginFailures, error) {
+	f, err := one(v.ctx, v.q, v.locked(sqlLoginFailures), func(r rows, f *cloud.LoginFailures) error {
+		return r.Scan(parsed(&f.Times), when(&f.LockedUntil), when(&f.OverAt))
+	}, key[:])
+	f.Key = key
+	if errors.Is(err, cloud.ErrNotFound) {
+		err = nil
+	}
+	return f, err
+}
+
 func (w *writer) factors(c *cloud.Changes) {
 	for _, f := range c.SecondFactors {
 		w.add(anything, sqlSaveFactor, int64(f.AccountID), w.seal(factorPurpose(f.AccountID, "secret"), f.Secret), w.seal(factorPurpose(f.AccountID, "pending"), f.Pending),
@@ -76,6 +93,16 @@ func (w *writer) factors(c *cloud.Changes) {
 	}
 	for _, id := range c.EndTickets {
 		w.add(anything, sqlEndTickets, int64(id))
+	}
+	if !c.DropFailures.IsZero() {
+		w.add(anything, sqlDropLoginFailures, ms(c.DropFailures))
+	}
+	for _, f := range c.LoginFailures {
+		if f.OverAt.IsZero() {
+			w.add(anything, sqlForgetLoginFailures, f.Key[:])
+			continue
+		}
+		w.add(anything, sqlSaveLoginFailures, f.Key[:], text(f.Times), ms(f.LockedUntil), ms(f.OverAt))
 	}
 	for _, t := range c.Tickets {
 		w.add(anything, sqlSaveTicket, t.Hash[:], string(t.Kind), int64(t.AccountID), t.PasswordMark[:], t.Name, t.Life.Milliseconds(), ms(t.ExpiresAt), ms(t.UsedAt))

@@ -42,6 +42,9 @@ func (db nodes) EnterNode(ctx context.Context, n, former cloud.Node) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		ops := append(endNode(s, former.Instance, -1), op{sql: sqlAddNode, need: notStale,
 			args: []any{n.Instance, n.Name, former.Generation + 1, n.Address, n.Version, n.Schema, n.Edge, n.Core, ms(n.StartedAt)}})
+		if s.postgres() {
+			ops = append(ops, op{sql: nodeNotice})
+		}
 		return nil, s.last(ctx, ops)
 	})
 }
@@ -79,6 +82,7 @@ func endNode(s session, instance string, beat int64) (ops []op) {
 		for _, sql := range []string{sqlReleaseAll, sqlReleaseOwnPush, sqlReleaseOwnMail, sqlFreeNodeJobs, sqlReleaseTraces} {
 			ops = append(ops, op{sql: sql, args: []any{instance}})
 		}
+		ops = append(ops, op{sql: nodeNotice})
 	}
 	return ops
 }

@@ -30,6 +30,8 @@ type Notice struct {
 	Jobs bool `json:"jobs,omitempty"`
 	// Slots are those of webhooks that were written for other nodes, a bit each.
 	Slots uint64 `json:"slots,omitempty"`
+	// Nodes is set when a process came or went.
+	Nodes bool `json:"nodes,omitempty"`
 	// Touches are what pages may show of it; none where they were too many.
 	Touches []cloud.Touch `json:"touches,omitempty"`
 	// Missed is set when notices may have been lost: everything may have changed.
@@ -67,6 +69,9 @@ func (n Notice) parts(from string) (out []string, err error) {
 		}
 	}
 }
+
+// nodeNotice sends the notice of a process that came or went with its transaction.
+const nodeNotice = `SELECT pg_notify('postern_' || current_schema(), '{"nodes":true}')`
 
 const (
 	noticeAfter = 5 * time.Millisecond // commits within it share a notice

@@ -37,7 +37,7 @@ func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, outcome) {
 	}
 	url, t, urlErr := ep.route(w.Event.Test)
 	d.mu.Lock()
-	d.queues.limit(address{ep.BusinessID, url}, ep.Rate, ep.Burst) // as it is now
+	d.limit(address{ep.BusinessID, url}, &ep.Endpoint) // as it is now
 	d.mu.Unlock()
 	r, a, v := d.try(context.Background(), &ep.Endpoint, t, urlErr, w, cloud.HookTweak{})
 	if at := r.Attempt; at != nil {

@@ -3,6 +3,8 @@ package sender
 import (
 	"context"
 	"hash/fnv"
+	"math"
+	"math/bits"
 	"math/rand/v2"
 	"time"
 
@@ -92,6 +94,18 @@ func (t *tenure) busy() (out uint64) {
 		out |= 1 << slot
 	}
 	return out
+}
+
+// share is this process's part of what is bounded for all together.
+func (t *tenure) share() float64 {
+	return float64(max(bits.OnesCount64(t.held), 1)) / cloud.OutboxSlots
+}
+
+// limit bounds the attempts at an address by what a receiver there wants, of which this
+// process has a part. Guarded by mu.
+func (d *Dispatcher) limit(at address, e *cloud.Endpoint) {
+	share := d.slots.share()
+	d.queues.limit(at, e.Rate*share, int(math.Round(float64(e.Burst)*share)))
 }
 
 // leaseIsSure reports whether this process's lease holds.

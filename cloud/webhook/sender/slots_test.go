@@ -208,10 +208,13 @@ func (c *cluster) retire(i int) {
 }
 
 // endpoint makes the receiver known.
-func (c *cluster) endpoint() {
+func (c *cluster) endpoint(with ...func(*cloud.Endpoint)) {
+	e := cloud.Endpoint{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "third_party_delivery", URL: "http://a.example.com/", Enabled: true, Status: "healthy", Secret: []byte(secret)}
+	for _, f := range with {
+		f(&e)
+	}
 	require.NoError(c.t, c.nodes[0].db.Decide(c.t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{{ID: 3, BusinessID: 42, ProviderID: 17, Kind: "third_party_delivery", URL: "http://a.example.com/", Enabled: true,
-			Status: "healthy", Secret: []byte(secret)}}}}, nil
+		return &cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{e}}}, nil
 	}))
 	_, err := c.nodes[0].db.NoteHealth(c.t.Context(), []cloud.EndpointTally{{EndpointID: 3, SucceededAt: time.Unix(1, 0)}})
 	require.NoError(c.t, err)
@@ -256,6 +259,46 @@ func eventOf(t *testing.T, id string) (ref string, n int64) {
 	n, err := strconv.ParseInt(number, 10, 64)
 	require.NoError(t, err)
 	return ref, n
+}
+
+// All nodes together send a receiver no more than it wants.
+func TestNodesKeepARateTogether(t *testing.T) {
+	t.Parallel()
+	const perSecond, burst, nodes, refs, each = 8.0, 1, 3, 24, 2
+	c := newCluster(t)
+	for range nodes {
+		c.join()
+	}
+	c.endpoint(func(e *cloud.Endpoint) { e.Rate, e.Burst = perSecond, burst })
+	for ref := range refs {
+		ring.Await(t, func() bool { return c.has(ref) >= 0 })
+	}
+	var all sync.WaitGroup
+	for ref := range refs {
+		all.Go(func() {
+			for range each {
+				if err := c.change(ref); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	ring.Await(t, func() bool {
+		w, err := c.nodes[0].db.OutboxWaiting(t.Context())
+		return err == nil && len(w) == 0
+	})
+	for len(c.nodes) > 1 {
+		c.retire(0)
+	}
+	c.nodes[0].cancel()
+	require.NoError(t, <-c.nodes[0].ended)
+	c.net.Handlers.Wait()
+	posts := c.got.Seen()
+	require.Len(t, posts, refs*each)
+	took := posts[len(posts)-1].At.Sub(posts[0].At).Seconds()
+	t.Logf("%d posts in %.2f s", len(posts), took)
+	require.LessOrEqual(t, float64(len(posts)), perSecond*took+nodes*burst, "posts of all nodes")
 }
 
 // Events about few references are made at random nodes, some of which are killed, end in
