@@ -9,6 +9,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"math/rand/v2"
 	"maps"
 	"mime/multipart"
 	"net"
@@ -70,6 +71,7 @@ type world struct {
 	pages    page.Config // what pages over the same world need
 	dial     func() (net.Conn, error)
 	c        *fasthttp.Client
+	others   []*fasthttp.Client // of other nodes, which get calls too
 	n        int // things that were made
 }
 
@@ -104,6 +106,11 @@ func newWorldOn(t *testing.T, db *store.DB) *world { return newWorldMailing(t, d
 
 // newWorldMailing sends links by mail that begin with an address; "": it sends none.
 func newWorldMailing(t *testing.T, db *store.DB, mailBase string) *world {
+	return newWorldIn(t, db, t.TempDir(), mailBase)
+}
+
+// newWorldIn is newWorldMailing with its files in a folder.
+func newWorldIn(t *testing.T, db *store.DB, folder, mailBase string) *world {
 	w := webtest.NewOn(t, db)
 	w.Business.Settings.DriverMarksReady, w.Other.Settings.DriverMarksReady = true, true
 	for _, b := range []*cloud.Business{&w.Business, &w.Other} {
@@ -117,6 +124,11 @@ func newWorldMailing(t *testing.T, db *store.DB, mailBase string) *world {
 	fresh := w.Delivery
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}}})
+	return serveWorld(t, w, folder, mailBase)
+}
+
+// serveWorld is a node that serves a filled store, with its files in a folder.
+func serveWorld(t *testing.T, w *webtest.World, folder, mailBase string) *world {
 	gate := auth.NewGate(w.Auth, auth.GateConfig{PerIP: 10000, PerEmail: 10000})
 	keys, err := auth.NewPasskeys("https://cloud.test", []byte("challenges"))
 	require.NoError(t, err)
@@ -126,7 +138,7 @@ func newWorldMailing(t *testing.T, db *store.DB, mailBase string) *world {
 		func(event string) (cloud.HookSample, bool) {
 			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)
 		})
-	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
+	files, err := object.Open(folder, bytes.Repeat([]byte{1}, 32))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
 	orders := order.New(order.Config{Store: w.DB, Webhooks: receivers, Sealer: storetest.Box(t), SignFile: files.Address, Number: storetest.OldNumber})
@@ -211,7 +223,11 @@ func (x *world) do(method, path, token, body string, headers ...string) answer {
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	require.NoError(x.t, x.c.DoTimeout(&req, &resp, 20*time.Second))
+	c := x.c
+	if i := rand.N(len(x.others) + 1); i > 0 {
+		c = x.others[i-1]
+	}
+	require.NoError(x.t, c.DoTimeout(&req, &resp, 20*time.Second))
 	a := answer{status: resp.StatusCode(), body: bytes.Clone(resp.Body())}
 	_ = json.Unmarshal(a.body, &a.json) // some answers are no JSON
 	return a

@@ -91,6 +91,15 @@ func NewOn(t testing.TB, db *store.DB) *World {
 	return w
 }
 
+// At is the same world at another node, whose store is db.
+func (w *World) At(t testing.TB, db *store.DB) *World {
+	there := *w
+	there.DB, there.Auth = db, auth.New(db)
+	there.Lockers = locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links})
+	db.OnCommit(there.Lockers.Committed)
+	return &there
+}
+
 // FindToken is what both faces need.
 func (w *World) FindToken(ctx context.Context, hash [32]byte) (auth.Session, error) {
 	l, err := w.DB.FindToken(ctx, hash)
