@@ -9,8 +9,8 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"math/rand/v2"
 	"maps"
+	"math/rand/v2"
 	"mime/multipart"
 	"net"
 	"net/http"
@@ -72,7 +72,7 @@ type world struct {
 	dial     func() (net.Conn, error)
 	c        *fasthttp.Client
 	others   []*fasthttp.Client // of other nodes, which get calls too
-	n        int // things that were made
+	n        int                // things that were made
 }
 
 type openGuard struct{}

@@ -22,7 +22,9 @@ func TestLoginFailures(t *testing.T) {
 			}
 			now := time.Now().UTC().Truncate(time.Millisecond)
 			decide := func(c cloud.FactorChanges) {
-				require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{FactorChanges: c, Unaudited: true}, nil }))
+				require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+					return &cloud.Changes{FactorChanges: c, Unaudited: true}, nil
+				}))
 			}
 			find := func(key byte) (f cloud.LoginFailures) {
 				require.NoError(t, db.Look(t.Context(), func(v cloud.View) (err error) {
