@@ -350,7 +350,13 @@ func (w *world) inside(x *task) bool {
 	})
 }
 
-func (w *world) outside(x *task) bool { return !w.placed(x.packages[0]) }
+// outside: the courier has the first package yet, and staff have taken none of the others
+// out of a box: that would not come with it.
+func (w *world) outside(x *task) bool {
+	return !w.placed(x.packages[0]) && !slices.ContainsFunc(w.cleared, func(c truth.Clear) bool {
+		return slices.ContainsFunc(c.Packages, func(p string) bool { return slices.Contains(x.packages, p) })
+	})
+}
 
 // withOf lets a person go on with some delivery of a kind; nil is any.
 func (w *world) withOf(s step, rnd *rand.Rand, kind func(*task) bool, do func(*task, *rand.Rand)) {

@@ -44,7 +44,7 @@ func (j *judge) strays() {
 }
 
 // replacements: new hardware knows what lay inside, where nothing has opened the
-// door since and staff have not declared it empty.
+// door since, staff have not declared it empty, and no item sensor sees an empty box.
 func (j *judge) replacements(b *Cabinet) {
 	for _, r := range j.Replaced {
 		if r.Cabinet != b.Code {
@@ -54,7 +54,7 @@ func (j *judge) replacements(b *Cabinet) {
 			moved := slices.ContainsFunc(b.Facts, func(f board.Fact) bool {
 				return f.Door == door && f.Kind == board.Opened && f.At.After(r.At.Add(-longOpen))
 			}) ||
-				b.openAt(door, r.At) || j.mayForget(b, door, r.At)
+				b.openAt(door, r.At) || j.mayForget(b, door, r.At) || b.Sensors && len(b.items()[door]) == 0
 			if !moved && b.Contents[door] != number && !j.asked(b, door, r.At) {
 				j.find("kept", b, door, r.Started, "%s lay there when the hardware was replaced, and the cabinet holds %q", number, b.Contents[door])
 			}

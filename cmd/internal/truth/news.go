@@ -27,12 +27,12 @@ func (j statements) news() {
 		return
 	}
 	type one struct {
-		name, reference string
-		at              int64
+		name, reference, opening string
+		at                       int64
 	}
-	told := map[one]string{}
+	told, openings := map[one]string{}, j.openings()
 	for _, e := range j.Cloud.Events {
-		k := one{e.Name, e.Reference, e.OccurredAt.UnixNano()}
+		k := one{e.Name, e.Reference, openings[e.ID], e.OccurredAt.UnixNano()}
 		if first, again := told[k]; again && first != e.ID && e.Name != "" {
 			j.find("news", nil, 0, e.OccurredAt, "%s of %s is in the log as %s and as %s", e.Name, e.Reference, first, e.ID)
 		}
@@ -53,6 +53,25 @@ func (j statements) news() {
 			}
 		}
 	}
+}
+
+// openings are those that events which a receiver got tell of, by event: two may be seen
+// at the same moment, when boards answer again.
+func (j statements) openings() map[string]string {
+	out := map[string]string{}
+	for _, r := range j.Received {
+		var body struct {
+			Data struct {
+				Opening struct {
+					ID string `json:"opening_id"`
+				} `json:"opening"`
+			} `json:"data"`
+		}
+		if json.Unmarshal([]byte(r.Body), &body) == nil {
+			out[r.EventID] = body.Data.Opening.ID
+		}
+	}
+	return out
 }
 
 // newest is the last event of a name about a delivery, nil when there is none.

@@ -246,6 +246,10 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			c.Replaced = []Replacement{{Cabinet: "CAB-1", At: at(2000), Inside: map[uint]string{1: "LD-1"}}}
 			b.Contents = nil
 		}},
+		{"kept", "new hardware forgot a parcel that its sensor sees", func(c *Case, b *Cabinet) {
+			c.Replaced = []Replacement{{Cabinet: "CAB-1", At: at(2000), Inside: map[uint]string{1: "LD-1"}}}
+			b.Contents, b.Sensors = nil, true
+		}},
 		{"cleared", "a parcel that staff took out lies inside again", func(c *Case, _ *Cabinet) {
 			c.Cleared = []Clear{{Cabinet: "CAB-1", Door: 1, At: at(300), Packages: []string{"PK-1"}}}
 		}},
@@ -340,6 +344,12 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			again := c.Cloud.Events[0]
 			again.ID = "E-2"
 			c.Cloud.Events = append(c.Cloud.Events, again)
+		}},
+		{"news", "two events of one opening", func(c *Case, _ *Cabinet) {
+			named(c, "LD-1")
+			again, got := c.Cloud.Events[0], c.Received[0]
+			again.ID, got.EventID = "E-2", "E-2"
+			c.Cloud.Events, c.Received = append(c.Cloud.Events, again), append(c.Received, got)
 		}},
 		{"news", "an event that names another compartment", func(c *Case, _ *Cabinet) {
 			named(c, "LD-1")
