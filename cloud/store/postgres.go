@@ -56,6 +56,10 @@ func openPostgres(ctx context.Context, url string, log *slog.Logger, committed f
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
+	if err := awaitPostgres(ctx, pool, log); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
 	db := stdlib.OpenDBFromPool(pool)
 	if err = errors.Join(migratePostgres(ctx, db), db.Close()); err != nil {
 		pool.Close()

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cmd/internal/postgres"
 	"github.com/postern-io/postern/edge/kiosk"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/internal/ring"
@@ -25,12 +25,13 @@ import (
 
 // clusterSides are what happens to programs of a deployment of several nodes, each once in
 // a round.
-var clusterSides = []string{"edge", "cloud", "boards", "rolling", "namesake"}
+var clusterSides = []string{"edge", "cloud", "boards", "rolling", "namesake", "database"}
 
 // Three nodes on one PostgreSQL database behind a balancer, with a cabinet and a partner
 // that reach them by it: nodes are killed, restarted in order and started twice under one
-// name, agent and boards are killed, while the partner opens doors at whatever node the
-// balancer chooses. The oracle judges as in TestKilledProgramsTellTheTruth.
+// name, agent and boards are killed, the database crashes, and half-way its synchronous
+// standby takes over, while the partner opens doors at whatever node the balancer chooses.
+// The oracle judges as in TestKilledProgramsTellTheTruth.
 func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 	ring.SkipUnlessFull(t, "two nodes of one program, the model of their leases, and the killed programs of one node")
 	t.Parallel()
@@ -53,6 +54,9 @@ func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 			s.awaits("boards are read and codes are held", func(v kiosk.View) bool { return v.Online && v.CodeList >= uint64(2*len(s.parcels)) && known(v) })
 			for n := from; n <= to; n++ {
 				s.rnd = rand.New(rand.NewPCG(uint64(n), 13))
+				if n == (from+to)/2 {
+					s.round("failover")
+				}
 				for _, side := range s.rnd.Perm(len(clusterSides)) {
 					s.round(clusterSides[side])
 				}
@@ -83,13 +87,45 @@ func newCluster(t *testing.T, bin programs, balancer string, seed uint64) *slaug
 		env = append(env, fmt.Sprintf("NODE%d_HTTP=%s", i+1, n.http), fmt.Sprintf("NODE%d_MQTT=%s", i+1, n.mqtt), fmt.Sprintf("NODE%d_CHECK=%s", i+1, port))
 		nodes = append(nodes, n)
 	}
-	s := newSlaughterOf(t, bin, seed, storetest.MigratedPostgresURL(t), mqtt, nodes...)
-	s.front = "http://" + front
+	primary, standby := newDatabase(t)
+	s := newSlaughterOf(t, bin, seed, postgres.Address(primary, standby), mqtt, nodes...)
+	s.front, s.primary, s.standby = "http://"+front, primary, standby
 	p := &process{name: "haproxy", cmd: exec.Command(balancer, "-db", "-f", filepath.Join("..", "..", "deploy", "cluster", "haproxy.cfg")), done: make(chan error, 1)}
 	p.cmd.Env, p.cmd.Stderr, p.cmd.Stdout = env, p, p
 	p.run(t)
 	ring.Await(t, func() bool { return listens(mqtt) }, "the balancer listens", p.text)
 	return s
+}
+
+// newDatabase starts a database and its synchronous standby.
+func newDatabase(t *testing.T) (primary, standby *postgres.Server) {
+	primary, err := postgres.New(t.Context(), os.TempDir())
+	require.NoError(t, err)
+	ends := func(s *postgres.Server) {
+		t.Cleanup(func() { require.NoError(t, errors.Join(s.Crash(), s.Remove())) })
+	}
+	ends(primary)
+	require.NoError(t, primary.Start(t.Context()))
+	require.NoError(t, primary.CreateDatabase(t.Context()))
+	standby, err = primary.Standby(t.Context(), os.TempDir())
+	require.NoError(t, err)
+	ends(standby)
+	return primary, standby
+}
+
+// crashDatabase crashes the database, and starts it again.
+func (s *slaughter) crashDatabase() {
+	require.NoError(s.t, s.primary.Crash())
+	time.Sleep(time.Duration(s.rnd.Int64N(int64(2 * time.Second))))
+	require.NoError(s.t, s.primary.Start(s.t.Context()))
+}
+
+// failOver crashes the database for good and lets its standby take over.
+func (s *slaughter) failOver() {
+	require.NoError(s.t, s.primary.Crash())
+	time.Sleep(time.Duration(s.rnd.Int64N(int64(2 * time.Second))))
+	require.NoError(s.t, s.standby.Promote(s.t.Context()))
+	s.primary, s.standby = s.standby, nil
 }
 
 // startNamesake starts a second process with the name of a running node, which refuses.

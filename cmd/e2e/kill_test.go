@@ -24,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/postgres"
 	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/buffer"
@@ -102,8 +103,10 @@ type slaughter struct {
 	inside      []parcel // deposited, or perhaps so
 
 	sim, edge *process
-	nodes     []*killNode     // of the cloud
-	database  string          // of several nodes; empty: one node with a file
+	nodes     []*killNode // of the cloud
+	database  string      // of several nodes; empty: one node with a file
+	primary   *postgres.Server
+	standby   *postgres.Server
 	token     string          // of the provider
 	front     string          // where the balancer serves HTTP
 	opened    []time.Duration // from the partner's call to the open door
@@ -260,6 +263,12 @@ func (s *slaughter) round(side string) {
 		work.Wait()
 	case "namesake":
 		s.startNamesake()
+		work.Wait()
+	case "database":
+		s.crashDatabase()
+		work.Wait()
+	case "failover":
+		s.failOver()
 		work.Wait()
 	case "boards":
 		s.sim.kill(s.t)

@@ -152,7 +152,7 @@ func (p *process) kill(t *testing.T) {
 // stop asks a process to end and expects that it does so in order.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM), "%s: %s", p.name, p.tail())
 	require.NoError(t, p.await(), "%s: %s", p.name, p.tail())
 }
 
