@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release
+.PHONY: help run test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release image
 
 # The three rings. `make test` and `make check` run the quick one: short seeds,
 # each model on SQLite, one pass of the browser. `make full` runs the same tests
@@ -72,6 +72,12 @@ release-%:
 	cp -r LICENSE README.md CHANGELOG.md SECURITY.md CONTRIBUTING.md configs docs $(DIST)/$$name/; \
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=a+rX,u+w,go-w --mtime="$$(git log -1 --format=%cI)" -C $(DIST) -cf - $$name | gzip -n > $(DIST)/$$name.tar.gz; \
 	rm -rf $(DIST)/$$name
+
+# The container image as an OCI layout, without a daemon and without root; it prints the
+# digest, which the same commit gives on any machine with the same Go.
+PLATFORMS ?= linux/amd64,linux/arm64
+image: ## build dist/image: the cloud's container image for each of PLATFORMS, as an OCI layout
+	$(GO) run ./cmd/internal/image -o $(DIST)/image -release $(VERSION) -platforms $(PLATFORMS)
 
 # Databases of other processes have no races of ours: PostgreSQL's runs are in
 # full-race.

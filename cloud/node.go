@@ -12,9 +12,11 @@ type Node struct {
 	Generation int64
 	Address    string // where the process answers /healthz, scheme://host:port; empty: nowhere
 	Version    string // of the program
-	Schema     string // that the program was built with
-	Edge, Core bool   // what part it takes: connections of devices; everything else
-	StartedAt  time.Time
+	Schema     string // a digest of the tables that the program was built with
+	// SchemaNumber is that of the newest migration that the program knows.
+	SchemaNumber int64
+	Edge, Core   bool // what part it takes: connections of devices; everything else
+	StartedAt    time.Time
 	// Beat rises by one with each renewal of the lease.
 	Beat int64
 }

@@ -43,7 +43,7 @@ func (p Part) core() bool { return p != Edge }
 // newMember makes this process one of those that share the database.
 func newMember(db *store.DB, cfg Config) *node.Member {
 	return node.New(node.Config{Store: db, Ask: askInstance, Log: cfg.Log, Self: cloud.Node{Instance: db.Instance(), Name: cfg.Node, Version: cfg.Version,
-		Schema: store.Schema(), Edge: cfg.Part.edge(), Core: cfg.Part.core(), StartedAt: time.Now().UTC()}})
+		Schema: store.Schema(), SchemaNumber: store.SchemaNumber(), Edge: cfg.Part.edge(), Core: cfg.Part.core(), StartedAt: time.Now().UTC()}})
 }
 
 // Nodes is how many processes serve callers, as far as this one knows.

@@ -103,7 +103,7 @@ func TestASecondProcessOfOneNameIsRefusedWhileTheFirstAnswers(t *testing.T) {
 	first.stop()
 	require.NoError(t, <-first.ended)
 	box := storetest.Open(t, store.Config{URL: cfg.Database, Instance: "killed", Box: storetest.Box(t)})
-	require.NoError(t, box.EnterNode(t.Context(), cloud.Node{Instance: "killed", Name: "one", Address: first.url, StartedAt: time.Now()}, cloud.Node{}))
+	require.NoError(t, box.EnterNode(t.Context(), cloud.Node{Instance: "killed", Name: "one", SchemaNumber: store.SchemaNumber(), Address: first.url, StartedAt: time.Now()}, cloud.Node{}))
 	require.NoError(t, box.TakeTask(t.Context(), "deadlines", "killed"))
 	third := startNode(t, cfg, true)
 	third.awaitReady(t)

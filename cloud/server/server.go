@@ -71,6 +71,8 @@ type Config struct {
 	// Address is where other nodes reach this one's HTTP, scheme://host:port; empty:
 	// found from the listener.
 	Address string
+	// SchemaByCommand leaves migrations of the database to MigrateSchema.
+	SchemaByCommand bool
 	// Stop is how a stop is announced.
 	Stop Stop
 	// Part is what this process does of it all; empty: everything.
@@ -261,7 +263,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Files, err = cfg.openFiles(ctx, s.Keys); err != nil {
 		return nil, err
 	}
-	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Instance: node.NewInstance(), Box: s.Box, Logger: cfg.Log}); err != nil {
+	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, SchemaByCommand: cfg.SchemaByCommand, Instance: node.NewInstance(), Box: s.Box, Logger: cfg.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
 	s.Setup = setup.New(setup.Config{Store: s.Store, Key: s.Keys.setup(), KeysDigest: s.Keys.digest(), Pinned: s.pinnedKeys(), NewToken: device.NewToken})

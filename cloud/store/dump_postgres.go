@@ -259,18 +259,18 @@ func loadPostgres(ctx context.Context, url string, d Dump, at time.Time, r io.Re
 	if err != nil || !empty {
 		return errors.Join(err, ErrNotEmpty)
 	}
-	cfg, err := pgxpool.ParseConfig(url)
+	pool, err := openPool(ctx, url)
 	if err != nil {
-		return errors.New("the database address does not parse") // the cause may show the password
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return fmt.Errorf("connect to PostgreSQL: %w", err)
+		return err
 	}
 	defer pool.Close()
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := migratePostgresTo(ctx, db, d.Version); err != nil {
+	s, err := newSchema(db, "", nil)
+	if err == nil {
+		err = s.up(ctx, d.Version)
+	}
+	if err != nil {
 		return err
 	}
 	c, err := pool.Acquire(ctx)

@@ -12,6 +12,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -222,6 +223,10 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlFreeNodeJobs":               "PostgreSQL only; walks the partial index of unfinished jobs",
 		"sqlRenew":                      "PostgreSQL only, where leases have an index",
 		"sqlSkipIDsOfDump":              "walks the few kinds of ids, once after a restore",
+		"sqlOldestSchema":               "a table of one row",
+		"sqlOldestShared":               "a table of one row",
+		"sqlRaiseOldest":                "a table of one row",
+		"sqlOlderNodes":                 "the processes of a deployment, which are few",
 		"sqlExpireCommands":             "walks the partial index of open commands, once after a restore",
 	}
 	db := openTest(t, Config{Dir: t.TempDir()})
@@ -357,7 +362,7 @@ func TestContentOfApprovalsIsSealed(t *testing.T) {
 // A caller that leaves in the middle of a reading costs no caller after it: every
 // connection is as free as before.
 func TestReadersComeBackFree(t *testing.T) {
-	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), func(*cloud.Changes) {})
+	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), false, slog.New(slog.DiscardHandler), func(*cloud.Changes) {})
 	require.NoError(t, err)
 	defer e.close()
 	one := func(ctx context.Context) error {

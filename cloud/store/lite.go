@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -65,7 +66,7 @@ const (
 
 var errClosed = errors.New("store is closed")
 
-func openLite(ctx context.Context, path string, committed func(*cloud.Changes)) (*lite, error) {
+func openLite(ctx context.Context, path string, byCommand bool, log *slog.Logger, committed func(*cloud.Changes)) (*lite, error) {
 	e := &lite{
 		path: path, committed: committed,
 		readers:  make(chan *liteConn, liteReaders),
@@ -77,7 +78,7 @@ func openLite(ctx context.Context, path string, committed func(*cloud.Changes)) 
 	if err := makePrivate(path); err != nil {
 		return nil, err
 	}
-	if err := e.open(ctx); err != nil {
+	if err := e.open(ctx, byCommand, log); err != nil {
 		return nil, errors.Join(err, e.closeDBs())
 	}
 	go e.loop()
@@ -103,13 +104,17 @@ func makePrivate(path string) error {
 	return nil
 }
 
-func (e *lite) open(ctx context.Context) error {
+func (e *lite) open(ctx context.Context, byCommand bool, log *slog.Logger) error {
 	var err error
 	if e.writerDB, err = sql.Open("sqlite", "file:"+e.path+"?"+liteWriterDSN); err != nil {
 		return err
 	}
 	e.writerDB.SetMaxOpenConns(1)
-	if err := migrateLite(ctx, e.writerDB); err != nil {
+	s, err := newSchema(e.writerDB, e.path, logProgress(log))
+	if err == nil {
+		err = s.open(ctx, byCommand)
+	}
+	if err != nil {
 		return err
 	}
 	if e.writer, err = newLiteConn(ctx, e.writerDB); err != nil {

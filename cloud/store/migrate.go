@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -9,6 +10,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,84 +21,125 @@ import (
 )
 
 //go:embed migrations/*.sql
-var migrations embed.FS
+var embedded embed.FS
+
+// migrations are those of this program. Tests bring others.
+var migrations, _ = fs.Sub(embedded, "migrations")
 
 // Schema names the tables of this version: a hash over names and texts of all
 // migrations, as 16 hexadecimal digits.
 func Schema() string {
 	h := sha256.New()
-	_ = fs.WalkDir(migrations, ".", func(path string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(embedded, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		b, err := fs.ReadFile(migrations, path)
+		b, err := fs.ReadFile(embedded, path)
 		fmt.Fprintf(h, "%s %d\n%s", path, len(b), b)
 		return err
 	})
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-func migrateLite(ctx context.Context, db *sql.DB) error {
-	return migrate(ctx, goose.DialectSQLite3, db, liteTokens, 0)
+// migration is one file, and what lines at its head say about it:
+//
+//	-- oldest: 270   programs whose newest migration has a smaller number cannot run on
+//	                 the tables after it; it waits until none of them runs
+//	-- fill          its one statement fills in the rows after the key $1, at most $2 of
+//	                 them in the order of the key, and returns their keys; it is run in
+//	                 transactions of its own until there are none
+//
+// One with NO TRANSACTION makes indexes beside the writers.
+type migration struct {
+	name   string
+	number int64
+	oldest int64  // 0: as before
+	fill   string // the statement; empty: goose runs the file
+	beside bool
 }
 
-// migratePostgres lets one of several starting nodes do the work, by a lock in
-// a table: advisory locks do not exist everywhere the wire protocol does.
-func migratePostgres(ctx context.Context, db *sql.DB) error {
-	return migratePostgresTo(ctx, db, 0)
-}
+var (
+	oldestLine = regexp.MustCompile(`(?m)^-- oldest: (\d+)$`)
+	fillLine   = regexp.MustCompile(`(?m)^-- fill$`)
+	besideLine = regexp.MustCompile(`(?m)^-- \+goose NO TRANSACTION$`)
+)
 
-// migratePostgresTo stops at a version; 0 is the newest.
-func migratePostgresTo(ctx context.Context, db *sql.DB, version int64) error {
-	l, err := lock.NewPostgresTableLocker(lock.WithTableLockTimeout(time.Second, 60))
+// readMigrations lists the migrations of a folder by number.
+func readMigrations(files fs.FS) (out []migration, err error) {
+	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return nil, err
 	}
-	return migrate(ctx, goose.DialectPostgres, db, pgTokens, version, goose.WithLocker(l))
-}
-
-// newestMigration is the version of the newest migration of this release.
-func newestMigration() (int64, error) {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		return 0, err
-	}
-	newest := int64(0)
-	for _, name := range files {
-		v, err := goose.NumericComponent(name)
-		if err != nil {
-			return 0, err
+	for _, name := range names {
+		m := migration{name: name}
+		if m.number, err = goose.NumericComponent(name); err != nil {
+			return nil, err
 		}
-		newest = max(newest, v)
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		m.beside = besideLine.Match(b)
+		if found := oldestLine.FindSubmatch(b); found != nil {
+			if m.oldest, err = strconv.ParseInt(string(found[1]), 10, 64); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if at := fillLine.FindIndex(b); at != nil {
+			m.fill = strings.TrimSpace(string(b[at[1]:]))
+		}
+		out = append(out, m)
 	}
-	return newest, nil
+	slices.SortFunc(out, func(a, b migration) int { return cmp.Compare(a.number, b.number) })
+	return out, nil
 }
 
-func migrate(ctx context.Context, d goose.Dialect, db *sql.DB, tokens *strings.Replacer, to int64, opts ...goose.ProviderOption) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+// SchemaNumber is the number of the newest migration of this program.
+func SchemaNumber() int64 {
+	all, err := readMigrations(migrations)
+	if err != nil || len(all) == 0 {
+		return 0 // they are embedded, and tests read them
 	}
-	opts = append(opts, goose.WithDisableGlobalRegistry(true))
-	p, err := goose.NewProvider(d, db, tokenFS{files, tokens}, opts...)
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	if to == 0 {
-		_, err = p.Up(ctx)
-	} else {
-		_, err = p.UpTo(ctx, to)
-	}
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
+	return all[len(all)-1].number
 }
 
-// tokenFS replaces the dialect's tokens in files while they are read.
+// goose runs the migrations up to a number that neither fill rows nor were run. Those
+// that fill are noted as run.
+func (s *schema) goose(ctx context.Context, db *sql.DB, to int64) ([]*goose.MigrationResult, error) {
+	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
+	if s.path == "" { // a table: advisory locks do not exist everywhere the wire protocol does
+		l, err := lock.NewPostgresTableLocker(lock.WithTableLockTimeout(time.Second, lockPatience))
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, goose.WithLocker(l))
+	}
+	for _, m := range s.all {
+		if m.fill != "" {
+			options = append(options, goose.WithExcludeNames([]string{m.name}), goose.WithGoMigrations(goose.NewGoMigration(m.number, nil, nil)))
+		}
+	}
+	p, err := goose.NewProvider(s.dialect, db, tokenFS{s.files, s.tokens, s.path == ""}, options...)
+	if err != nil {
+		return nil, err
+	}
+	return p.UpTo(ctx, to)
+}
+
+const (
+	lockPatience = 3600 // seconds that a process waits for another one that migrates
+	// A transaction that waits for a table, with all writers that come meanwhile behind
+	// it, gives up and is tried again. A file without one gets a warning for the line.
+	upLine    = "-- +goose Up\n"
+	upBounded = upLine + "SET LOCAL lock_timeout = '2s';\n"
+)
+
+// tokenFS replaces the dialect's tokens in files while they are read, and bounds how long
+// they wait for a lock.
 type tokenFS struct {
 	fs.FS
-	tokens *strings.Replacer
+	tokens  *strings.Replacer
+	bounded bool
 }
 
 // Open implements fs.FS.
@@ -107,6 +152,9 @@ func (t tokenFS) Open(name string) (fs.File, error) {
 	b, err := fs.ReadFile(t.FS, name)
 	if err != nil {
 		return nil, err
+	}
+	if t.bounded {
+		b = bytes.Replace(b, []byte(upLine), []byte(upBounded), 1)
 	}
 	info, err := f.Stat()
 	if err != nil {

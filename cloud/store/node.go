@@ -2,21 +2,23 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
 )
 
 const (
-	nodeColumns = `instance, name, generation, address, version, schema, edge, core, started_at, beat`
+	nodeColumns = `instance, name, generation, address, version, schema, schema_number, edge, core, started_at, beat`
 
 	sqlNodes   = `SELECT ` + nodeColumns + ` FROM node ORDER BY instance`
-	sqlAddNode = `INSERT INTO node (` + nodeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0)
+	sqlAddNode = `INSERT INTO node (` + nodeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0)
 ON CONFLICT (name) DO NOTHING`
-	sqlRenewNode = `UPDATE node SET beat = beat + 1 WHERE instance = $1`
-	sqlEndNode   = `DELETE FROM node WHERE instance = $1 AND ($2 < 0 OR beat = $2)`
-	sqlFreeTasks = `DELETE FROM task WHERE instance = $1`
-	sqlTakeTask  = `INSERT INTO task (name, instance) SELECT CAST($1 AS TEXT), instance FROM node WHERE instance = $2
+	sqlOldestShared = `SELECT number FROM schema_oldest @share`
+	sqlRenewNode    = `UPDATE node SET beat = beat + 1 WHERE instance = $1`
+	sqlEndNode      = `DELETE FROM node WHERE instance = $1 AND ($2 < 0 OR beat = $2)`
+	sqlFreeTasks    = `DELETE FROM task WHERE instance = $1`
+	sqlTakeTask     = `INSERT INTO task (name, instance) SELECT CAST($1 AS TEXT), instance FROM node WHERE instance = $2
 ON CONFLICT (name) DO UPDATE SET instance = excluded.instance WHERE task.instance NOT IN (SELECT instance FROM node)`
 	sqlLeaveTask    = `DELETE FROM task WHERE name = $1 AND instance = $2`
 	sqlTasks        = `SELECT t.name, t.instance FROM task AS t JOIN node AS n ON n.instance = t.instance`
@@ -24,7 +26,7 @@ ON CONFLICT (name) DO UPDATE SET instance = excluded.instance WHERE task.instanc
 )
 
 func scanNode(r rows, n *cloud.Node) error {
-	return r.Scan(&n.Instance, &n.Name, &n.Generation, &n.Address, &n.Version, &n.Schema, &n.Edge, &n.Core, when(&n.StartedAt), &n.Beat)
+	return r.Scan(&n.Instance, &n.Name, &n.Generation, &n.Address, &n.Version, &n.Schema, &n.SchemaNumber, &n.Edge, &n.Core, when(&n.StartedAt), &n.Beat)
 }
 
 // Instance names this process in leases.
@@ -37,11 +39,19 @@ func (db nodes) ListNodes(ctx context.Context) ([]cloud.Node, error) {
 
 // EnterNode gives a process its lease, with a generation one above former's, which is the
 // process that had the name and has ended; it may be the zero Node. Error: cloud.ErrStale
-// when another process has the name now.
+// when another process has the name now, ErrOldProgram when the tables were migrated since
+// they were opened and this program is too old for them.
 func (db nodes) EnterNode(ctx context.Context, n, former cloud.Node) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		oldest, err := list(ctx, s, sqlOldestShared, scanInt)
+		if err != nil {
+			return nil, err
+		}
+		if len(oldest) > 0 && n.SchemaNumber < oldest[0] {
+			return nil, fmt.Errorf("%w: this program has schema %d, the database takes programs of schema %d or newer; start the release that the other nodes run, or a newer one", ErrOldProgram, n.SchemaNumber, oldest[0])
+		}
 		ops := append(endNode(s, former.Instance, -1), op{sql: sqlAddNode, need: notStale,
-			args: []any{n.Instance, n.Name, former.Generation + 1, n.Address, n.Version, n.Schema, n.Edge, n.Core, ms(n.StartedAt)}})
+			args: []any{n.Instance, n.Name, former.Generation + 1, n.Address, n.Version, n.Schema, n.SchemaNumber, n.Edge, n.Core, ms(n.StartedAt)}})
 		if s.postgres() {
 			ops = append(ops, op{sql: nodeNotice})
 		}

@@ -44,7 +44,8 @@ type postgres struct {
 	patience chan struct{}
 }
 
-func openPostgres(ctx context.Context, url string, log *slog.Logger, committed func(*cloud.Changes)) (*postgres, error) {
+// openPool opens connections to PostgreSQL.
+func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the database address does not parse") // the cause may show the password
@@ -56,12 +57,24 @@ func openPostgres(ctx context.Context, url string, log *slog.Logger, committed f
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
+	return pool, nil
+}
+
+func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed func(*cloud.Changes)) (*postgres, error) {
+	pool, err := openPool(ctx, cfg.URL)
+	if err != nil {
+		return nil, err
+	}
 	if err := awaitPostgres(ctx, pool, log); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	if err = errors.Join(migratePostgres(ctx, db), db.Close()); err != nil {
+	s, err := newSchema(db, "", logProgress(log))
+	if err == nil {
+		err = s.open(ctx, cfg.SchemaByCommand)
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
 		pool.Close()
 		return nil, err
 	}

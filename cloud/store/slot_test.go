@@ -21,7 +21,7 @@ func TestProcessesShareSlots(t *testing.T) {
 	now := time.Now()
 	ctx, later := t.Context(), now.Add(time.Hour)
 	for _, d := range []*DB{db, other} {
-		require.NoError(t, d.EnterNode(ctx, cloud.Node{Instance: d.Instance(), Name: d.Instance(), StartedAt: now}, cloud.Node{}))
+		require.NoError(t, d.EnterNode(ctx, cloud.Node{Instance: d.Instance(), Name: d.Instance(), SchemaNumber: SchemaNumber(), StartedAt: now}, cloud.Node{}))
 	}
 	const odd, even = 0xaaaaaaaaaaaaaaaa, 0x5555555555555555
 	got, err := db.TakeSlots(ctx, odd)

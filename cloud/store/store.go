@@ -55,6 +55,9 @@ type Config struct {
 	Instance string
 	// Box seals secrets and event bodies. Required.
 	Box *seal.Box
+	// SchemaByCommand leaves migrations to MigrateSchema: a database that needs some is
+	// not opened. Otherwise Open runs them.
+	SchemaByCommand bool
 	// Logger gets faults that cannot be returned to a caller. nil is slog.Default.
 	Logger *slog.Logger
 }
@@ -121,7 +124,8 @@ type engine interface {
 type task func(context.Context, session) (*cloud.Changes, error)
 
 // Open opens the database, brings its tables to this version and starts the
-// writer. Several nodes may open one PostgreSQL database at once.
+// writer. Several nodes may open one PostgreSQL database at once. Errors: ErrOldProgram,
+// ErrSchemaPending, ErrOldRunning.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.Box == nil {
 		return nil, errors.New("open store: a sealing box is required")
@@ -136,11 +140,11 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	db.slots.Store(^uint64(0))
 	var err error
 	if isPostgres(cfg.URL) {
-		db.engine, err = openPostgres(ctx, cfg.URL, db.log, db.committed)
+		db.engine, err = openPostgres(ctx, cfg, db.log, db.committed)
 	} else {
 		var path string
 		if path, err = litePath(cfg); err == nil {
-			db.engine, err = openLite(ctx, path, db.committed)
+			db.engine, err = openLite(ctx, path, cfg.SchemaByCommand, db.log, db.committed)
 		}
 	}
 	if err != nil {

@@ -8,6 +8,7 @@
 //	cloud backup FOLDER                 database and uploaded files, while it serves
 //	cloud restore FOLDER                a cloud from them, in an empty data folder
 //	cloud files move --to bucket        uploaded files, from their folder
+//	cloud schema status                 migrations: what is pending, and who runs; schema up runs them
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
 //	cloud support-bundle out.tar.gz
 //
@@ -51,6 +52,7 @@ type options struct {
 	Objects        *string        `env:"POSTERN_OBJECTS" help:"Folder of uploaded files; with several nodes one that all of them share. Default: files in the data folder." placeholder:"DIR"`
 	Database       *string        `env:"POSTERN_DATABASE" help:"postgres://… or a file; empty: SQLite in the data folder. It may hold a password: better use the environment or --database-file." placeholder:"URL"`
 	DatabaseFile   *string        `help:"File that holds the database's address." placeholder:"FILE"`
+	Migrate        *string        `help:"When migrations of the database are run: start (the node that starts runs them) or command (cloud schema up does). Default: start." placeholder:"WHEN"`
 	BaseURL        *string        `help:"Public address, for links." placeholder:"URL"`
 	Prefix         *string        `help:"First levels of all MQTT topics." placeholder:"PREFIX"`
 	Node           *string        `help:"Name of this node, different on each. Default: the host's." placeholder:"NAME"`
@@ -71,6 +73,10 @@ type options struct {
 	Admin    struct {
 		Reset adminReset `cmd:"" help:"Remove the second factor of a person who lost it, and end the person's sessions. The password stays."`
 	} `cmd:"" help:"Help people who cannot log in."`
+	Schema struct {
+		Status schemaStatus `cmd:"" help:"Print what this program needs, what the database has, which migrations are pending and which programs run. Nothing is changed."`
+		Up     schemaUp     `cmd:"" help:"Run the migrations that are pending, while other nodes run."`
+	} `cmd:"" help:"Look after the tables of the database."`
 	Backup  backupCommand  `cmd:"" help:"Take a backup of database and uploaded files, also while the cloud runs, and read it back."`
 	Restore restoreCommand `cmd:"" help:"Make a cloud from a backup, in an empty data folder or database, and start it once."`
 	Files   struct {
@@ -131,6 +137,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return opt.Restore.run(ctx, s, log, stdout)
 	case "files move":
 		return opt.Files.Move.run(ctx, s, log, stdout)
+	case "schema status":
+		return opt.Schema.Status.run(ctx, s, stdout)
+	case "schema up":
+		return opt.Schema.Up.run(ctx, s, stdout)
 	case "rebuild":
 		return rebuild(ctx, s, opt.Rebuild.Write, log, stdout)
 	case "support-bundle <file>":

@@ -53,6 +53,7 @@ type settings struct {
 	Database     string         `yaml:"database" json:"-"` // may hold a password
 	DatabaseFile string         `yaml:"database_file" json:"database_file"`
 	BaseURL      string         `yaml:"base_url" json:"base_url"`
+	Migrate      string         `yaml:"migrate" json:"migrate"` // at the start, or by the command schema up
 	Node         string         `yaml:"node" json:"node"`
 	NodeAddress  string         `yaml:"node_address" json:"node_address"` // for other nodes
 	Roles        string         `yaml:"roles" json:"roles"`               // by server.ParsePart
@@ -96,12 +97,18 @@ type settings struct {
 	backup     server.BackupConfig
 }
 
+// When migrations of the database are run.
+const (
+	migrateStart   = "start"
+	migrateCommand = "command"
+)
+
 // maxOverlap is how long two secrets may be good at once.
 const maxOverlap = 7 * 24 * time.Hour
 
 // defaults are the settings of a node without configuration.
 func defaults() settings {
-	s := settings{Listen: ":8080", Data: "data/cloud", LogLevel: "info"}
+	s := settings{Listen: ":8080", Data: "data/cloud", Migrate: migrateStart, LogLevel: "info"}
 	s.Numbers.Legacy = tracking.LegacyReduced
 	s.Webhook.SecretOverlap = webhook.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
@@ -123,7 +130,7 @@ func load(opt options) (settings, error) {
 	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
 		{opt.MQTTWSSListen, &s.MQTT.WSSListen},
 		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.TLSListen, &s.TLS.Listen}, {opt.TLSEmail, &s.TLS.Email}, {opt.Data, &s.Data}, {opt.Objects, &s.Objects}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
-		{opt.Prefix, &s.MQTT.Prefix}, {opt.WebhookProxy, &s.Webhook.Proxy}, {opt.Node, &s.Node}, {opt.NodeAddress, &s.NodeAddress}, {opt.Roles, &s.Roles}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
+		{opt.Prefix, &s.MQTT.Prefix}, {opt.Migrate, &s.Migrate}, {opt.WebhookProxy, &s.Webhook.Proxy}, {opt.Node, &s.Node}, {opt.NodeAddress, &s.NodeAddress}, {opt.Roles, &s.Roles}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
 		if f.flag != nil {
 			*f.field = *f.flag
 		}
@@ -182,6 +189,9 @@ func (s *settings) check() error {
 	}
 	if !slices.Contains(cli.Levels, s.LogLevel) {
 		bad("log_level %q: use one of %s", s.LogLevel, strings.Join(cli.Levels, ", "))
+	}
+	if s.Migrate != migrateStart && s.Migrate != migrateCommand {
+		bad("migrate %q: use %s or %s", s.Migrate, migrateStart, migrateCommand)
 	}
 	s.checkListeners(bad)
 	s.checkTLS(bad)
@@ -423,7 +433,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
+	return server.Config{Dir: s.Data, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}

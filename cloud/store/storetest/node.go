@@ -14,7 +14,7 @@ import (
 func nodes(t *testing.T, db *store.DB) {
 	ctx := t.Context()
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	one := cloud.Node{Instance: "i1", Name: "one", Address: "http://one", Version: "v1", Schema: "s", Edge: true, Core: true, StartedAt: at}
+	one := cloud.Node{Instance: "i1", Name: "one", Address: "http://one", Version: "v1", Schema: "s", SchemaNumber: store.SchemaNumber(), Edge: true, Core: true, StartedAt: at}
 	require.NoError(t, db.EnterNode(ctx, one, cloud.Node{}))
 	again := one
 	again.Instance = "i2"
@@ -27,7 +27,7 @@ func nodes(t *testing.T, db *store.DB) {
 
 	require.ErrorIs(t, db.TakeTask(ctx, "sweep", "nobody"), cloud.ErrStale, "who has no lease takes no task")
 	require.NoError(t, db.TakeTask(ctx, "sweep", "i1"))
-	two := cloud.Node{Instance: "i3", Name: "two", Core: true, StartedAt: at}
+	two := cloud.Node{Instance: "i3", Name: "two", SchemaNumber: store.SchemaNumber(), Core: true, StartedAt: at}
 	require.NoError(t, db.EnterNode(ctx, two, cloud.Node{}))
 	require.ErrorIs(t, db.TakeTask(ctx, "sweep", "i3"), cloud.ErrStale)
 	tasks, err := db.ListTasks(ctx)

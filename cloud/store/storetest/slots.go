@@ -16,7 +16,7 @@ func slots(t *testing.T, db *store.DB) {
 	got, err := db.TakeSlots(ctx, 0b111)
 	require.NoError(t, err)
 	require.Zero(t, got, "a process without a lease gets none")
-	self := cloud.Node{Instance: db.Instance(), Name: "here", StartedAt: now}
+	self := cloud.Node{Instance: db.Instance(), Name: "here", SchemaNumber: store.SchemaNumber(), StartedAt: now}
 	require.NoError(t, db.EnterNode(ctx, self, cloud.Node{}))
 	got, err = db.TakeSlots(ctx, 0b111|1<<63)
 	require.NoError(t, err)

@@ -132,7 +132,7 @@ func (c *cluster) join() {
 	name := instanceName(c.made)
 	n := &clusterNode{db: storetest.Open(c.t, store.Config{URL: c.url, Instance: name, Box: storetest.Box(c.t)}), ended: make(chan error, 1), skew: rand.N(time.Second / 2)}
 	n.store = &mortal{DB: n.db}
-	require.NoError(c.t, n.db.EnterNode(context.Background(), cloud.Node{Instance: name, Name: name, Core: true, StartedAt: time.Now()}, cloud.Node{}))
+	require.NoError(c.t, n.db.EnterNode(context.Background(), cloud.Node{Instance: name, Name: name, SchemaNumber: store.SchemaNumber(), Core: true, StartedAt: time.Now()}, cloud.Node{}))
 	sure, doubt := context.WithCancel(context.Background())
 	c.t.Cleanup(doubt)
 	n.d = New(Config{Store: n.store, Nodes: seat{c.roster, name, sure}, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: c.net, Dial: c.net.Dial,
