@@ -130,11 +130,7 @@ func (p consolePages) sentToday(c context.Context, ctx *fasthttp.RequestCtx, v v
 		if err != nil {
 			return "", fmt.Errorf("count what was sent: %w", err)
 		}
-		text := plainText(answer["total"])
-		if answer["total_is_lower_bound"] == true {
-			text += "+"
-		}
-		return text, nil
+		return totalOf(v.frame, answer), nil
 	}
 	if b.Sees.Hooks && p.cfg.Receivers != nil {
 		arrived, err := total("webhook_logs.list", map[string]any{"status": "success", "from": midnight})
@@ -288,12 +284,7 @@ func (p consolePages) ordersToday(c context.Context, ctx *fasthttp.RequestCtx, v
 		if err != nil {
 			return "", 0, fmt.Errorf("count orders of today: %w", err)
 		}
-		text = plainText(answer["total"])
-		_, _ = fmt.Sscan(text, &n)
-		if answer["total_is_lower_bound"] == true {
-			text += "+"
-		}
-		return text, n, nil
+		return totalOf(v.frame, answer), number(answer["total"]), nil
 	}
 	all, whole, err := counted(nil)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page/chart"
 	"github.com/postern-io/postern/cloud/report"
 )
@@ -268,28 +269,8 @@ func (r reporting) part(at, step string) chart.Category {
 	return chart.Category{Text: t.Format(time.DateOnly), Short: t.Format("01-02")}
 }
 
-// separators are the characters between thousands and before a fraction, by language.
-var separators = map[string][2]string{"fr": {"\u202f", ","}, "de": {".", ","}, "es": {".", ","}}
-
-// number writes a number as the page's language does, with two digits behind the point at
-// most.
-func (f frame) number(v float64) string {
-	marks, ok := separators[f.Lang]
-	if !ok {
-		marks = [2]string{",", "."}
-	}
-	whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Round(math.Abs(v)*100)/100, 'f', -1, 64), ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + marks[0] + whole[i:]
-	}
-	if fraction != "" {
-		whole += marks[1] + fraction
-	}
-	if v < 0 {
-		return "-" + whole
-	}
-	return whole
-}
+// number writes a number as the page's language does.
+func (f frame) number(v float64) string { return locale.Number(f.Lang, v) }
 
 func (r reporting) count(n int) string { return r.number(float64(n)) }
 
