@@ -163,7 +163,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		out.Key = rand.Text()
 	}
 	if denied != nil && posted {
-		p.denyForm(ctx, v, out, m.fields("", members), denied)
+		denyForm(p.kit, ctx, v, out, m.fields("", members), denied)
 		return
 	}
 	step := string(ctx.PostArgs().Peek("step"))
@@ -198,7 +198,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	}
 	again := func(err error) {
 		if keepsTyped(ctx, err) {
-			p.denyForm(ctx, v, out, m.fields("", members), err)
+			denyForm(p.kit, ctx, v, out, m.fields("", members), err)
 			return
 		}
 		text, fields, ok := p.explain(v.Lang, err)
@@ -298,7 +298,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 
 // denyForm shows a form again whose sender has lost a right since it was made: with what
 // was typed, and with the scope that is missing.
-func (p nounPages) denyForm(ctx *fasthttp.RequestCtx, v visitor, out nounForm, fields []formField, err error) {
+func denyForm(p *kit, ctx *fasthttp.RequestCtx, v visitor, out nounForm, fields []formField, err error) {
 	var shown *cloud.Error
 	if errors.As(err, &shown) {
 		out.Problem = describeError(v.frame, shown) + " " + v.T("work.denied")
