@@ -56,6 +56,14 @@ type DayCount struct {
 	Count    int
 }
 
+// DeliveredSlot counts the orders that are planned for a day and were delivered in a
+// quarter of an hour.
+type DeliveredSlot struct {
+	Date  string // that they are planned for, as ISO 8601 has dates
+	At    time.Time
+	Count int
+}
+
 // ReportView reads what reports add up. It reads sums and indexes alone, however many
 // parcels there are.
 type ReportView interface {
@@ -71,4 +79,6 @@ type ReportView interface {
 	CompartmentStates(b BusinessID) ([]CabinetState, error)
 	// OrderDays counts orders planned for days from from to to, both included.
 	OrderDays(b BusinessID, from, to string) ([]DayCount, error)
+	// DeliveredSlots counts the delivered orders of those days by when they were delivered.
+	DeliveredSlots(b BusinessID, from, to string) ([]DeliveredSlot, error)
 }

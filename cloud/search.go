@@ -9,4 +9,20 @@ type SearchView interface {
 	// SearchAccounts finds at most limit accounts of a type whose name or email begins
 	// with a text and, among the newest 2,000 of the type, those that contain it.
 	SearchAccounts(b BusinessID, t AccountType, text string, limit int) ([]Account, error)
+	// SearchDoors finds at most limit doors of cabinets in use whose code or printed label
+	// is one of at most DoorSpellings names, in any case, by cabinet; with a cabinet, only
+	// those of the cabinets that have exactly this name or code.
+	SearchDoors(b BusinessID, cabinet string, names []string, limit int) ([]DoorFound, error)
+}
+
+// DoorSpellings are the most names of a door that a search takes at once.
+const DoorSpellings = 13
+
+// DoorFound is a door that a search found, with its cabinet.
+type DoorFound struct {
+	DeviceID DeviceID
+	Name     string // of the cabinet
+	Code     string
+	Address  string
+	GridCode string
 }

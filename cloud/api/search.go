@@ -43,7 +43,7 @@ func searches(c Config, table func() *catalog.Catalog) []catalog.Operation {
 	return []catalog.Operation{catalog.Define(catalog.Operation{
 		Name:        "search.find",
 		Summary:     "Search all records that the caller may read",
-		Description: "Orders by number, reference, telephone number or name, locker deliveries by number, reference or package number, cabinets by name, code or address, drivers, users and customers by name or email, and webhook deliveries by id. Kinds of record that the caller may not list are left out.",
+		Description: "Orders by number, reference, telephone number or name, locker deliveries by number, reference or package number, cabinets by name, code or address, doors by name, drivers, users and customers by name or email, and webhook deliveries by id. Kinds that the caller may not list are left out.",
 		Tag:         "Client",
 		Method:      http.MethodGet,
 		Path:        "/api/v1/search",
@@ -64,6 +64,26 @@ func (c finders) cabinets(ctx context.Context, caller cloud.Caller, text string,
 	for _, d := range found.Devices {
 		out = append(out, search.Hit{ID: strconv.FormatInt(int64(d.DeviceID), 10), Title: cmp.Or(d.DeviceName, d.DeviceCode), Detail: d.Address, State: d.Status, Exact: search.Same(text, d.DeviceName, d.DeviceCode)})
 	}
+	if err != nil {
+		return nil, err
+	}
+	doors, err := c.doors(ctx, caller, text, limit)
+	return append(doors, out...), err
+}
+
+// doors finds doors by their names. The cabinets of all are read by who may list cabinets.
+func (c finders) doors(ctx context.Context, caller cloud.Caller, text string, limit int) (out []search.Hit, err error) {
+	cabinet, names := search.Door(text)
+	if names == nil {
+		return nil, nil
+	}
+	err = c.Store.Look(ctx, func(v cloud.View) error {
+		found, err := v.SearchDoors(caller.Account.BusinessID, cabinet, names, limit)
+		for _, d := range found {
+			out = append(out, search.Hit{ID: strconv.FormatInt(int64(d.DeviceID), 10), Title: cmp.Or(d.Name, d.Code), Detail: d.Address, Exact: true, Door: d.GridCode})
+		}
+		return err
+	})
 	return out, err
 }
 

@@ -87,6 +87,7 @@ var nouns = map[string]texts{
 	"noun.setting":                      {"Settings", "设置", "設定", "Réglages", "Einstellungen", "Ajustes"},
 	"noun.setting.one":                  {"Settings", "设置", "設定", "Réglages", "Einstellungen", "Ajustes"},
 	"noun.price_list":                   {"Prices", "价格", "價格", "Tarifs", "Preise", "Precios"},
+	"noun.price_list.empty":             {"Prices of deliveries stand here: a base price, and what is added by weight, distance and service. Until some are set, orders have no price.", "此处为配送价格：基础价，以及按重量、距离和服务的加价。设置之前订单没有价格。", "此處為配送價格：基本價，以及依重量、距離和服務的加價。設定之前訂單沒有價格。", "Ici se trouvent les tarifs de livraison : un prix de base et les suppléments de poids, distance et service. Sans tarif, les commandes n’ont pas de prix.", "Hier stehen die Preise der Zustellung: ein Grundpreis und Zuschläge nach Gewicht, Entfernung und Leistung. Solange keine festgelegt sind, haben Aufträge keinen Preis.", "Aquí están los precios de entrega: un precio base y lo que se suma por peso, distancia y servicio. Mientras no haya ninguno, los pedidos no tienen precio."},
 	"noun.price_list.one":               {"Price list", "价目表", "價目表", "Grille tarifaire", "Preisliste", "Lista de precios"},
 	"noun.chat_setting":                 {"Message settings", "消息设置", "訊息設定", "Réglages des messages", "Nachrichten-Einstellungen", "Ajustes de mensajes"},
 	"noun.chat_setting.one":             {"Message settings", "消息设置", "訊息設定", "Réglages des messages", "Nachrichten-Einstellungen", "Ajustes de mensajes"},

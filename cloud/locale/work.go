@@ -29,6 +29,8 @@ var workWords = map[string]texts{
 	"work.filter":         {"Filter", "筛选", "篩選", "Filtrer", "Filtern", "Filtrar"},
 	"work.further":        {"More filters", "更多筛选", "更多篩選", "Autres filtres", "Weitere Filter", "Más filtros"},
 	"work.clear":          {"Clear filters", "清除筛选", "清除篩選", "Effacer les filtres", "Filter löschen", "Quitar filtros"},
+	"work.denied":         {"An administrator of your business can give you this right. What you typed stands here still.", "您所在企业的管理员可以授予此权限。您输入的内容仍保留在此。", "您企業的管理員可以授予此權限。您輸入的內容仍保留在此。", "Un administrateur de votre entreprise peut vous donner ce droit. Votre saisie est conservée ici.", "Ein Administrator Ihres Unternehmens kann Ihnen dieses Recht geben. Ihre Eingaben stehen weiterhin hier.", "Un administrador de su empresa puede darle este permiso. Lo que escribió sigue aquí."},
+	"work.none":           {"Nothing is set here yet.", "此处尚未设置。", "此處尚未設定。", "Rien n’est encore défini ici.", "Hier ist noch nichts festgelegt.", "Aquí aún no hay nada definido."},
 	"work.total":          {"%s in all", "共 %s 条", "共 %s 筆", "%s au total", "%s insgesamt", "%s en total"},
 	"work.pages":          {"Pages of the list", "列表分页", "清單分頁", "Pages de la liste", "Seiten der Liste", "Páginas de la lista"},
 	"work.first":          {"First page", "第一页", "第一頁", "Première page", "Erste Seite", "Primera página"},

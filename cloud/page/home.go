@@ -130,11 +130,7 @@ func (p consolePages) sentToday(c context.Context, ctx *fasthttp.RequestCtx, v v
 		if err != nil {
 			return "", fmt.Errorf("count what was sent: %w", err)
 		}
-		text := plainText(answer["total"])
-		if answer["total_is_lower_bound"] == true {
-			text += "+"
-		}
-		return text, nil
+		return totalOf(v.frame, answer), nil
 	}
 	if b.Sees.Hooks && p.cfg.Receivers != nil {
 		arrived, err := total("webhook_logs.list", map[string]any{"status": "success", "from": midnight})
@@ -234,33 +230,44 @@ func (p consolePages) needs(c context.Context, ctx *fasthttp.RequestCtx, v visit
 	if err := p.onTheRoad(c, ctx, v, b); err != nil {
 		return err
 	}
+	return p.figures(c, ctx, v, b, overdue)
+}
+
+// figures adds the figures that the visitor may read, in the order of their reading.
+// Those of more than a day are the reports' own, of the range that reports begin with.
+func (p consolePages) figures(c context.Context, ctx *fasthttp.RequestCtx, v visitor, b *board, overdue int) error {
+	r := newReporting(c, ctx, p.kit, v, usualRange(v))
 	if b.Sees.Orders {
 		if err := p.ordersToday(c, ctx, v, b); err != nil {
 			return err
 		}
 	}
-	if !b.Sees.Lockers || b.More || len(b.Cabinets) == 0 { // figures of a part of the cabinets would be wrong
+	report := func(name string) string { return reportsPath + "#report-" + name }
+	if p.mayAny(c, v, "reports.orders") {
+		_, text, err := r.onTime()
+		if err != nil {
+			return err
+		}
+		b.Figures = append(b.Figures, figure{Name: v.T("report.ontime"), Value: text, Of: v.T("report.days.7"), To: report("ontime")})
+	}
+	if !b.Sees.Lockers || !p.mayAny(c, v, "reports.occupancy") {
 		return nil
 	}
-	doors, free, inside := 0, 0, 0
-	for _, x := range b.Cabinets {
-		for _, column := range x.Columns {
-			for _, d := range column {
-				doors++
-				if d.State == cloud.GridOccupied {
-					inside++
-				}
-				if d.State == cloud.GridFree {
-					free++
-				}
-			}
-		}
+	doors, err := r.occupancy()
+	if err != nil {
+		return err
 	}
-	waiting := figure{Name: v.T("home.waiting"), Value: fmt.Sprint(inside), To: ConsolePath + "/parcels?status=delivered"}
+	waiting := figure{Name: v.T("home.waiting"), Value: r.count(doors.Occupied), To: ConsolePath + "/parcels?status=delivered"}
 	if overdue > 0 {
-		waiting.Note, waiting.Tone = v.T("home.overdue", fmt.Sprint(overdue)), "warn"
+		waiting.Note, waiting.Tone = v.T("home.overdue", r.count(overdue)), "warn"
 	}
-	b.Figures = append(b.Figures, waiting, figure{Name: v.T("home.free"), Value: fmt.Sprint(free), Of: v.T("home.of", fmt.Sprint(doors)), Part: free, Whole: doors})
+	_, wait, err := r.collection()
+	if err != nil {
+		return err
+	}
+	b.Figures = append(b.Figures, waiting,
+		figure{Name: v.T("report.collection"), Value: wait, Of: v.T("report.days.7"), To: report("collection")},
+		figure{Name: v.T("home.free"), Value: r.count(doors.Free), Of: v.T("home.of", r.count(doors.Compartments)), Part: doors.Free, Whole: doors.Compartments, To: report("occupancy")})
 	return nil
 }
 
@@ -277,12 +284,7 @@ func (p consolePages) ordersToday(c context.Context, ctx *fasthttp.RequestCtx, v
 		if err != nil {
 			return "", 0, fmt.Errorf("count orders of today: %w", err)
 		}
-		text = plainText(answer["total"])
-		_, _ = fmt.Sscan(text, &n)
-		if answer["total_is_lower_bound"] == true {
-			text += "+"
-		}
-		return text, n, nil
+		return totalOf(v.frame, answer), number(answer["total"]), nil
 	}
 	all, whole, err := counted(nil)
 	if err != nil {

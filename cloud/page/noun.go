@@ -187,11 +187,18 @@ func (p nounPages) nounAt(c context.Context, ctx *fasthttp.RequestCtx) (v visito
 		p.missing(ctx)
 		return v, nil, false
 	}
-	if err := p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(read), v.c); err != nil {
+	if err := p.cfg.Pipeline.May(c, p.cfg.Catalog.Find(read), v.c); err != nil && !keepsTyped(ctx, err) {
 		p.refused(ctx, v, err)
 		return v, nil, false
 	}
 	return v, n, true
+}
+
+// keepsTyped reports whether a request sends one of our forms whose sender lacks a right
+// by now: the form is shown again, so that nothing that was typed is lost.
+func keepsTyped(ctx *fasthttp.RequestCtx, err error) bool {
+	var shown *cloud.Error
+	return ctx.IsPost() && errors.As(err, &shown) && shown.Kind == cloud.Forbidden && ctx.PostArgs().Has("step") && ownForm(ctx, &forStaff)
 }
 
 // read runs an operation that changes nothing for a visitor and gives its answer as
@@ -359,8 +366,11 @@ func (p nounPages) explain(lang string, err error) (problem string, fields map[s
 	fields = map[string]string{}
 	for name, list := range shown.Fields {
 		if len(list) > 0 {
-			fields[name] = locale.Field(lang, list[0])
+			fields[name] = strings.ReplaceAll(locale.Field(lang, list[0]), name, memberWords(lang, name)) // the label says what the path would
 		}
+	}
+	if len(fields) > 0 && shown.Code == "VALIDATION_FAILED" { // its words are about the answer of a program
+		return locale.Word(lang, "work.fields"), fields, true
 	}
 	return locale.Error(lang, shown.Code, shown.Args...), fields, true
 }

@@ -181,7 +181,7 @@ type jobLine struct {
 	Cells   []cellField // of a line that can be mended
 }
 
-type cellProblem struct{ Column, Message, Choices string }
+type cellProblem struct{ Message, Choices string }
 
 type cellField struct{ Name, ID, Value, Problem string }
 
@@ -349,7 +349,7 @@ func (p jobPages) jobLine(f frame, n *catalog.Noun, r map[string]any, headers []
 	problems := map[string]string{}
 	for _, x := range errors {
 		e, _ := x.(map[string]any)
-		c := cellProblem{Column: outside(plainText(e["column"]), maxValue), Message: outside(plainText(e["message"]), maxValue)}
+		c := cellProblem{Message: outside(namedOnce(plainText(e["column"]), plainText(e["message"])), maxValue)}
 		choices, _ := e["choices"].([]any)
 		var names []string
 		for _, c := range choices[:min(len(choices), 20)] {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/csv"
 	"io"
+	"net/http"
 	"path/filepath"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -91,6 +93,10 @@ func (p jobPages) importFile(ctx *fasthttp.RequestCtx) {
 		_ = f.Close()
 		if err != nil {
 			p.trouble(ctx, err)
+			return
+		}
+		if !strings.HasPrefix(http.DetectContentType(raw), "text/") {
+			again(v.T("bulk.notcsv"), fasthttp.StatusUnprocessableEntity)
 			return
 		}
 		in["file"], in["name"] = raw, outside(filepath.Base(list[0].Filename), 150)

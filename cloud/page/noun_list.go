@@ -185,10 +185,7 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		}
 		col.Sort = query(map[string]string{"sort": to, "cursor": ""})
 	}
-	if total := plainText(answer["total"]); total != "" {
-		if answer["total_is_lower_bound"] == true {
-			total += "+"
-		}
+	if total := totalOf(v.frame, answer); total != "" {
 		out.Total = v.T("work.total", total)
 	}
 	if len(ctx.QueryArgs().Peek("cursor")) > 0 {
@@ -215,6 +212,19 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		out.Columns = append(out.Columns, choice{path, memberWords(v.Lang, path), slices.Contains(shownPaths, path)})
 	}
 	return out, nil
+}
+
+// totalOf is how many records a list has, in words; "" for a list that is not counted.
+func totalOf(f frame, answer map[string]any) string {
+	n, err := strconv.ParseFloat(plainText(answer["total"]), 64)
+	if err != nil {
+		return ""
+	}
+	text := f.number(n)
+	if answer["total_is_lower_bound"] == true {
+		text += "+"
+	}
+	return text
 }
 
 // savedViews adds the visitor's saved views of a list.

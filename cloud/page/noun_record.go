@@ -24,6 +24,7 @@ type nounRecord struct {
 	Related []relatedList
 	Story   []storyLine
 	Partly  bool   // a part of the story could not be read
+	Empty   string // what the record is for, where nothing is set in it; "" otherwise
 	Call    string // how a program reads the record
 }
 
@@ -104,6 +105,11 @@ func (p nounPages) showOnly(c context.Context, ctx *fasthttp.RequestCtx, v visit
 	}
 	out := p.record(c, ctx, v, n, "", record)
 	out.Heading, out.List = v.T("noun."+n.Name), ""
+	if !slices.ContainsFunc(out.Groups, func(g factGroup) bool { return len(g.Facts) > 0 || g.Table != nil }) {
+		if out.Empty = v.T("noun." + n.Name + ".empty"); out.Empty == "noun."+n.Name+".empty" {
+			out.Empty = v.T("work.none")
+		}
+	}
 	p.show(ctx, fasthttp.StatusOK, "nounrecord.html", out)
 }
 

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -57,8 +58,11 @@ func (r *references) read(n *catalog.Noun) (list []choice) {
 
 // name shows the title of the record that a value names, in place of its ID.
 func (r *references) name(member string, s shown) shown {
-	if s.To == "" {
+	if s.To == "" || s.Out {
 		return s
+	}
+	if member == "business_id" && s.Text == fmt.Sprint(int64(r.v.c.Account.BusinessID)) && !r.p.mayAny(r.c, r.v, "businesses.list") {
+		return shown{Text: outside(r.v.business, maxValue)} // there is no page of it for them
 	}
 	for _, c := range r.choices(member) {
 		if c.Value == s.Text {

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"math"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -20,6 +23,7 @@ type shown struct {
 	Text string // "" for none
 	At   *moment
 	To   string // address of the record that it names
+	Out  bool   // the address is another's, of http or https
 	Tone string // of a state: good, warn, bad, calm; "" for what is no state
 	Yes  bool   // of a yes or no
 	Is   string // yesno, for a yes or no
@@ -56,13 +60,26 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		if strings.HasSuffix(name, "_status_id") || name == "before_status" || name == "after_status" {
 			return stateShown(f, "order", v.String())
 		}
-		return shown{Text: v.String(), To: p.refer(name, v.String())}
+		return shown{Text: numberShown(f, name, v.String()), To: p.refer(name, v.String())}
 	case string:
 		if kind != "" {
 			return stateShown(f, kind, v)
 		}
 		if t, err := time.Parse(time.RFC3339Nano, v); err == nil && len(v) >= len("2006-01-02T15:04:05Z") {
 			return shown{Text: v, At: f.Time(t)}
+		}
+		if isWebAddress(v) {
+			return shown{Text: outside(v, maxValue), To: v, Out: true}
+		}
+		switch name[strings.LastIndexByte(name, '.')+1:] {
+		case "operation", "action":
+			if p.cfg.Catalog.Find(v) != nil {
+				return shown{Text: label(f.Lang, v)}
+			}
+		case "noun":
+			if p.cfg.Catalog.Noun(v) != nil {
+				return shown{Text: f.T("noun." + v + ".one")}
+			}
 		}
 		if enumLike(v) || name == "type" {
 			if w := valueWords(f.Lang, name, v); w != v {
@@ -82,6 +99,27 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		return shown{Text: inWords(f, v)}
 	}
 	return shown{Text: plainText(v)}
+}
+
+// isWebAddress reports whether a text is an address of http or https, without anything that
+// opens something else.
+func isWebAddress(v string) bool {
+	u, err := url.Parse(v)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && len(v) <= 2000
+}
+
+// counts are the names of members that count something.
+var counts = strings.Fields("total good failed succeeded checked refused attempts failures orders packages count quantity")
+
+// numberShown writes a number as the page's language does where it is an amount: a fraction,
+// or one of what is counted. Others name something.
+func numberShown(f frame, name, text string) string {
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || name == "latitude" || name == "longitude" || !slices.Contains(counts, name) && !strings.HasSuffix(name, "_count") && (n == math.Trunc(n) || math.Abs(n) >= 1e15 || math.Round(n*100) != n*100) {
+		return text
+	}
+	return f.number(n)
 }
 
 // valueWords is a value of a member in words: those of choices, or of the kind that the
@@ -186,7 +224,7 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 		case nil:
 		case map[string]any:
 			g := factGroup{Title: memberWords(v.Lang, name)}
-			p.lay(v.frame, &g, "", x, p.membersAt(n, name))
+			p.lay(v.frame, &g, "", x, p.membersAt(n, name), refs)
 			if len(g.Facts) > 0 {
 				groups = append(groups, g)
 			}
@@ -195,7 +233,7 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 				continue
 			}
 			if _, isObject := x[0].(map[string]any); isObject {
-				groups = append(groups, factGroup{Title: memberWords(v.Lang, name), Table: p.inner(v.frame, x, p.membersAt(n, name))})
+				groups = append(groups, factGroup{Title: memberWords(v.Lang, name), Table: p.inner(v.frame, x, p.membersAt(n, name), refs)})
 				continue
 			}
 			own.Facts = append(own.Facts, fact{memberWords(v.Lang, name), p.value(v.frame, name, x, "")})
@@ -216,20 +254,20 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 }
 
 // lay adds the members of an object and of the objects in it.
-func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any, order []string) {
+func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any, order []string, refs *references) {
 	for _, name := range inOrder(slices.Sorted(maps.Keys(v)), order) {
 		if inner, ok := v[name].(map[string]any); ok {
-			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner, nil)
+			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner, nil, refs)
 			continue
 		}
-		if s := p.value(f, name, v[name], ""); s.Text != "" {
+		if s := refs.name(name, p.value(f, name, v[name], "")); s.Text != "" {
 			g.Facts = append(g.Facts, fact{prefix + memberWords(f.Lang, name), s})
 		}
 	}
 }
 
 // inner is a list of objects as a table of their plain members.
-func (p nounPages) inner(f frame, list []any, order []string) *nounTable {
+func (p nounPages) inner(f frame, list []any, order []string, refs *references) *nounTable {
 	t := &nounTable{}
 	var names []string
 	for _, x := range list {
@@ -250,7 +288,7 @@ func (p nounPages) inner(f frame, list []any, order []string) *nounTable {
 		record, _ := x.(map[string]any)
 		var row tableRow
 		for _, name := range names {
-			row.Cells = append(row.Cells, p.value(f, name, record[name], ""))
+			row.Cells = append(row.Cells, refs.name(name, p.value(f, name, record[name], "")))
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -103,8 +104,9 @@ func (p nounPages) runVerb(ctx *fasthttp.RequestCtx) {
 // form is a request about an operation, whether it asks for the form or sends it.
 func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, operation, id string, problem error) {
 	o := p.cfg.Catalog.Find(operation)
-	if err := p.cfg.Pipeline.May(c, o, v.c); err != nil {
-		p.refused(ctx, v, err)
+	denied := p.cfg.Pipeline.May(c, o, v.c)
+	if denied != nil && !keepsTyped(ctx, denied) {
+		p.refused(ctx, v, denied)
 		return
 	}
 	back := ConsolePath + "/" + n.Path
@@ -122,12 +124,13 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	var record map[string]any
 	if operation != n.Create {
 		var err error
-		if record, err = p.find(c, ctx, v, n, id); err != nil {
+		if record, err = p.find(c, ctx, v, n, id); err != nil && !keepsTyped(ctx, err) {
 			p.refused(ctx, v, err)
 			return
 		}
+		denied = cmp.Or(denied, err)
 		m.offerParts(n, record)
-		if id != "" {
+		if id != "" && record != nil {
 			out.About = titleOf(n, record)
 			back = recordAddress(n, record)
 		}
@@ -158,6 +161,10 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 			}
 		}
 		out.Key = rand.Text()
+	}
+	if denied != nil && posted {
+		denyForm(p.kit, ctx, v, out, m.fields("", members), denied)
+		return
 	}
 	step := string(ctx.PostArgs().Peek("step"))
 	if !posted || step == "edit" || m.edit(ctx.PostArgs()) {
@@ -190,24 +197,26 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		in[target] = idOf(id)
 	}
 	again := func(err error) {
+		if keepsTyped(ctx, err) {
+			denyForm(p.kit, ctx, v, out, m.fields("", members), err)
+			return
+		}
 		text, fields, ok := p.explain(v.Lang, err)
 		if !ok {
 			p.trouble(ctx, err)
 			return
 		}
-		for path, words := range fields { // the label says what the path would
-			fields[path] = strings.ReplaceAll(words, path, memberWords(v.Lang, path))
-		}
-		if m.problems = fields; len(fields) > 0 {
+		if m.problems = maps.Clone(fields); len(fields) > 0 {
 			text = v.T("work.fields")
 		}
 		out.Problem, out.Step = text, "form"
 		out.Fields = m.fields("", members)
-		for name, words := range fields { // what no field shows
-			if !shows(out.Fields, name) {
-				out.Problem += " " + memberWords(v.Lang, name) + ": " + words
+		for name := range fields {
+			if shows(out.Fields, name) {
+				delete(fields, name)
 			}
 		}
+		out.Problem = addFields(v.Lang, out.Problem, fields)
 		p.show(ctx, fasthttp.StatusUnprocessableEntity, "nounform.html", out)
 	}
 	who := visitorCaller(p.kit, ctx, v)
@@ -285,6 +294,17 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		sep = "&"
 	}
 	seeOther(ctx, to+sep+sealAfter(p.kit, ctx, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target(), Undo: p.undoOf(c, v, who, n, o, id, record)}))
+}
+
+// denyForm shows a form again whose sender has lost a right since it was made: with what
+// was typed, and with the scope that is missing.
+func denyForm(p *kit, ctx *fasthttp.RequestCtx, v visitor, out nounForm, fields []formField, err error) {
+	var shown *cloud.Error
+	if errors.As(err, &shown) {
+		out.Problem = describeError(v.frame, shown) + " " + v.T("work.denied")
+	}
+	out.Step, out.Fields = "form", fields
+	p.show(ctx, fasthttp.StatusForbidden, "nounform.html", out)
 }
 
 // isGone reports whether a record has no page any more.

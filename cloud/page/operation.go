@@ -84,9 +84,18 @@ func sessionToken(ctx *fasthttp.RequestCtx) string {
 // addFields adds to a problem those of members, by their words, in the order of their names.
 func addFields(lang, problem string, fields map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		problem += " " + memberWords(lang, name) + ": " + fields[name]
+		problem += " " + namedOnce(memberWords(lang, name), fields[name])
 	}
 	return problem
+}
+
+// namedOnce is a message with the name of what it is about before it, unless it begins with
+// that name.
+func namedOnce(name, message string) string {
+	if name == "" || strings.HasPrefix(strings.ToLower(message), strings.ToLower(name)) {
+		return message
+	}
+	return name + ": " + message
 }
 
 // answerTo is what an operation answers to a caller. A repeat with the same key gets

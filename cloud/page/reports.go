@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page/chart"
 	"github.com/postern-io/postern/cloud/report"
 )
@@ -66,6 +67,7 @@ var reportKinds = []reportKind{
 	{"occupancy", "reports.occupancy", reporting.drawOccupancy},
 	{"connections", "reports.connections", reporting.drawConnections},
 	{"orders", "reports.orders", reporting.drawOrders},
+	{"ontime", "reports.orders", reporting.drawOnTime},
 	{"webhooks", "reports.webhooks", reporting.drawWebhooks},
 }
 
@@ -111,11 +113,22 @@ func reportRange(ctx *fasthttp.RequestCtx, v visitor) (in map[string]any, query 
 		days = d
 	}
 	n, _ := strconv.Atoi(days)
-	today := time.Now().In(v.zone())
-	in["from"], in["to"] = today.AddDate(0, 0, 1-n).Format(time.DateOnly), today.Format(time.DateOnly)
 	query.Set("days", days)
-	return in, query, days
+	return lastDays(v, n), query, days
 }
+
+// lastDays is the range of some days up to today.
+func lastDays(v visitor, n int) map[string]any {
+	today := time.Now().In(v.zone())
+	in := map[string]any{"from": today.AddDate(0, 0, 1-n).Format(time.DateOnly), "to": today.Format(time.DateOnly)}
+	if v.Zone != nil && v.Zone != time.UTC {
+		in["time_zone"] = v.Zone.String()
+	}
+	return in
+}
+
+// usualRange is the range that reports begin with.
+func usualRange(v visitor) map[string]any { return lastDays(v, 7) }
 
 func (f frame) zone() *time.Location {
 	if f.Zone == nil {
@@ -256,28 +269,8 @@ func (r reporting) part(at, step string) chart.Category {
 	return chart.Category{Text: t.Format(time.DateOnly), Short: t.Format("01-02")}
 }
 
-// separators are the characters between thousands and before a fraction, by language.
-var separators = map[string][2]string{"fr": {"\u202f", ","}, "de": {".", ","}, "es": {".", ","}}
-
-// number writes a number as the page's language does, with two digits behind the point at
-// most.
-func (f frame) number(v float64) string {
-	marks, ok := separators[f.Lang]
-	if !ok {
-		marks = [2]string{",", "."}
-	}
-	whole, fraction, _ := strings.Cut(strconv.FormatFloat(math.Round(math.Abs(v)*100)/100, 'f', -1, 64), ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + marks[0] + whole[i:]
-	}
-	if fraction != "" {
-		whole += marks[1] + fraction
-	}
-	if v < 0 {
-		return "-" + whole
-	}
-	return whole
-}
+// number writes a number as the page's language does.
+func (f frame) number(v float64) string { return locale.Number(f.Lang, v) }
 
 func (r reporting) count(n int) string { return r.number(float64(n)) }
 
@@ -287,6 +280,17 @@ func (r reporting) share(part, whole int) string {
 		return "0"
 	}
 	return r.number(math.Round(float64(part) / float64(whole) * 100))
+}
+
+// noFigure stands for a figure of nothing.
+const noFigure = "–"
+
+// percent is a part of a whole with one digit behind the point, noFigure of nothing.
+func (r reporting) percent(part, whole int) string {
+	if whole == 0 {
+		return noFigure
+	}
+	return r.T("report.percent", r.number(math.Floor(float64(part)/float64(whole)*1000)/10))
 }
 
 // wait is a time of some hours in words: below two hours in minutes.
@@ -354,7 +358,7 @@ func (p consolePages) drawDoors(c context.Context, ctx *fasthttp.RequestCtx, v v
 }
 
 func (r reporting) drawWaits() (chart.Chart, error) {
-	out, err := askReport[report.CollectionOutput](r, "reports.collection")
+	out, mean, err := r.collection()
 	drawn := r.newChart("report.collection", chart.Bars, "report.wait", [2]string{"report.collections"})
 	within := 0
 	for _, x := range out.Waits {
@@ -369,9 +373,18 @@ func (r reporting) drawWaits() (chart.Chart, error) {
 	}
 	drawn.Sentence = r.T("report.collection.none")
 	if out.MeanHours != nil {
-		drawn.Sentence = r.T("report.collection.said", r.wait(*out.MeanHours), r.share(within, out.Collections))
+		drawn.Sentence = r.T("report.collection.said", mean, r.share(within, out.Collections))
 	}
 	return drawn, err
+}
+
+// collection is how long parcels waited for their collection, and the mean in words.
+func (r reporting) collection() (out report.CollectionOutput, text string, err error) {
+	out, err = askReport[report.CollectionOutput](r, "reports.collection")
+	if out.MeanHours == nil {
+		return out, noFigure, err
+	}
+	return out, r.wait(*out.MeanHours), err
 }
 
 func (r reporting) drawMeans() (chart.Chart, error) {
@@ -394,8 +407,13 @@ func (r reporting) drawMeans() (chart.Chart, error) {
 	return drawn, err
 }
 
+// occupancy is how full cabinets are now.
+func (r reporting) occupancy() (report.OccupancyOutput, error) {
+	return run[report.OccupancyOutput](r.c, r.ctx, r.p, r.visitor, "reports.occupancy", map[string]any{"limit": shownCabinets})
+}
+
 func (r reporting) drawOccupancy() (chart.Chart, error) {
-	out, err := run[report.OccupancyOutput](r.c, r.ctx, r.p, r.visitor, "reports.occupancy", map[string]any{"limit": shownCabinets})
+	out, err := r.occupancy()
 	drawn := r.newChart("report.occupancy", chart.Stack, "report.cabinet", [2]string{"report.occupied"}, [2]string{"report.reserved", "calm"}, [2]string{"report.free", "off"}, [2]string{"report.blocked", "bad"})
 	for _, x := range out.Items {
 		addCategory(&drawn, chart.Category{Text: outside(x.DeviceName, maxValue)}, float64(x.Occupied), float64(x.Reserved), float64(x.Free), float64(x.Blocked))
@@ -472,6 +490,26 @@ func (r reporting) drawOrders() (chart.Chart, error) {
 	drawn.Sentence = r.T("report.orders.none")
 	if out.Orders > 0 {
 		drawn.Sentence = r.T("report.orders.said", r.count(out.Orders), r.number(all[0]), r.number(all[2]))
+	}
+	return drawn, err
+}
+
+// onTime counts the orders that were due, and says how many of them were delivered by the
+// end of their day.
+func (r reporting) onTime() (out report.OrdersOutput, text string, err error) {
+	out, err = askReport[report.OrdersOutput](r, "reports.orders")
+	return out, r.percent(out.OnTime, out.Due), err
+}
+
+func (r reporting) drawOnTime() (chart.Chart, error) {
+	out, text, err := r.onTime()
+	drawn := r.newChart("report.ontime", chart.Bars, "report.day", [2]string{"report.due", "calm"}, [2]string{"report.intime", "good"})
+	for _, x := range out.Days {
+		addCategory(&drawn, r.part(x.Date+"T00:00:00Z", "day"), float64(x.Due), float64(x.OnTime))
+	}
+	drawn.Sentence = r.T("report.ontime.none")
+	if out.Due > 0 {
+		drawn.Sentence = r.T("report.ontime.said", r.count(out.Due), r.count(out.OnTime), text)
 	}
 	return drawn, err
 }

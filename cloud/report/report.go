@@ -509,6 +509,13 @@ type OrderDay struct {
 	Date     string        `json:"date"`
 	Orders   int           `json:"orders"`
 	Statuses []StatusCount `json:"statuses" doc:"By the state that they are in now"`
+	Punctuality
+}
+
+// Punctuality counts the orders that should have arrived, and those that arrived in time.
+type Punctuality struct {
+	Due    int `json:"due" doc:"Delivered, or planned for a day that is over; cancelled orders are not due"`
+	OnTime int `json:"on_time" doc:"Delivered by the end of the day that they are planned for"`
 }
 
 // OrdersOutput counts orders by day and state.
@@ -517,11 +524,12 @@ type OrdersOutput struct {
 	Range
 	Orders   int           `json:"orders"`
 	Statuses []StatusCount `json:"statuses"`
-	Days     []OrderDay    `json:"days"`
+	Punctuality
+	Days []OrderDay `json:"days"`
 }
 
 // Orders counts the orders that are planned for each day, by the state that they are in
-// now.
+// now, and those that were delivered in time.
 func (s *Service) Orders(ctx context.Context, c cloud.Caller, in RangeInput) (out OrdersOutput, err error) {
 	err = s.look(ctx, c, in, func(v cloud.View, x span) error {
 		out = OrdersOutput{Result: true, Range: x.showRange(), Statuses: []StatusCount{}}
@@ -542,8 +550,22 @@ func (s *Service) Orders(ctx context.Context, c cloud.Caller, in RangeInput) (ou
 			d := &out.Days[i]
 			d.Orders += n.Count
 			d.Statuses = append(d.Statuses, StatusCount{n.StatusID, n.Count})
+			if end := x.From.AddDate(0, 0, i+1); n.StatusID == cloud.OrderDelivered || n.StatusID != cloud.OrderCancelled && !end.After(x.now) {
+				d.Due += n.Count
+				out.Due += n.Count
+			}
 			out.Orders += n.Count
 			all[n.StatusID] += n.Count
+		}
+		delivered, err := v.DeliveredSlots(x.BusinessID, out.From, out.To)
+		if err != nil {
+			return err
+		}
+		for _, n := range delivered {
+			if i, ok := at[n.Date]; ok && n.At.Before(x.From.AddDate(0, 0, i+1)) {
+				out.Days[i].OnTime += n.Count
+				out.OnTime += n.Count
+			}
 		}
 		for status, n := range all {
 			out.Statuses = append(out.Statuses, StatusCount{status, n})

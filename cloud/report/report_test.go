@@ -343,3 +343,43 @@ func TestOldFiguresAreRemoved(t *testing.T) {
 		require.Equal(t, []int{2, 2}, counts())
 	})
 }
+
+// An order is on time when it was delivered by the end of the day that it is planned for, in
+// the zone of the business. One that is still open is due once that day is over, a
+// cancelled one never.
+func TestOrdersOnTime(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, db *store.DB, s *report.Service) {
+		var here *time.Location
+		require.NoError(t, db.Look(t.Context(), func(v cloud.View) error {
+			b, err := v.Business(7)
+			here = b.Location()
+			return err
+		}))
+		today := now.In(here)
+		midnight := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, here)
+		yesterday := midnight.AddDate(0, 0, -1)
+		day := func(t time.Time) string { return t.Format(time.DateOnly) }
+		for i, x := range []struct {
+			planned string
+			status  cloud.OrderStatus
+			at      time.Time
+		}{
+			{day(yesterday), cloud.OrderDelivered, midnight.Add(-time.Minute)}, // the last minute
+			{day(yesterday), cloud.OrderDelivered, midnight},                   // too late
+			{day(yesterday), cloud.OrderDeliveryFailed, midnight.Add(-time.Hour)},
+			{day(yesterday), cloud.OrderCancelled, midnight.Add(-time.Hour)},
+			{day(today), cloud.OrderDelivered, midnight.Add(-time.Hour)}, // before its day
+			{day(today), cloud.OrderDeliveryFailed, midnight.Add(time.Minute)},
+			{day(today), cloud.OrderNew, midnight},
+			{day(yesterday.AddDate(0, 0, -10)), cloud.OrderDelivered, midnight},
+		} {
+			write(t, db, 0, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{{ID: cloud.OrderID(i + 1), BusinessID: 7, Number: fmt.Sprint("SO", i), Status: x.status, StatusAt: x.at, ScheduledDate: x.planned, CreatedAt: now, UpdatedAt: now}}}})
+		}
+		out, err := s.Orders(t.Context(), ann, report.RangeInput{})
+		require.NoError(t, err)
+		require.Equal(t, report.Punctuality{Due: 4, OnTime: 2}, out.Punctuality)
+		require.Equal(t, report.Punctuality{Due: 3, OnTime: 1}, out.Days[5].Punctuality)
+		require.Equal(t, report.Punctuality{Due: 1, OnTime: 1}, out.Days[6].Punctuality)
+	})
+}

@@ -44,7 +44,7 @@ func New(may func(ctx context.Context, operation string, c cloud.Caller) error, 
 
 // Input asks for records.
 type Input struct {
-	Query string `query:"query" json:"query" required:"true" min:"2" max:"120" line:"true" doc:"A number, reference, telephone number, name, code or email, or its beginning"`
+	Query string `query:"query" json:"query" required:"true" min:"2" max:"120" line:"true" doc:"A number, reference, telephone number, name, code or email, or its beginning; or the name of a door, with or without its cabinet before it"`
 	Limit *int   `query:"limit" json:"limit" min:"1" max:"20" default:"5" doc:"Most hits of each noun"`
 }
 
@@ -75,6 +75,7 @@ type Hit struct {
 	Detail string `json:"detail" doc:"What else tells it from others; empty when nothing does"`
 	State  string `json:"state" doc:"Empty for records without one"`
 	Exact  bool   `json:"exact" doc:"It is called exactly as the query"`
+	Door   string `json:"door" doc:"Of the cabinet, where the query names a door; else empty"`
 }
 
 // GraphQLName is the name of the type in GraphQL.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -24,6 +25,11 @@ AND LOWER(email) @bytewise >= LOWER(CAST($3 AS TEXT)) AND LOWER(email) @bytewise
 	sqlFindByPart = `SELECT ` + accountColumns + ` FROM account WHERE business_id = $1 AND type = $2
 AND id > COALESCE((SELECT id FROM account WHERE business_id = $1 AND type = $2 ORDER BY id DESC LIMIT 1 OFFSET 2000), 0)
 AND (LOWER(name) LIKE $3 ESCAPE '!' OR LOWER(email) LIKE $3 ESCAPE '!') ORDER BY id DESC LIMIT $4`
+	sqlFindDoors = `SELECT d.id, d.name, d.code, d.address, c.grid_code FROM device d JOIN compartment c ON c.device_id = d.id
+WHERE d.business_id = $1 AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled)
+AND (CAST($2 AS TEXT) = '' OR LOWER(d.name) = LOWER(CAST($2 AS TEXT)) OR LOWER(d.code) = LOWER(CAST($2 AS TEXT)))
+AND (UPPER(c.grid_code) IN (` + doorSpellings + `) OR UPPER(c.label) IN (` + doorSpellings + `)) ORDER BY d.id, c.door LIMIT $3`
+	doorSpellings = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16`
 )
 
 // SearchDeliveries finds deliveries as cloud.SearchView says: first those that have a
@@ -49,6 +55,17 @@ func (v lockerView) SearchDeliveries(b cloud.BusinessID, text string, limit int)
 		out = append(out, d)
 	}
 	return out, err
+}
+
+// SearchDoors finds doors as cloud.SearchView says.
+func (v lockerView) SearchDoors(b cloud.BusinessID, cabinet string, names []string, limit int) ([]cloud.DoorFound, error) {
+	args := []any{int64(b), cabinet, limit}
+	for i := range cloud.DoorSpellings {
+		args = append(args, strings.ToUpper(names[min(i, len(names)-1)]))
+	}
+	return list(v.ctx, v.q, sqlFindDoors, func(x rows, d *cloud.DoorFound) error {
+		return x.Scan(&d.DeviceID, &d.Name, &d.Code, &d.Address, &d.GridCode)
+	}, args...)
 }
 
 // SearchAccounts finds accounts as cloud.SearchView says: first by name, then by email,

@@ -60,6 +60,8 @@ WHERE e.business_id = $1 AND h.hour >= $2 AND h.hour < $3`
 WHERE d.business_id = $1 AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled) GROUP BY d.id, c.state ORDER BY d.id, c.state`
 	sqlOrderDays = `SELECT scheduled_date, status_id, COUNT(*) FROM orders
 WHERE business_id = $1 AND scheduled_date >= $2 AND scheduled_date <= $3 GROUP BY scheduled_date, status_id ORDER BY scheduled_date, status_id`
+	sqlDeliveredSlots = `SELECT scheduled_date, status_at / 900000, COUNT(*) FROM orders
+WHERE business_id = $1 AND scheduled_date >= $2 AND scheduled_date <= $3 AND status_id = 41 AND status_at IS NOT NULL GROUP BY scheduled_date, status_at / 900000 ORDER BY scheduled_date, status_at / 900000`
 )
 
 // PruneReports removes the sums of reports and the gaps of connections that were over
@@ -203,4 +205,15 @@ func (v reportView) CompartmentStates(b cloud.BusinessID) ([]cloud.CabinetState,
 // OrderDays implements cloud.ReportView.
 func (v reportView) OrderDays(b cloud.BusinessID, from, to string) ([]cloud.DayCount, error) {
 	return list(v.ctx, v.q, sqlOrderDays, func(x rows, d *cloud.DayCount) error { return x.Scan(&d.Date, &d.StatusID, &d.Count) }, int64(b), from, to)
+}
+
+// DeliveredSlots implements cloud.ReportView. The state of a delivered order is as old as
+// its delivery.
+func (v reportView) DeliveredSlots(b cloud.BusinessID, from, to string) ([]cloud.DeliveredSlot, error) {
+	return list(v.ctx, v.q, sqlDeliveredSlots, func(x rows, s *cloud.DeliveredSlot) error {
+		var slot int64
+		err := x.Scan(&s.Date, &slot, &s.Count)
+		s.At = time.UnixMilli(slot * slotMS).UTC()
+		return err
+	}, int64(b), from, to)
 }

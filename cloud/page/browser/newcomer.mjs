@@ -119,9 +119,22 @@ async function fill(job, filled) {
 
 const overlap = (words, said) => words.filter((w) => said.has(w)).length;
 
+// tryAgain does what a page asks for whose form was not taken: look again at what changed
+// meanwhile, or come back once the cabinet is connected, whose line the demo cuts for some
+// seconds. What was filled in and pressed on that page may then be so again.
+async function tryAgain(seen) {
+  const said = (await page.locator("main [role=alert]").allInnerTexts()).join(" ");
+  const offline = said.includes("The cabinet is offline");
+  if (!offline && !said.includes("Something changed since")) return;
+  log("again", said);
+  if (offline) await eventually(async () => (await api("/api/v1/smart-lockers/devices")).devices.every((d) => d.status === "online" || !d.last_seen_at), 150);
+  for (const what of [...seen]) if (what.startsWith(page.url())) seen.delete(what);
+}
+
 // step does the next thing that the sentence's words lead to; false: nothing does.
 async function step(job, seen) {
   await page.waitForLoadState("load");
+  await tryAgain(seen);
   if (await fill(job, seen)) return true;
   const said = new Set(stems(job.say)), list = await controls();
   const common = new Map();
