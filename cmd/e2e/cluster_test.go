@@ -113,11 +113,26 @@ func newDatabase(t *testing.T) (primary, standby *postgres.Server) {
 	return primary, standby
 }
 
+// supervise starts nodes again that ended because the database went away while they
+// started. One that serves goes on without it.
+func (s *slaughter) supervise() {
+	for _, n := range s.nodes {
+		select {
+		case err := <-n.done:
+			n.done <- err
+			require.NotContains(s.t, n.text(), `"msg":"serving"`, "a node that served ended by itself: %s", n.tail())
+			s.startNode(n)
+		default:
+		}
+	}
+}
+
 // crashDatabase crashes the database, and starts it again.
 func (s *slaughter) crashDatabase() {
 	require.NoError(s.t, s.primary.Crash())
 	time.Sleep(time.Duration(s.rnd.Int64N(int64(2 * time.Second))))
 	require.NoError(s.t, s.primary.Start(s.t.Context()))
+	s.supervise()
 }
 
 // failOver crashes the database for good and lets its standby take over.
@@ -126,6 +141,7 @@ func (s *slaughter) failOver() {
 	time.Sleep(time.Duration(s.rnd.Int64N(int64(2 * time.Second))))
 	require.NoError(s.t, s.standby.Promote(s.t.Context()))
 	s.primary, s.standby = s.standby, nil
+	s.supervise()
 }
 
 // startNamesake starts a second process with the name of a running node, which refuses.
