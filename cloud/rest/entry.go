@@ -34,10 +34,9 @@ func (s *Server) entered(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// isProbe reports whether an address is for balancers and collectors, which ask
-// nodes directly.
+// isProbe reports whether an address is for balancers, which ask nodes directly.
 func isProbe(path string) bool {
-	return path == "/healthz" || path == "/readyz" || path == "/metrics"
+	return path == "/healthz" || path == "/readyz"
 }
 
 // toTLS sends who reads to the encrypted address. Who writes is refused: what is

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/fasthttp/router"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
@@ -47,8 +46,7 @@ type Config struct {
 	Pages    fasthttp.RequestHandler
 	Ready    func(ctx context.Context) error // for /readyz; nil: always ready
 	Instance string                          // of this process, that /healthz names in InstanceHeader
-	Gatherer prometheus.Gatherer             // for /metrics; nil: no such address
-	// HealthOnly serves /healthz, /readyz and /metrics and nothing else.
+	// HealthOnly serves /healthz and /readyz and nothing else.
 	HealthOnly bool
 
 	BaseURL string // own public address, for links; "": from the request
@@ -253,9 +251,6 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	})
 	r.GET("/healthz", s.guarded(s.healthy))
 	r.GET("/readyz", s.guarded(s.ready))
-	if s.cfg.Gatherer != nil {
-		r.GET("/metrics", s.guarded(s.metrics))
-	}
 	if s.cfg.HealthOnly {
 		return s.entered(r.Handler)
 	}

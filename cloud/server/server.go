@@ -154,6 +154,8 @@ type Config struct {
 	// Recheck is how often people that listen are asked for their rights again; 0:
 	// thirty seconds.
 	Recheck time.Duration
+	// Admin is of the listener for who runs the node.
+	Admin AdminConfig
 	// WrapDevices stands between broker and device link, for tests that lose,
 	// repeat and reorder what devices send; nil: nothing.
 	WrapDevices func(mqttbroker.Devices) mqttbroker.Devices
@@ -412,6 +414,7 @@ type Listeners struct {
 	MQTTTLS      net.Listener // with TLS
 	WebSocket    net.Listener
 	WebSocketTLS net.Listener // with TLS
+	Admin        net.Listener // metrics, profiles and health
 	TLS          *tls.Config  // of those that have it; nil: that of Config.TLS
 }
 
@@ -444,6 +447,10 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	var face sync.WaitGroup
 	faces, closeFaces := context.WithCancel(loops)
 	defer closeFaces()
+	if ln.Admin != nil && err == nil {
+		stopAdmin := s.serveAdmin(ln, fail)
+		defer func() { err = errors.Join(err, stopAdmin()) }()
+	}
 	if web := ln.web(s.tls); len(web) > 0 && err == nil {
 		face.Go(func() {
 			if err := s.serveHTTP(faces, web); err != nil {
