@@ -73,7 +73,7 @@ func TestEverythingIsServedToThisMachine(t *testing.T) {
 
 // Without a token: a page whose name resolves to the loopback, a page of another
 // origin, and a proxy on this machine that passes on what comes from elsewhere.
-func TestNobodyElseIsServedWithoutAToken(t *testing.T) {
+func TestOthersAreRefusedWithoutAToken(t *testing.T) {
 	t.Parallel()
 	at := serve(t, Config{}, "127.0.0.1")
 	for what, change := range map[string]func(*http.Request){

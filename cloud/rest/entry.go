@@ -3,6 +3,7 @@ package rest
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -14,6 +15,8 @@ import (
 // the way that it should.
 func (s *Server) entered(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
+		begun := time.Now()
+		defer func() { s.observe(ctx, begun) }()
 		s.room.shrink(&ctx.Request.Header, int64(len(ctx.Request.Body())))
 		defer s.room.release(&ctx.Request.Header)
 		s.cfg.Proxies.Resolve(ctx)
@@ -29,7 +32,7 @@ func (s *Server) entered(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 		case s.cfg.RedirectTLS == "" || isProbe(string(ctx.Path())):
 			h(ctx)
 		default:
-			s.guarded(s.toTLS)(ctx)
+			named(opRedirect, s.guarded(s.toTLS))(ctx)
 		}
 	}
 }

@@ -263,7 +263,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Files, err = cfg.openFiles(ctx, s.Keys); err != nil {
 		return nil, err
 	}
-	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Instance: node.NewInstance(), Box: s.Box, Logger: cfg.Log}); err != nil {
+	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, Instance: node.NewInstance(), Box: s.Box, Observe: newCommitMetrics(s.Metrics).observe, Logger: cfg.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
 	s.Setup = setup.New(setup.Config{Store: s.Store, Key: s.Keys.setup(), KeysDigest: s.Keys.digest(), Pinned: s.pinnedKeys(), NewToken: device.NewToken})
@@ -299,6 +299,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "postern_intake_wait_seconds", Help: "How long a batch that comes now waits for its commit."},
 		func() float64 { return s.Devices.Waiting().Seconds() }))
 	s.Metrics.MustRegister(deviceMetrics{s})
+	s.registerMetrics()
 	var intake mqttbroker.Devices = s.Devices
 	if cfg.WrapDevices != nil {
 		intake = cfg.WrapDevices(intake)
