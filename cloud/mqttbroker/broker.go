@@ -239,6 +239,24 @@ func (b *Broker) Kick(code string) {
 // Connected is the number of connected clients.
 func (b *Broker) Connected() int { return b.events.connected() }
 
+// Traffic is what the broker has carried since it was made, and its connections now.
+type Traffic struct {
+	Devices, Apps            int   // connected
+	Connections              int   // with those that have not said who they are
+	Received, Sent, Dropped  int64 // messages; dropped ones were too many for a slow client
+	BytesReceived, BytesSent int64
+}
+
+// Traffic counts what the broker carries.
+func (b *Broker) Traffic() Traffic {
+	i := b.server.Info.Clone()
+	t := Traffic{Devices: b.Connected(), Apps: b.events.apps.connected(), Received: i.MessagesReceived, Sent: i.MessagesSent, Dropped: i.MessagesDropped, BytesReceived: i.BytesReceived, BytesSent: i.BytesSent}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.Connections = len(b.conns)
+	return t
+}
+
 // Drain takes no more connections and lets go of those that it has one after the other,
 // evenly over a time, so that they do not all come to another node at once. It ends early
 // when none are left, or when ctx ends. Close comes after it.

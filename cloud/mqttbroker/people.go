@@ -72,6 +72,12 @@ type apps struct {
 	listeners map[string]map[*app]bool // by topic
 }
 
+func (a *apps) connected() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.byConn)
+}
+
 func newApps(cfg Config) *apps {
 	return &apps{cfg: cfg, byName: map[string]*app{}, byConn: map[net.Conn]*app{}, owners: map[string]int{}, listeners: map[string]map[*app]bool{}}
 }

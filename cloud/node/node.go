@@ -83,6 +83,8 @@ type Member struct {
 	living  []cloud.Node
 	changed chan struct{} // closed when living changes
 	seen    map[string]sight
+	held    map[string]time.Time // tasks of this process, since when; zero: another has it, or none
+	lost    int                  // times that the lease came into doubt
 }
 
 // sight is a beat of another process and since when it stands there.
@@ -93,7 +95,7 @@ type sight struct {
 
 // New makes a member that has not entered yet.
 func New(cfg Config) *Member {
-	m := &Member{cfg: cfg, alone: !cfg.Store.Peers(), look: make(chan struct{}, 1), changed: make(chan struct{}), seen: map[string]sight{}}
+	m := &Member{cfg: cfg, alone: !cfg.Store.Peers(), look: make(chan struct{}, 1), changed: make(chan struct{}), seen: map[string]sight{}, held: map[string]time.Time{}}
 	m.sure, m.doubt = context.WithCancel(context.Background())
 	return m
 }
@@ -221,7 +223,7 @@ func (m *Member) noteRenewal(ctx context.Context, begun time.Time) error {
 	}
 	if !m.alone {
 		doubt := m.doubt
-		m.timer = time.AfterFunc(time.Until(begun.Add(2*Silence/3)), doubt)
+		m.timer = time.AfterFunc(time.Until(begun.Add(2*Silence/3)), func() { m.loseLease(doubt) })
 	}
 	if !slices.EqualFunc(list, m.living, func(a, b cloud.Node) bool { return a.Instance == b.Instance }) {
 		close(m.changed)
@@ -316,13 +318,18 @@ func (m *Member) Sure() context.Context {
 // ctx ends. The context of f ends when the lease is in doubt. An error of f ends Task.
 func (m *Member) Task(ctx context.Context, name string, f func(context.Context) error) error {
 	if m.alone {
+		m.setHeld(name, time.Now())
+		defer m.setHeld(name, time.Time{})
 		return f(ctx)
 	}
+	m.setHeld(name, time.Time{})
 	for ctx.Err() == nil {
 		if sure := m.Sure(); sure.Err() == nil && m.takes(ctx, name) && sure.Err() == nil {
 			inner, cancel := context.WithCancel(ctx)
 			stop := context.AfterFunc(sure, cancel)
+			m.setHeld(name, time.Now())
 			err := f(inner)
+			m.setHeld(name, time.Time{})
 			stop()
 			cancel()
 			if ctx.Err() != nil || err != nil {

@@ -166,10 +166,10 @@ func parseNode(s string) netip.Addr {
 type wayKey struct{}
 
 // way is how a request came.
-type way struct{ https, local, inside bool }
+type way struct{ https, local bool }
 
 // Resolve gives a request the address of its caller, as RemoteAddr and RemoteIP
-// of ctx from then on, and remembers what Secure, Local and Inside say. It is called once,
+// of ctx from then on, and remembers what Secure and Local say. It is called once,
 // before anything looks at the request.
 func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
 	ctx.SetRemoteAddr(nil) // a connection's requests may have several callers
@@ -189,8 +189,6 @@ func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
 		ctx.SetRemoteAddr(&net.TCPAddr{IP: h.from.AsSlice()})
 	}
 	w.local = conn.IsLoopback() && !proxied && !claimsForwarding(ctx) && LoopbackName(string(ctx.Host()))
-	near := !h.from.IsValid() || h.from.IsLoopback() || h.from.IsPrivate() || h.from.IsLinkLocalUnicast() // no address: a connection of this process
-	w.inside = near && (proxied && h.from != conn || !claimsForwarding(ctx))
 	ctx.SetUserValue(wayKey{}, w)
 }
 
@@ -211,12 +209,13 @@ func (p Proxies) Caller(r *http.Request) net.Addr {
 // claimsForwarding reports whether a request says that a proxy passed it on: then
 // it is not known where it comes from unless that proxy is trusted.
 func claimsForwarding(ctx *fasthttp.RequestCtx) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if len(ctx.Request.Header.Peek(name)) > 0 {
-			return true
-		}
-	}
-	return false
+	return ClaimsForwarding(func(name string) bool { return len(ctx.Request.Header.Peek(name)) > 0 })
+}
+
+// ClaimsForwarding reports whether a request, of which has says whether it has a header,
+// says that a proxy passed it on.
+func ClaimsForwarding(has func(name string) bool) bool {
+	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-Ip", "Via"}, has)
 }
 
 // LoopbackName reports whether a host as in a Host header, perhaps with a port,
@@ -279,13 +278,6 @@ func Public(ctx *fasthttp.RequestCtx, configured string) string {
 func Local(ctx *fasthttp.RequestCtx) bool {
 	w, _ := ctx.UserValue(wayKey{}).(way)
 	return w.local
-}
-
-// Inside reports whether a request was made on this machine or in a private network,
-// through no proxy but trusted ones.
-func Inside(ctx *fasthttp.RequestCtx) bool {
-	w, _ := ctx.UserValue(wayKey{}).(way)
-	return w.inside
 }
 
 // addrOf is the IP address of a network address, invalid when it has none.

@@ -154,21 +154,21 @@ func TestLoopbackNames(t *testing.T) {
 func TestLocalAndSecure(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		conn, host            string
-		head                  [2]string
-		local, secure, inside bool
-		ip                    string
+		conn, host    string
+		head          [2]string
+		local, secure bool
+		ip            string
 	}{
-		"this machine":              {"127.0.0.1", "localhost:8080", [2]string{}, true, false, true, "127.0.0.1"},
-		"by its IPv6 loopback":      {"::1", "[::1]:8080", [2]string{}, true, false, true, "::1"},
-		"another host":              {"203.0.113.5", "localhost:8080", [2]string{}, false, false, false, "203.0.113.5"},
-		"a name that resolves here": {"127.0.0.1", "tms.example", [2]string{}, false, false, true, "127.0.0.1"},
-		"an unknown local proxy":    {"127.0.0.1", "localhost", [2]string{"X-Real-Ip", "203.0.113.5"}, false, false, false, "127.0.0.1"},
-		"a trusted proxy":           {"10.0.0.1", "tms.example", [2]string{"X-Forwarded-Proto", "https"}, false, true, false, "10.0.0.1"},
-		"forged from outside":       {"203.0.113.5", "tms.example", [2]string{"X-Forwarded-Proto", "https"}, false, false, false, "203.0.113.5"},
-		"a neighbour":               {"192.168.1.7", "tms.example", [2]string{}, false, false, true, "192.168.1.7"},
-		"a stranger behind a proxy": {"10.0.0.1", "localhost", [2]string{"X-Forwarded-For", "203.0.113.5"}, false, false, false, "203.0.113.5"},
-		"a caller behind a proxy":   {"10.0.0.1", "localhost", [2]string{"X-Forwarded-For", "127.0.0.1"}, false, false, true, "127.0.0.1"},
+		"this machine":              {"127.0.0.1", "localhost:8080", [2]string{}, true, false, "127.0.0.1"},
+		"by its IPv6 loopback":      {"::1", "[::1]:8080", [2]string{}, true, false, "::1"},
+		"another host":              {"203.0.113.5", "localhost:8080", [2]string{}, false, false, "203.0.113.5"},
+		"a name that resolves here": {"127.0.0.1", "tms.example", [2]string{}, false, false, "127.0.0.1"},
+		"an unknown local proxy":    {"127.0.0.1", "localhost", [2]string{"X-Real-Ip", "203.0.113.5"}, false, false, "127.0.0.1"},
+		"a trusted proxy":           {"10.0.0.1", "tms.example", [2]string{"X-Forwarded-Proto", "https"}, false, true, "10.0.0.1"},
+		"forged from outside":       {"203.0.113.5", "tms.example", [2]string{"X-Forwarded-Proto", "https"}, false, false, "203.0.113.5"},
+		"a neighbour":               {"192.168.1.7", "tms.example", [2]string{}, false, false, "192.168.1.7"},
+		"a stranger behind a proxy": {"10.0.0.1", "localhost", [2]string{"X-Forwarded-For", "203.0.113.5"}, false, false, "203.0.113.5"},
+		"a caller behind a proxy":   {"10.0.0.1", "localhost", [2]string{"X-Forwarded-For", "127.0.0.1"}, false, false, "127.0.0.1"},
 	} {
 		p := proxies(t, "", "10.0.0.0/8")
 		var req fasthttp.Request
@@ -179,6 +179,6 @@ func TestLocalAndSecure(t *testing.T) {
 		var ctx fasthttp.RequestCtx
 		ctx.Init(&req, &net.TCPAddr{IP: net.ParseIP(c.conn), Port: 4711}, nil)
 		p.Resolve(&ctx)
-		require.Equal(t, []any{c.local, c.secure, c.inside, c.ip}, []any{Local(&ctx), Secure(&ctx), Inside(&ctx), ctx.RemoteIP().String()}, name)
+		require.Equal(t, []any{c.local, c.secure, c.ip}, []any{Local(&ctx), Secure(&ctx), ctx.RemoteIP().String()}, name)
 	}
 }

@@ -3,6 +3,7 @@ package rest
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -14,6 +15,8 @@ import (
 // the way that it should.
 func (s *Server) entered(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
+		begun := time.Now()
+		defer func() { s.observe(ctx, begun) }()
 		s.room.shrink(&ctx.Request.Header, int64(len(ctx.Request.Body())))
 		defer s.room.release(&ctx.Request.Header)
 		s.cfg.Proxies.Resolve(ctx)
@@ -29,15 +32,14 @@ func (s *Server) entered(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 		case s.cfg.RedirectTLS == "" || isProbe(string(ctx.Path())):
 			h(ctx)
 		default:
-			s.guarded(s.toTLS)(ctx)
+			named(opRedirect, s.guarded(s.toTLS))(ctx)
 		}
 	}
 }
 
-// isProbe reports whether an address is for balancers and collectors, which ask
-// nodes directly.
+// isProbe reports whether an address is for balancers, which ask nodes directly.
 func isProbe(path string) bool {
-	return path == "/healthz" || path == "/readyz" || path == "/metrics"
+	return path == "/healthz" || path == "/readyz"
 }
 
 // toTLS sends who reads to the encrypted address. Who writes is refused: what is

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -105,6 +106,9 @@ func localised(lang string, fields map[string][]string) map[string][]string {
 // unreadable answers what is no request: bad framing, a body over the limit, a
 // header over the limit, a sender that is too slow. The connection is closed.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	begun := time.Now()
+	ctx.SetUserValue(operationKey{}, opUnreadable)
+	defer func() { s.observe(ctx, begun) }()
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
 	full := s.room.release(&ctx.Request.Header)
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) {

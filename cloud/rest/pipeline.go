@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/common/expfmt"
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
@@ -317,29 +316,4 @@ func matches(header, tag string) bool {
 		}
 	}
 	return false
-}
-
-// metrics answers with everything the gatherer has; from outside there is no such
-// address.
-func (s *Server) metrics(ctx *fasthttp.RequestCtx) {
-	if !peer.Inside(ctx) {
-		s.refuse(ctx, cloud.E(cloud.NotFound, "NOT_FOUND"))
-		return
-	}
-	families, err := s.cfg.Gatherer.Gather()
-	if err != nil {
-		s.log.Error("gather metrics", "err", err)
-	}
-	format := expfmt.NewFormat(expfmt.TypeTextPlain)
-	var b bytes.Buffer
-	e := expfmt.NewEncoder(&b, format)
-	for _, f := range families {
-		if err := e.Encode(f); err != nil {
-			s.refuse(ctx, fmt.Errorf("encode metric %s: %w", f.GetName(), err))
-			return
-		}
-	}
-	ctx.SetContentType(string(format))
-	ctx.Response.Header.Set("Cache-Control", "no-store")
-	ctx.SetBody(b.Bytes())
 }

@@ -47,9 +47,10 @@ type Config struct {
 	Pages    fasthttp.RequestHandler
 	Ready    func(ctx context.Context) error // for /readyz; nil: always ready
 	Instance string                          // of this process, that /healthz names in InstanceHeader
-	Gatherer prometheus.Gatherer             // for /metrics; nil: no such address
-	// HealthOnly serves /healthz, /readyz and /metrics and nothing else.
+	// HealthOnly serves /healthz and /readyz and nothing else.
 	HealthOnly bool
+
+	Metrics prometheus.Registerer // nil: they are not shown
 
 	BaseURL string // own public address, for links; "": from the request
 	Version string // of the product, for the description
@@ -116,6 +117,7 @@ type Server struct {
 	ctx     context.Context // of running operations
 	stop    context.CancelFunc
 	answers *answers
+	metrics *metrics
 	routes  []route
 	// transfers are the rows whose bodies are files.
 	transfers []*catalog.Operation
@@ -151,6 +153,7 @@ func New(cfg Config) *Server {
 			s.transfers = append(s.transfers, &op)
 		}
 	}
+	s.metrics = newMetrics(cfg.Metrics, func() float64 { return float64(s.http.GetOpenConnectionsCount()) })
 	s.http = &fasthttp.Server{
 		Handler: s.handler(), ErrorHandler: s.unreadable, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		HeaderReceived: s.received, MaxRequestBodySize: maxBody, ReadBufferSize: maxHeader, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
@@ -239,7 +242,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 			return
 		}
 		if s.cfg.Pages != nil && isPage(string(ctx.Path())) {
-			s.cfg.Pages(ctx)
+			named(opPage, s.cfg.Pages)(ctx)
 			return
 		}
 		c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
@@ -251,18 +254,15 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = s.guarded(func(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, cloud.E(cloud.Malformed, "METHOD_NOT_ALLOWED"))
 	})
-	r.GET("/healthz", s.guarded(s.healthy))
-	r.GET("/readyz", s.guarded(s.ready))
-	if s.cfg.Gatherer != nil {
-		r.GET("/metrics", s.guarded(s.metrics))
-	}
+	r.GET("/healthz", named(opProbe, s.guarded(s.healthy)))
+	r.GET("/readyz", named(opProbe, s.guarded(s.ready)))
 	if s.cfg.HealthOnly {
 		return s.entered(r.Handler)
 	}
 	methods := map[string][]string{} // by path
 	for i := range s.routes {
 		op := &s.routes[i]
-		h := s.guarded(s.shared(func(ctx *fasthttp.RequestCtx) { s.serve(ctx, op) }))
+		h := named(op.Name, s.guarded(s.shared(func(ctx *fasthttp.RequestCtx) { s.serve(ctx, op) })))
 		r.Handle(op.Method, op.Path, h)
 		methods[op.Path] = append(methods[op.Path], op.Method)
 		if op.Method == fasthttp.MethodGet {
@@ -270,23 +270,23 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		}
 	}
 	if s.cfg.GraphQL != nil {
-		r.POST("/api/graphql", s.guarded(s.shared(s.graphQL)))
+		r.POST("/api/graphql", named(opGraphQL, s.guarded(s.shared(s.graphQL))))
 		methods["/api/graphql"] = []string{fasthttp.MethodPost}
 	}
 	for path, list := range methods {
-		r.OPTIONS(path, s.asked(list))
+		r.OPTIONS(path, named(opPreflight, s.asked(list)))
 	}
 	for _, m := range s.cfg.Mounts {
 		if m.Document != nil {
-			h := s.guarded(func(ctx *fasthttp.RequestCtx) { s.document(ctx, m) })
+			h := named(m.Path, s.guarded(func(ctx *fasthttp.RequestCtx) { s.document(ctx, m) }))
 			r.GET(m.Path, h)
 			r.HEAD(m.Path, h)
-			r.OPTIONS(m.Path, s.guarded(preflight))
+			r.OPTIONS(m.Path, named(opPreflight, s.guarded(preflight)))
 			continue
 		}
-		r.ANY(m.Path, s.guarded(m.Handle))
+		r.ANY(m.Path, named(m.Path, s.guarded(m.Handle)))
 	}
-	r.GET("/api/openapi.json", s.guarded(s.openAPI))
+	r.GET("/api/openapi.json", named("/api/openapi.json", s.guarded(s.openAPI)))
 	return s.entered(r.Handler)
 }
 

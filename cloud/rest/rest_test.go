@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
@@ -74,7 +73,7 @@ type options struct {
 func newRig(t testing.TB, change func(*options)) *rig { return rigOn(t, webtest.New(t), change) }
 
 func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
-	o := options{Config: Config{Gatherer: prometheus.NewRegistry()}, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Doors: -1},
+	o := options{Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Doors: -1},
 		Enrol: func(_ context.Context, code, token string, _ []byte) (any, error) {
 			if token != "one-time" {
 				return nil, cloud.E(cloud.Unauthenticated, "TOKEN_INVALID")
@@ -254,7 +253,8 @@ func TestWhatIsNoOperation(t *testing.T) {
 	r.refused(r.do("OPTIONS", base+"/me", "", ""), 405, "METHOD_NOT_ALLOWED")
 	require.Equal(t, 200, r.do("GET", "/healthz", "", "").status)
 	require.Equal(t, 200, r.do("GET", "/readyz", "", "").status)
-	require.Equal(t, 200, r.do("GET", "/metrics", "", "").status)
+	r.refused(r.do("GET", "/metrics", "", ""), 404, "NOT_FOUND")
+	r.refused(r.do("GET", "/debug/pprof/", "", ""), 404, "NOT_FOUND")
 }
 
 func TestReadyTellsWhenItIsNot(t *testing.T) {

@@ -140,7 +140,7 @@ func TestRolesDivideADeployment(t *testing.T) {
 	}
 	status, _ := core.get(t, "/api/openapi.json")
 	require.Equal(t, http.StatusOK, status)
-	status, _ = edge.get(t, "/metrics")
+	status, _ = edge.get(t, "/readyz")
 	require.Equal(t, http.StatusOK, status)
 	ring.Await(t, func() bool {
 		tasks, err := core.Store.ListTasks(t.Context())

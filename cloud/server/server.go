@@ -156,6 +156,8 @@ type Config struct {
 	// Recheck is how often people that listen are asked for their rights again; 0:
 	// thirty seconds.
 	Recheck time.Duration
+	// Admin is of the listener for who runs the node.
+	Admin AdminConfig
 	// WrapDevices stands between broker and device link, for tests that lose,
 	// repeat and reorder what devices send; nil: nothing.
 	WrapDevices func(mqttbroker.Devices) mqttbroker.Devices
@@ -263,7 +265,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Files, err = cfg.openFiles(ctx, s.Keys); err != nil {
 		return nil, err
 	}
-	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, SchemaByCommand: cfg.SchemaByCommand, Instance: node.NewInstance(), Box: s.Box, Logger: cfg.Log}); err != nil {
+	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, SchemaByCommand: cfg.SchemaByCommand, Instance: node.NewInstance(), Box: s.Box, Observe: newCommitMetrics(s.Metrics).observe, Logger: cfg.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
 	s.Setup = setup.New(setup.Config{Store: s.Store, Key: s.Keys.setup(), KeysDigest: s.Keys.digest(), Pinned: s.pinnedKeys(), NewToken: device.NewToken})
@@ -299,6 +301,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "postern_intake_wait_seconds", Help: "How long a batch that comes now waits for its commit."},
 		func() float64 { return s.Devices.Waiting().Seconds() }))
 	s.Metrics.MustRegister(deviceMetrics{s})
+	s.registerMetrics()
 	var intake mqttbroker.Devices = s.Devices
 	if cfg.WrapDevices != nil {
 		intake = cfg.WrapDevices(intake)
@@ -414,6 +417,7 @@ type Listeners struct {
 	MQTTTLS      net.Listener // with TLS
 	WebSocket    net.Listener
 	WebSocketTLS net.Listener // with TLS
+	Admin        net.Listener // metrics, profiles and health
 	TLS          *tls.Config  // of those that have it; nil: that of Config.TLS
 }
 
@@ -446,6 +450,10 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	var face sync.WaitGroup
 	faces, closeFaces := context.WithCancel(loops)
 	defer closeFaces()
+	if ln.Admin != nil && err == nil {
+		stopAdmin := s.serveAdmin(ln, fail)
+		defer func() { err = errors.Join(err, stopAdmin()) }()
+	}
 	if web := ln.web(s.tls); len(web) > 0 && err == nil {
 		face.Go(func() {
 			if err := s.serveHTTP(faces, web); err != nil {

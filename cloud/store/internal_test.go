@@ -213,6 +213,13 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlReleaseMail":                "walks the partial index of waiting mails, once at start",
 		"sqlReleaseOwnMail":             "walks the partial index of waiting mails, once at start",
 		"sqlCountFaults":                "walks the partial index of open device exceptions, for the metrics",
+		"sqlQueueCommands":              "reads the first rows of a partial index, up to a bound",
+		"sqlQueueMails":                 "reads the first rows of a partial index, up to a bound",
+		"sqlQueuePushes":                "reads the first rows of a partial index, up to a bound",
+		"sqlQueueResets":                "reads the first rows of a partial index, up to a bound",
+		"sqlQueueJobs":                  "reads the first rows of a partial index, up to a bound",
+		"sqlQueueReplays":               "reads the first rows of a partial index, up to a bound",
+		"sqlQueueArchives":              "reads the first rows of a partial index, up to a bound",
 		"sqlRequests":                   "walks the partial index of requests that were not looked at, a hundred at most",
 		"sqlLastOperation":              "one look at the end of the table",
 		"sqlSaveHealth":                 "counts what waits up to a bound",
@@ -362,7 +369,7 @@ func TestContentOfApprovalsIsSealed(t *testing.T) {
 // A caller that leaves in the middle of a reading costs no caller after it: every
 // connection is as free as before.
 func TestReadersComeBackFree(t *testing.T) {
-	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), false, slog.New(slog.DiscardHandler), func(*cloud.Changes) {})
+	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), false, slog.New(slog.DiscardHandler), func(*cloud.Changes) {}, func(time.Duration, int) {})
 	require.NoError(t, err)
 	defer e.close()
 	one := func(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -35,6 +36,9 @@ const (
 type lite struct {
 	path      string
 	committed func(*cloud.Changes)
+	observe   func(time.Duration, int)
+	waits     atomic.Int64 // for a reader
+	writing   atomic.Bool
 
 	writerDB, readerDB *sql.DB
 	writer             *liteConn      // owned by the loop
@@ -66,9 +70,9 @@ const (
 
 var errClosed = errors.New("store is closed")
 
-func openLite(ctx context.Context, path string, byCommand bool, log *slog.Logger, committed func(*cloud.Changes)) (*lite, error) {
+func openLite(ctx context.Context, path string, byCommand bool, log *slog.Logger, committed func(*cloud.Changes), observe func(time.Duration, int)) (*lite, error) {
 	e := &lite{
-		path: path, committed: committed,
+		path: path, committed: committed, observe: observe,
 		readers:  make(chan *liteConn, liteReaders),
 		unopened: make(chan struct{}, liteReaders),
 		queue:    make(chan *job, liteQueue),
@@ -155,6 +159,9 @@ func (e *lite) reader(ctx context.Context) (*liteConn, error) {
 	case c := <-e.readers:
 		return c, nil
 	default:
+	}
+	if len(e.unopened) == 0 {
+		e.waits.Add(1)
 	}
 	select {
 	case c := <-e.readers:
@@ -262,9 +269,15 @@ func (e *lite) run(group []*job) {
 		return
 	}
 	ctx := context.Background() // a half-done group is of no use
+	begun := time.Now()
+	e.writing.Store(true)
 	err := e.together(ctx, group)
 	if errors.Is(err, errSpoilt) {
 		err = e.apart(ctx, group)
+	}
+	e.writing.Store(false)
+	if err == nil {
+		e.observe(time.Since(begun), len(group))
 	}
 	for _, j := range group {
 		if j.err == nil && err != nil {

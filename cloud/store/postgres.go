@@ -35,6 +35,7 @@ const sqlLockDevice = `SELECT id FROM device WHERE id = $1 @lock`
 type postgres struct {
 	pool      *pgxpool.Pool
 	committed func(*cloud.Changes)
+	observe   func(time.Duration, int)
 	trigrams  bool // orders are searched by them
 	// stripes keep decisions about one device on this node in line before
 	// they reach the row lock, up to and including the notification after commit.
@@ -60,7 +61,7 @@ func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed func(*cloud.Changes)) (*postgres, error) {
+func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed func(*cloud.Changes), observe func(time.Duration, int)) (*postgres, error) {
 	pool, err := openPool(ctx, cfg.URL)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed f
 		pool.Close()
 		return nil, err
 	}
-	return &postgres{pool: pool, committed: committed, trigrams: trigrams, patience: make(chan struct{}, 1)}, nil
+	return &postgres{pool: pool, committed: committed, observe: observe, trigrams: trigrams, patience: make(chan struct{}, 1)}, nil
 }
 
 func (e *postgres) close() error {
@@ -112,8 +113,10 @@ func (e *postgres) write(ctx context.Context, dev cloud.DeviceID, fn task) error
 			}
 		}
 		var changes *cloud.Changes
+		begun := time.Now()
 		changes, err = e.writeOnce(ctx, dev, fn)
 		if err == nil {
+			e.observe(time.Since(begun), 1)
 			if changes != nil {
 				e.committed(changes)
 			}

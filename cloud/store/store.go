@@ -58,6 +58,9 @@ type Config struct {
 	// SchemaByCommand leaves migrations to MigrateSchema: a database that needs some is
 	// not opened. Otherwise Open runs them.
 	SchemaByCommand bool
+	// Observe receives each transaction that was written: how long it took with its commit,
+	// and how many changes were in it. It must return at once. nil: nothing does.
+	Observe func(took time.Duration, changes int)
 	// Logger gets faults that cannot be returned to a caller. nil is slog.Default.
 	Logger *slog.Logger
 }
@@ -116,6 +119,7 @@ type engine interface {
 	read(ctx context.Context, fn func(context.Context, querier) error) error
 	// readSnapshot runs fn, which asks a single query, without a transaction around it.
 	readSnapshot(ctx context.Context, fn func(context.Context, querier) error) error
+	connections() Connections
 	close() error
 }
 
@@ -138,13 +142,17 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		db.node = "node-1"
 	}
 	db.slots.Store(^uint64(0))
+	observe := cfg.Observe
+	if observe == nil {
+		observe = func(time.Duration, int) {}
+	}
 	var err error
 	if isPostgres(cfg.URL) {
-		db.engine, err = openPostgres(ctx, cfg, db.log, db.committed)
+		db.engine, err = openPostgres(ctx, cfg, db.log, db.committed, observe)
 	} else {
 		var path string
 		if path, err = litePath(cfg); err == nil {
-			db.engine, err = openLite(ctx, path, cfg.SchemaByCommand, db.log, db.committed)
+			db.engine, err = openLite(ctx, path, cfg.SchemaByCommand, db.log, db.committed, observe)
 		}
 	}
 	if err != nil {

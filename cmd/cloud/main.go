@@ -58,6 +58,7 @@ type options struct {
 	Node           *string        `help:"Name of this node, different on each. Default: the host's." placeholder:"NAME"`
 	NodeAddress    *string        `help:"Where other nodes reach this one's HTTP, to ask whether it runs. Default: from the address that it listens at." placeholder:"URL"`
 	Roles          *string        `help:"What this process does: all, edge (connections of devices over MQTT) or core (HTTP, webhooks and background tasks). Default: all." placeholder:"ROLES"`
+	AdminListen    *string        `help:"Address of metrics, profiles and health, on the loopback or with a token; empty: none." placeholder:"HOST:PORT"`
 	WebhookNetwork []string       `name:"webhook-allow-network" help:"Private network that webhook receivers may be in; repeat for more." placeholder:"CIDR"`
 	WebhookPort    []uint16       `name:"webhook-allow-port" help:"Further port that webhook receivers may use; repeat for more." placeholder:"PORT"`
 	WebhookHTTP    bool           `name:"webhook-http" help:"Let webhook receivers use plain http."`
@@ -151,7 +152,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // serve runs until ctx ends.
 func serve(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
-	ln, err := listen(s)
+	ln, err := listen(s, log)
 	if err != nil {
 		return err
 	}
@@ -162,6 +163,6 @@ func serve(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) 
 	if err := begin(ctx, srv, s, ln, log, stdout); err != nil {
 		return errors.Join(err, closeListeners(ln), closeAll(srv))
 	}
-	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "https", address(ln.HTTPS), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket), "mqtt_wss", address(ln.WebSocketTLS))
+	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "https", address(ln.HTTPS), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket), "mqtt_wss", address(ln.WebSocketTLS), "admin", address(ln.Admin))
 	return srv.Run(ctx, ln)
 }

@@ -119,6 +119,13 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"either secret_file or secret_env", []string{"-config", file(t, "bucket: {url: 'https://s3.example', name: x, key_id: k}")}},
 		{"chmod 600", []string{"-config", file(t, "bucket: {url: 'https://s3.example', name: x, key_id: k, secret_file: "+key+"}")}},
 		{"POSTERN_NO_SUCH is empty", []string{"-config", file(t, "bucket: {url: 'https://s3.example', name: x, key_id: k, secret_env: POSTERN_NO_SUCH}")}},
+		{"admin.listen \"0.0.0.0:9464\"", []string{"-admin-listen", "0.0.0.0:9464"}},
+		{"admin.listen \"9464\"", []string{"-admin-listen", "9464"}},
+		{"chmod 600", []string{"-config", file(t, "admin: {token_file: "+key+"}")}},
+		{"fewer than 16", []string{"-config", file(t, "admin: {token_file: "+file(t, "hunter2\n")+"}")}},
+		{"fewer than 16", []string{"-config", file(t, "admin: {listen: ':9464', token_env: POSTERN_NO_SUCH}")}},
+		{"not both", []string{"-config", file(t, "admin: {token_env: X, token_file: "+file(t, "hunter2-hunter2-hunter2")+"}")}},
+		{"admin.tls", []string{"-config", file(t, "admin: {tls: true}")}},
 		{"log_level", []string{"-log-level", "loud"}},
 		{"keep one", []string{"-database", "postgres://u:hunter2@db/x", "-database-file", key}},
 		{"chmod 600", []string{"-database-file", key}},
@@ -356,12 +363,20 @@ func isServed(t *testing.T, dir string, box server.Sandbox) {
 	var log watched
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, []string{"-data", dir, "-listen", "127.0.0.1:0", "-mqtt-listen", "127.0.0.1:0", "-mqtt-ws-listen", "127.0.0.1:0"}, strings.NewReader(""), io.Discard, &log)
+		done <- run(ctx, []string{"-data", dir, "-listen", "127.0.0.1:0", "-mqtt-listen", "127.0.0.1:0", "-mqtt-ws-listen", "127.0.0.1:0", "-admin-listen", "127.0.0.1:0"}, strings.NewReader(""), io.Discard, &log)
 	}()
 	var addr string
 	ring.Await(t, func() bool { addr = log.find("serving", "http"); return addr != "" })
-	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "# TYPE", "/api/nothing": "NOT_FOUND", "/": "<html"} {
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "<html", "/debug/pprof/": "<html", "/api/nothing": "NOT_FOUND", "/": "<html"} {
 		r, err := http.Get("http://" + addr + path)
+		require.NoError(t, err)
+		raw, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Contains(t, string(raw), want, path)
+	}
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "# TYPE", "/debug/pprof/goroutine?debug=1": "goroutine profile"} {
+		r, err := http.Get("http://" + log.find("serving", "admin") + path)
 		require.NoError(t, err)
 		raw, err := io.ReadAll(r.Body)
 		require.NoError(t, err)

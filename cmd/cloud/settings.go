@@ -45,6 +45,7 @@ type settings struct {
 	Proxies      proxySettings  `yaml:"proxies" json:"proxies"`
 	Origins      []string       `yaml:"origins" json:"origins"` // pages of others that may call
 	Limits       map[string]int `yaml:"limits" json:"limits"`   // by the names of cloud/server
+	Admin        adminSettings  `yaml:"admin" json:"admin"`
 	Setup        setupSettings  `yaml:"setup" json:"setup"`
 	Data         string         `yaml:"data" json:"data"`
 	Objects      string         `yaml:"objects" json:"objects"` // uploaded files; empty: in Data
@@ -115,6 +116,7 @@ func defaults() settings {
 	s.Proxies.Header = peer.XForwardedFor
 	s.Mail.Encryption = mail.StartTLS
 	s.TLS.HSTS = "4320h"
+	s.Admin.Listen = usualAdmin
 	s.Backup.Every, s.Backup.Keep = usualBackup.String(), usualKept
 	return s
 }
@@ -128,7 +130,7 @@ func load(opt options) (settings, error) {
 		}
 	}
 	for _, f := range []struct{ flag, field *string }{{opt.Listen, &s.Listen}, {opt.MQTTListen, &s.MQTT.Listen}, {opt.MQTTTLSListen, &s.MQTT.TLSListen}, {opt.MQTTWSListen, &s.MQTT.WSListen},
-		{opt.MQTTWSSListen, &s.MQTT.WSSListen},
+		{opt.MQTTWSSListen, &s.MQTT.WSSListen}, {opt.AdminListen, &s.Admin.Listen},
 		{opt.TLSCert, &s.TLS.Cert}, {opt.TLSKey, &s.TLS.Key}, {opt.TLSListen, &s.TLS.Listen}, {opt.TLSEmail, &s.TLS.Email}, {opt.Data, &s.Data}, {opt.Objects, &s.Objects}, {opt.Database, &s.Database}, {opt.DatabaseFile, &s.DatabaseFile}, {opt.BaseURL, &s.BaseURL},
 		{opt.Prefix, &s.MQTT.Prefix}, {opt.Migrate, &s.Migrate}, {opt.WebhookProxy, &s.Webhook.Proxy}, {opt.Node, &s.Node}, {opt.NodeAddress, &s.NodeAddress}, {opt.Roles, &s.Roles}, {opt.OTLPEndpoint, &s.OTLPEndpoint}, {opt.LogLevel, &s.LogLevel}} {
 		if f.flag != nil {
@@ -198,6 +200,7 @@ func (s *settings) check() error {
 	s.checkProxies(bad)
 	s.checkOrigins(bad)
 	s.checkLimits(bad)
+	s.checkAdmin(bad)
 	s.checkSetup(bad)
 	s.bucket = s.Bucket.check("bucket", bad)
 	s.checkBackup(bad)
@@ -261,7 +264,7 @@ func (s *settings) check() error {
 
 func (s *settings) checkListeners(bad func(string, ...any)) {
 	for name, addr := range map[string]string{"listen": s.Listen, "mqtt.listen": s.MQTT.Listen, "mqtt.tls_listen": s.MQTT.TLSListen, "mqtt.ws_listen": s.MQTT.WSListen,
-		"mqtt.wss_listen": s.MQTT.WSSListen, "tls.listen": s.TLS.Listen} {
+		"mqtt.wss_listen": s.MQTT.WSSListen, "tls.listen": s.TLS.Listen, "admin.listen": s.Admin.Listen} {
 		if _, _, err := net.SplitHostPort(addr); addr != "" && err != nil {
 			bad("%s %q: use host:port, or :port for all interfaces", name, addr)
 		}
@@ -436,7 +439,7 @@ func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
-		Proxies: s.proxies, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
+		Proxies: s.proxies, Admin: server.AdminConfig{Token: s.Admin.token, TLS: s.Admin.TLS}, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
 }
 
 // String says what would run; secrets only as set or unset.
@@ -463,6 +466,6 @@ func (s settings) String() string {
 			backups += "bucket " + b.Name + " at " + b.URL
 		}
 	}
-	return fmt.Sprintf("HTTP at %q, TLS %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; broker addresses for devices: %s; data in %s; files in %s; backups: %s; database: %s%s",
-		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Data, files, backups, database, proxy)
+	return fmt.Sprintf("HTTP at %q, TLS %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; broker addresses for devices: %s; administration at %q, token %s; data in %s; files in %s; backups: %s; database: %s%s",
+		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Admin.Listen, s.Admin.shown(), s.Data, files, backups, database, proxy)
 }

@@ -97,6 +97,7 @@ var allowed = map[string][]string{
 	"cloud/oauth":              {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/mcp"},
 	"cloud/graphql":            {"cloud", "cloud/catalog", "cloud/locale"},
 	"cloud/peer":               {},
+	"cloud/admin":              {"cloud/peer"},
 	"cloud/setup":              {"cloud", "cloud/auth", "cloud/check", "protocol/passcode", "protocol/topic", "protocol/wire", "protocol/wiring"},
 	"cloud/rest":               {"cloud", "cloud/catalog", "cloud/check", "cloud/limit", "cloud/locale", "cloud/peer", "protocol/otep"},
 	"cloud/page/chart":         {},

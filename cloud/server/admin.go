@@ -1,0 +1,35 @@
+package server
+
+import (
+	"crypto/tls"
+
+	"github.com/postern-io/postern/cloud/admin"
+)
+
+// AdminConfig is of the listener for who runs the node.
+type AdminConfig struct {
+	Token string // that requests need; empty: only this machine is served
+	TLS   bool   // with the certificates of Config.TLS
+}
+
+// serveAdmin serves metrics, profiles and health until it is closed, which is after
+// everything that they tell of.
+func (s *Server) serveAdmin(ln Listeners, fail chan<- error) (stop func() error) {
+	a := admin.New(admin.Config{Token: s.cfg.Admin.Token, Gatherer: s.Metrics, Ready: s.ready, Log: s.log})
+	at := ln.Admin
+	if s.cfg.Admin.TLS {
+		at = tls.NewListener(at, s.tls)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := a.Serve(at); err != nil {
+			fail <- err
+		}
+	}()
+	return func() error {
+		err := a.Close()
+		<-done
+		return err
+	}
+}
