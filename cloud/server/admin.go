@@ -14,7 +14,7 @@ type AdminConfig struct {
 
 // serveAdmin serves metrics, profiles and health until it is closed, which is after
 // everything that they tell of.
-func (s *Server) serveAdmin(ln Listeners, fail chan<- error) (stop func() error) {
+func serveAdmin(s *Server, ln Listeners, fail chan<- error) (stop func() error) {
 	a := admin.New(admin.Config{Token: s.cfg.Admin.Token, Gatherer: s.Metrics, Ready: s.ready, Log: s.log})
 	at := ln.Admin
 	if s.cfg.Admin.TLS {

@@ -105,7 +105,7 @@ func (m nodeMetrics) Collect(ch chan<- prometheus.Metric) {
 	counter(mqttBytes, float64(t.BytesReceived), "received")
 	counter(mqttBytes, float64(t.BytesSent), "sent")
 	m.leases(gauge, counter)
-	if at, ok := m.s.certificateEnd(); ok {
+	if at, ok := endOfCertificates(m.s); ok {
 		gauge(certificateEnd, at)
 	}
 	m.queues(gauge)
@@ -148,9 +148,9 @@ func (m nodeMetrics) queues(gauge func(*prometheus.Desc, float64, ...string)) {
 	}
 }
 
-// certificateEnd is when the first certificate ends, in unix seconds; 0: one is missing.
+// endOfCertificates is when the first certificate ends, in unix seconds; 0: one is missing.
 // ok is false where TLS is not set up.
-func (s *Server) certificateEnd() (at float64, ok bool) {
+func endOfCertificates(s *Server) (at float64, ok bool) {
 	if s.tls == nil {
 		return 0, false
 	}
@@ -171,6 +171,6 @@ func (s *Server) certificateEnd() (at float64, ok bool) {
 }
 
 // registerMetrics adds what is of the process and of the node.
-func (s *Server) registerMetrics() {
+func registerMetrics(s *Server) {
 	s.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), nodeMetrics{s})
 }

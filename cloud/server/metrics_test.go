@@ -153,6 +153,7 @@ func expressions(t *testing.T) (out []string) {
 // Prometheus's own tool reads the rules, and they fire and stay silent when they should.
 func TestPrometheusTakesTheRules(t *testing.T) {
 	t.Parallel()
+	ring.SkipUnlessFull(t, "names of metrics and labels against a real node")
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
 		if os.Getenv("POSTERN_REQUIRE_TOOLS") == "1" {

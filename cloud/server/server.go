@@ -301,7 +301,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "postern_intake_wait_seconds", Help: "How long a batch that comes now waits for its commit."},
 		func() float64 { return s.Devices.Waiting().Seconds() }))
 	s.Metrics.MustRegister(deviceMetrics{s})
-	s.registerMetrics()
+	registerMetrics(s)
 	var intake mqttbroker.Devices = s.Devices
 	if cfg.WrapDevices != nil {
 		intake = cfg.WrapDevices(intake)
@@ -451,7 +451,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	faces, closeFaces := context.WithCancel(loops)
 	defer closeFaces()
 	if ln.Admin != nil && err == nil {
-		stopAdmin := s.serveAdmin(ln, fail)
+		stopAdmin := serveAdmin(s, ln, fail)
 		defer func() { err = errors.Join(err, stopAdmin()) }()
 	}
 	if web := ln.web(s.tls); len(web) > 0 && err == nil {

@@ -21,7 +21,7 @@ type adminSettings struct {
 	token string
 }
 
-func (a adminSettings) shown() string {
+func (a adminSettings) tokenState() string {
 	if a.token == "" {
 		return "not set"
 	}

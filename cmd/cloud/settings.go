@@ -467,5 +467,5 @@ func (s settings) String() string {
 		}
 	}
 	return fmt.Sprintf("HTTP at %q, TLS %q; MQTT at %q, TLS %q, WebSocket %q, with TLS %q; broker addresses for devices: %s; administration at %q, token %s; data in %s; files in %s; backups: %s; database: %s%s",
-		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Admin.Listen, s.Admin.shown(), s.Data, files, backups, database, proxy)
+		s.Listen, s.TLS.Listen, s.MQTT.Listen, s.MQTT.TLSListen, s.MQTT.WSListen, s.MQTT.WSSListen, strings.Join(s.MQTT.Brokers, ", "), s.Admin.Listen, s.Admin.tokenState(), s.Data, files, backups, database, proxy)
 }

@@ -37,7 +37,7 @@ func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, outcome) {
 	}
 	url, t, urlErr := ep.route(w.Event.Test)
 	d.mu.Lock()
-	d.limit(address{ep.BusinessID, url}, &ep.Endpoint) // as it is now
+	limitAttempts(d, address{ep.BusinessID, url}, &ep.Endpoint) // as it is now
 	d.mu.Unlock()
 	r, a, v := d.try(context.Background(), &ep.Endpoint, t, urlErr, w, cloud.HookTweak{})
 	if at := r.Attempt; at != nil {

@@ -441,7 +441,7 @@ func (d *Dispatcher) enqueue(ctx context.Context, work []cloud.OutboxWork) []clo
 			rest, full = append(rest, lease), addLine(full, nameOf(w))
 		}
 		d.queues.prove(to, ep.proven && url == ep.URL)
-		d.limit(to, &ep.Endpoint)
+		limitAttempts(d, to, &ep.Endpoint)
 		d.mu.Unlock()
 	}
 	d.mu.Lock()

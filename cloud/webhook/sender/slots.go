@@ -101,9 +101,9 @@ func (t *tenure) share() float64 {
 	return float64(max(bits.OnesCount64(t.held), 1)) / cloud.OutboxSlots
 }
 
-// limit bounds the attempts at an address by what a receiver there wants, of which this
+// limitAttempts bounds the attempts at an address by what a receiver there wants, of which this
 // process has a part. Guarded by mu.
-func (d *Dispatcher) limit(at address, e *cloud.Endpoint) {
+func limitAttempts(d *Dispatcher, at address, e *cloud.Endpoint) {
 	share := d.slots.share()
 	d.queues.limit(at, e.Rate*share, int(math.Round(float64(e.Burst)*share)))
 }
