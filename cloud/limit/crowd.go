@@ -1,55 +1,86 @@
 package limit
 
 import (
+	"math"
 	"net"
 	"net/netip"
 	"sync"
 )
 
-// ConnsPerAddress is how many connections of a protocol one address may have open.
-const ConnsPerAddress = 1024
+// Connections are how many a protocol has open at this node. 0 is the usual figure, a
+// negative one no limit.
+type Connections struct {
+	Address int `yaml:"address" json:"address"` // from one address, IPv6 by /64; 1,024
+	Total   int `yaml:"total" json:"total"`     // 50,000
+}
 
-// Crowd counts open connections by address, IPv6 by /64, so that one cannot take the
-// place of all others. Addresses may be exempt: proxies, private networks and this
-// machine speak for many. Any number of goroutines may use it.
+// The usual figures.
+const (
+	ConnsPerAddress = 1024
+	ConnsTotal      = 50_000
+)
+
+// Crowd counts open connections in all and by address, so that one cannot take the place
+// of all others, and all together not the node's memory. Addresses may be exempt from the
+// count by address: proxies, private networks and this machine speak for many. Any number
+// of goroutines may use it.
 type Crowd struct {
-	most   int // of one address
+	most   Connections
 	exempt func(netip.Addr) bool
 
 	mu   sync.Mutex // guards what follows
 	open map[string]int
+	all  int
 }
 
-// NewCrowd is a count of at most so many connections of one address; 0 or less: any
-// number. exempt gets addresses without an IPv4-in-IPv6 form; nil: no address is exempt.
-func NewCrowd(most int, exempt func(netip.Addr) bool) *Crowd {
+// NewCrowd is a count of at most so many connections. exempt gets addresses without an
+// IPv4-in-IPv6 form; nil: no address is exempt.
+func NewCrowd(most Connections, exempt func(netip.Addr) bool) *Crowd {
 	if exempt == nil {
 		exempt = func(netip.Addr) bool { return false }
+	}
+	for v, usual := range map[*int]int{&most.Address: ConnsPerAddress, &most.Total: ConnsTotal} {
+		if *v == 0 {
+			*v = usual
+		}
+		if *v < 0 {
+			*v = math.MaxInt
+		}
 	}
 	return &Crowd{most: most, exempt: exempt, open: map[string]int{}}
 }
 
 // Enter counts a connection from an address, and gives what ends it, to be called
-// once. ok is false when the address has too many. Addresses that are none of TCP are
+// once. ok is false when there are too many. Addresses that are none of TCP are
 // not counted.
 func (c *Crowd) Enter(from net.Addr) (leave func(), ok bool) {
 	tcp, isTCP := from.(*net.TCPAddr)
-	if !isTCP || c.most <= 0 || c.exempt(tcp.AddrPort().Addr().Unmap()) {
+	if !isTCP {
 		return func() {}, true
 	}
-	name := Address(tcp.AddrPort().Addr().Unmap().String())
+	name := "" // of an exempt one
+	if a := tcp.AddrPort().Addr().Unmap(); !c.exempt(a) {
+		name = Address(a.String())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[name] >= c.most {
+	if c.all >= c.most.Total || name != "" && c.open[name] >= c.most.Address {
 		return nil, false
 	}
-	c.open[name]++
+	c.all++
+	if name != "" {
+		c.open[name]++
+	}
 	return func() { c.leave(name) }, true
 }
 
 func (c *Crowd) leave(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.all--
+	if name == "" {
+		return
+	}
 	if c.open[name]--; c.open[name] == 0 {
 		delete(c.open, name)
 	}

@@ -105,7 +105,7 @@ func New(cfg Config) (*Broker, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Crowd == nil {
-		cfg.Crowd = limit.NewCrowd(0, nil)
+		cfg.Crowd = limit.NewCrowd(limit.Connections{Address: -1, Total: -1}, nil)
 	}
 	if cfg.Foreign == nil {
 		cfg.Foreign = func(string, string, bool) {}
@@ -397,10 +397,11 @@ func (h *brokerEvents) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet)
 	return true
 }
 
-// limitSilence lets no client be silent for longer than the link allows.
+// limitSilence lets no client be silent for longer than the link allows. One of MQTT 5
+// hears of it (section 3.2.2.3.14).
 func limitSilence(cl *mqtt.Client) {
-	if k := &cl.State.Keepalive; *k == 0 || *k > keepAlive {
-		*k = keepAlive
+	if s := &cl.State; s.Keepalive == 0 || s.Keepalive > keepAlive {
+		s.Keepalive, s.ServerKeepalive = keepAlive, true
 	}
 }
 

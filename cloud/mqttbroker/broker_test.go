@@ -202,7 +202,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	t.Parallel()
 	s := &stand{t: t, link: &link{secrets: map[string]string{"CAB-1": "one", "CAB-2": "two", "CAB-3": "three"}}}
 	var err error
-	s.Broker, err = New(Config{Devices: s.link, Crowd: limit.NewCrowd(2, nil)})
+	s.Broker, err = New(Config{Devices: s.link, Crowd: limit.NewCrowd(limit.Connections{Address: 2}, nil)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	ln, web := listen(t), listen(t)

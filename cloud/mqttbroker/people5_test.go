@@ -23,17 +23,24 @@ type five struct {
 
 func (h *hall) five(client string, receiveMaximum uint16) *five {
 	h.t.Helper()
+	f, _ := h.fiveAlive(client, receiveMaximum, 30)
+	return f
+}
+
+// fiveAlive connects with a keep-alive, and gives the server's answer.
+func (h *hall) fiveAlive(client string, receiveMaximum, seconds uint16) (*five, packets.Packet) {
+	h.t.Helper()
 	c, err := net.Dial("tcp", h.addr)
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() { _ = c.Close() })
 	f := &five{h.t, c, bufio.NewReader(c)}
 	f.send((&packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Connect}, ProtocolVersion: 5, Properties: packets.Properties{ReceiveMaximum: receiveMaximum, SessionExpiryInterval: 3600, SessionExpiryIntervalFlag: true},
-		Connect: packets.ConnectParams{ProtocolName: []byte("MQTT"), Keepalive: 30, ClientIdentifier: client, UsernameFlag: true, PasswordFlag: true, Username: []byte(client), Password: []byte("pw")}}).ConnectEncode)
+		Connect: packets.ConnectParams{ProtocolName: []byte("MQTT"), Keepalive: seconds, ClientIdentifier: client, UsernameFlag: true, PasswordFlag: true, Username: []byte(client), Password: []byte("pw")}}).ConnectEncode)
 	pk := f.next()
 	require.EqualValues(h.t, packets.Connack, pk.FixedHeader.Type)
 	require.Zero(h.t, pk.ReasonCode)
 	require.False(h.t, pk.SessionPresent, "no session goes on")
-	return f
+	return f, pk
 }
 
 func (f *five) send(encode func(*bytes.Buffer) error) {
@@ -114,4 +121,16 @@ func TestAppsOverTLS(t *testing.T) {
 	require.NoError(t, done(t, c.Subscribe("tms/x/1", 1, func(_ paho.Client, m paho.Message) { got <- m })))
 	h.Publish("tms/x/1", Message{Payload: []byte("x")})
 	require.Equal(t, "x", string(next(t, got).Payload()))
+}
+
+// A client that asks for a longer silence than it may have, or for any, hears how long it
+// may be silent.
+func TestTheKeepAliveIsAnswered(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 0)
+	for asked, answered := range map[uint16]uint16{0: keepAlive, 30: 0, keepAlive: 0, 3600: keepAlive} {
+		_, pk := h.fiveAlive("app-b-1", 2, asked)
+		require.Equal(t, answered, pk.Properties.ServerKeepAlive, "asked for %d s", asked)
+		require.Equal(t, answered != 0, pk.Properties.ServerKeepAliveFlag)
+	}
 }

@@ -58,7 +58,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	cfg := rigOn(t, webtest.New(t), nil).s.cfg
 	served := New(cfg)
 	require.True(t, cfg.Proxies.SpeakForMany(netip.MustParseAddr("127.0.0.1")), "this machine is not counted")
-	served.crowd = limit.NewCrowd(2, nil)
+	served.crowd = limit.NewCrowd(limit.Connections{Address: 2}, nil)
 	done := make(chan error, 1)
 	go func() { done <- served.Serve(ln) }()
 	t.Cleanup(func() { require.NoError(t, served.Shutdown(context.Background())); require.NoError(t, <-done) })

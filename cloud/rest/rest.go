@@ -67,9 +67,9 @@ type Config struct {
 	// Origins are pages of others that may call with a token: https://host.
 	Origins []string
 	Room    Room
-	// MaxConnsPerIP bounds connections from one address, IPv6 by /64, but for this
-	// machine's, private networks' and trusted proxies'; 0 is 1,024, negative unbounded.
-	MaxConnsPerIP int
+	// Connections bounds those that are open, by address but for this machine's, private
+	// networks' and trusted proxies'.
+	Connections limit.Connections
 	// Timeout bounds one operation; 0 is 30 s.
 	Timeout time.Duration
 }
@@ -141,11 +141,8 @@ func New(cfg Config) *Server {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 30 * time.Second
 	}
-	if cfg.MaxConnsPerIP == 0 {
-		cfg.MaxConnsPerIP = limit.ConnsPerAddress
-	}
 	s := &Server{cfg: cfg, log: cfg.Log, answers: newAnswers(), room: newRoom(cfg.Room)}
-	s.crowd = limit.NewCrowd(cfg.MaxConnsPerIP, cfg.Proxies.SpeakForMany)
+	s.crowd = limit.NewCrowd(cfg.Connections, cfg.Proxies.SpeakForMany)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, op := range cfg.Catalog.Operations() {
 		s.routes = append(s.routes, routeOf(&op))

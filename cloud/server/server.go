@@ -142,6 +142,8 @@ type Config struct {
 	// https://host.
 	Origins []string
 	Limits  catalog.Limits // calls a minute
+	// HTTPConnections and MQTTConnections bound those that are open.
+	HTTPConnections, MQTTConnections limit.Connections
 	// Rates are limits by name, calls a minute, over Limits and the usual figures; 0
 	// is no limit. See RateNames.
 	Rates map[string]int
@@ -313,7 +315,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.chats.LetListen(listening{s.Live})
 	s.pushes = push.New(push.Config{Store: s.Store, Provider: s.provider(), Log: cfg.Log})
 	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, People: s.Live, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Caller: cfg.Proxies.Caller, Plain: cfg.MQTTPlain, Recheck: cfg.Recheck,
-		Crowd: limit.NewCrowd(limit.ConnsPerAddress, cfg.Proxies.SpeakForMany)})
+		Crowd: limit.NewCrowd(cfg.MQTTConnections, cfg.Proxies.SpeakForMany)})
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}

@@ -73,4 +73,9 @@ func (s *settings) checkLimits(bad func(string, ...any)) {
 			bad("limits.%s %d: use 1 to %d calls a minute, or 0 for no limit", name, n, maxLimit)
 		}
 	}
+	for name, n := range map[string]int{"http.address": s.Connections.HTTP.Address, "http.total": s.Connections.HTTP.Total, "mqtt.address": s.Connections.MQTT.Address, "mqtt.total": s.Connections.MQTT.Total} {
+		if n < -1 || n > maxLimit {
+			bad("connections.%s %d: use 1 to %d, 0 for the usual figure, or -1 for no limit", name, n, maxLimit)
+		}
+	}
 }

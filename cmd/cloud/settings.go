@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/mail"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/oidc"
@@ -41,10 +42,14 @@ type settings struct {
 		AppWSURL  string   `yaml:"app_websocket_url" json:"app_websocket_url"`
 		Prefix    string   `yaml:"prefix" json:"prefix"`
 	} `yaml:"mqtt" json:"mqtt"`
-	TLS          tlsSettings    `yaml:"tls" json:"tls"`
-	Proxies      proxySettings  `yaml:"proxies" json:"proxies"`
-	Origins      []string       `yaml:"origins" json:"origins"` // pages of others that may call
-	Limits       map[string]int `yaml:"limits" json:"limits"`   // by the names of cloud/server
+	TLS         tlsSettings    `yaml:"tls" json:"tls"`
+	Proxies     proxySettings  `yaml:"proxies" json:"proxies"`
+	Origins     []string       `yaml:"origins" json:"origins"` // pages of others that may call
+	Limits      map[string]int `yaml:"limits" json:"limits"`   // by the names of cloud/server
+	Connections struct {
+		HTTP limit.Connections `yaml:"http" json:"http"`
+		MQTT limit.Connections `yaml:"mqtt" json:"mqtt"`
+	} `yaml:"connections" json:"connections"` // that are open at once
 	Admin        adminSettings  `yaml:"admin" json:"admin"`
 	Setup        setupSettings  `yaml:"setup" json:"setup"`
 	Data         string         `yaml:"data" json:"data"`
@@ -439,7 +444,7 @@ func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
-		Proxies: s.proxies, Admin: server.AdminConfig{Token: s.Admin.token, TLS: s.Admin.TLS}, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, Log: log}
+		Proxies: s.proxies, Admin: server.AdminConfig{Token: s.Admin.token, TLS: s.Admin.TLS}, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, HTTPConnections: s.Connections.HTTP, MQTTConnections: s.Connections.MQTT, Log: log}
 }
 
 // String says what would run; secrets only as set or unset.
