@@ -181,7 +181,7 @@ func TestSearchWithoutTrigrams(t *testing.T) {
 func TestNoStatementSortsOrScans(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]string{
-		"sqlDeliveredSlots":             "quarters of an hour of at most 400 days, out of the index alone",
+		"sqlDeliveredSlots":             "quarters of an hour of at most 31 days, out of the index alone",
 		"sqlAccountFailing":             "a bounded count around a search",
 		"sqlPartnersFailing":            "a bounded count around a search",
 		"sqlWaiting":                    "sums the partial index of unfinished deliveries, for metrics",
