@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release image
+.PHONY: help run cluster test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release image
 
 # The three rings. `make test` and `make check` run the quick one: short seeds,
 # each model on SQLite, one pass of the browser. `make full` runs the same tests
@@ -47,6 +47,9 @@ help: ## show this list
 
 run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers; a parcel waits for you
 	$(GO) run ./cmd/demo
+
+cluster: ## start three nodes of the cloud behind a balancer, to try it: kill any of them (needs haproxy and PostgreSQL)
+	$(GO) run ./cmd/internal/cluster
 
 # The simulated days take longest and wait for little: first, so that they do not
 # end alone.
