@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/webtest"
 )
 
@@ -56,6 +57,7 @@ func TestEveryWriteLeavesAnAuditLine(t *testing.T) {
 			require.Greater(t, len(lines), before, "%s", a.body)
 			var mine []cloud.Audit
 			for _, l := range lines {
+				require.True(t, x.table.Find(l.Action) != nil || locale.Action(locale.German, l.Action) != "", "%s has no words", l.Action)
 				var d map[string]any
 				if json.Unmarshal([]byte(l.Detail), &d) == nil && d["operation"] == o.Name && d["request_id"] == requestID && d["surface"] == "api" && d["ip"] != "" && d["outcome"] == "done" {
 					mine = append(mine, l)

@@ -71,6 +71,9 @@ func TestNounsHaveWords(t *testing.T) {
 		if n.States != "" {
 			for _, v := range listedStates(table, n) {
 				want(n.States + "." + v)
+				if n.Find != "" && n.Area != "" && !slices.Contains([]string{"job", "outbox", "severity", "opening"}, n.States) { // it has a generated page
+					want("state." + n.States + "." + v)
+				}
 			}
 		}
 		for _, verb := range append(slices.Clone(n.Verbs), n.Create) {

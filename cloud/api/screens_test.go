@@ -57,11 +57,12 @@ func TestScreens(t *testing.T) {
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	var found struct {
-		Console []string
-		Status  map[string]int
+		Console, Cut []string
+		Status       map[string]int
 	}
 	require.NoError(t, json.Unmarshal(out, &found))
 	require.Empty(t, found.Console)
+	require.Empty(t, found.Cut, "tables of Home at 1440 pixels")
 	require.Len(t, found.Status, 10)
 	for name, status := range found.Status {
 		require.Equal(t, 200, status, name)

@@ -1,5 +1,7 @@
 package locale
 
+import "strings"
+
 // actions are what was done: to an order, by the names of the interface's operations on
 // orders (operation), and in lines of the audit trail that no operation of the catalogue
 // is named by (action).
@@ -143,6 +145,58 @@ var actions = map[string]texts{
 	"action.work_item_closed":                   {"Item of work closed", "已关闭待办", "已關閉待辦", "Tâche close", "Aufgabe geschlossen", "Tarea cerrada"},
 	"action.approval.approved":                  {"Wish of an agent approved", "已批准代理请求", "已核准代理請求", "Demande d’agent approuvée", "Anfrage eines Agenten genehmigt", "Petición de agente aprobada"},
 	"action.approval.rejected":                  {"Wish of an agent rejected", "已拒绝代理请求", "已拒絕代理請求", "Demande d’agent refusée", "Anfrage eines Agenten abgelehnt", "Petición de agente rechazada"},
+	"action.customer_made":                      {"Customer created", "已创建客户", "已建立客戶", "Client créé", "Kunde angelegt", "Cliente creado"},
+	"action.customer_changed":                   {"Customer changed", "客户已更改", "客戶已變更", "Client modifié", "Kunde geändert", "Cliente cambiado"},
+	"action.user_made":                          {"Account created", "已创建账户", "已建立帳戶", "Compte créé", "Konto angelegt", "Cuenta creada"},
+	"action.user_changed":                       {"Account changed", "账户已更改", "帳戶已變更", "Compte modifié", "Konto geändert", "Cuenta cambiada"},
+	"action.provider_made":                      {"Provider created", "已创建服务商", "已建立服務商", "Prestataire créé", "Anbieter angelegt", "Proveedor creado"},
+	"action.provider_changed":                   {"Provider changed", "服务商已更改", "服務商已變更", "Prestataire modifié", "Anbieter geändert", "Proveedor cambiado"},
+	"action.driver_registration_lost_email":     {"A driver’s registration has an address that is taken", "司机注册使用了已占用的邮箱", "司機註冊使用了已被占用的電子郵件", "Inscription d’un livreur avec une adresse déjà prise", "Anmeldung eines Fahrers mit vergebener Adresse", "Registro de conductor con una dirección ya usada"},
+	"action.invitation_accepted":                {"Invitation accepted", "邀请已接受", "邀請已接受", "Invitation acceptée", "Einladung angenommen", "Invitación aceptada"},
+	"action.invitation_email_wrong":             {"Invitation tried with another address", "使用其他邮箱尝试接受邀请", "以其他電子郵件嘗試接受邀請", "Invitation essayée avec une autre adresse", "Einladung mit anderer Adresse versucht", "Invitación probada con otra dirección"},
+	"action.passkey_renamed":                    {"Passkey renamed", "通行密钥已改名", "通行金鑰已改名", "Clé d’accès renommée", "Passkey umbenannt", "Llave de acceso renombrada"},
+	"action.passkey_removed":                    {"Passkey removed", "通行密钥已移除", "通行金鑰已移除", "Clé d’accès supprimée", "Passkey entfernt", "Llave de acceso eliminada"},
+	"action.recovery_codes_made":                {"New recovery codes made", "已生成新恢复码", "已產生新復原碼", "Nouveaux codes de secours créés", "Neue Wiederherstellungscodes erstellt", "Nuevos códigos de recuperación creados"},
+	"action.second_factor_removed":              {"Second factor removed", "第二因素已移除", "第二因素已移除", "Second facteur supprimé", "Zweiter Faktor entfernt", "Segundo factor eliminado"},
+	"action.role_kept":                          {"Role kept, though the directory says another", "保留原角色（与目录不同）", "保留原角色（與目錄不同）", "Rôle gardé malgré l’annuaire", "Rolle behalten, obwohl das Verzeichnis eine andere nennt", "Rol mantenido pese al directorio"},
+	"action.approval.proposed":                  {"Wish of an agent made", "代理已提出请求", "代理已提出請求", "Demande d’agent faite", "Anfrage eines Agenten gestellt", "Petición de agente hecha"},
+	"action.approval.executed":                  {"Wish of an agent carried out", "代理请求已执行", "代理請求已執行", "Demande d’agent exécutée", "Anfrage eines Agenten ausgeführt", "Petición de agente ejecutada"},
+	"action.approval.failed":                    {"Wish of an agent failed", "代理请求失败", "代理請求失敗", "Demande d’agent échouée", "Anfrage eines Agenten gescheitert", "Petición de agente fallida"},
+	"action.approval.put_back":                  {"Wish of an agent put back to wait", "代理请求已放回等待", "代理請求已放回等待", "Demande d’agent remise en attente", "Anfrage eines Agenten wieder zurückgestellt", "Petición de agente devuelta a la espera"},
+	"action.config_not_applied":                 {"Cabinet did not take its configuration", "快递柜未采用配置", "智慧櫃未採用設定", "La consigne n’a pas pris sa configuration", "Schrank hat seine Konfiguration nicht übernommen", "La taquilla no aplicó su configuración"},
+	"action.deposit_confirmed":                  {"Deposit confirmed", "存件已确认", "存件已確認", "Dépôt confirmé", "Einlegen bestätigt", "Depósito confirmado"},
+	"action.parcel_handed_over":                 {"Parcel handed over to another person", "包裹已转交他人", "包裹已轉交他人", "Colis confié à une autre personne", "Paket an andere Person weitergegeben", "Paquete cedido a otra persona"},
+	"action.parcel_taken_back":                  {"Parcel taken back from another person", "包裹已从他人收回", "包裹已從他人收回", "Colis repris à une autre personne", "Paket von anderer Person zurückgenommen", "Paquete recuperado de otra persona"},
+	"action.tamper":                             {"Cabinet reports tampering", "快递柜上报遭破坏", "智慧櫃回報遭破壞", "La consigne signale une effraction", "Schrank meldet Manipulation", "La taquilla avisa de manipulación"},
+	"action.oauth_client_registered":            {"Program registered", "程序已登记", "程式已登記", "Programme enregistré", "Programm registriert", "Programa registrado"},
+	"action.business_created":                   {"Business created", "已创建企业", "已建立企業", "Entreprise créée", "Betrieb angelegt", "Empresa creada"},
+	"action.business_changed":                   {"Business changed", "企业已更改", "企業已變更", "Entreprise modifiée", "Betrieb geändert", "Empresa cambiada"},
+	"action.business_suspended":                 {"Business suspended", "企业已停用", "企業已停用", "Entreprise suspendue", "Betrieb gesperrt", "Empresa suspendida"},
+	"action.business_resumed":                   {"Business resumed", "企业已恢复", "企業已恢復", "Entreprise rétablie", "Betrieb wieder freigegeben", "Empresa reanudada"},
+	"action.business_export_begun":              {"Export of a business begun", "已开始导出企业数据", "已開始匯出企業資料", "Export d’une entreprise commencé", "Export eines Betriebs begonnen", "Exportación de una empresa iniciada"},
+	"action.business_removal_begun":             {"Removal of a business begun", "已开始移除企业", "已開始移除企業", "Suppression d’une entreprise commencée", "Entfernung eines Betriebs begonnen", "Eliminación de una empresa iniciada"},
+	"action.business_removal_stopped":           {"Removal of a business stopped", "已停止移除企业", "已停止移除企業", "Suppression d’une entreprise arrêtée", "Entfernung eines Betriebs angehalten", "Eliminación de una empresa detenida"},
+	"action.business_removed":                   {"Business removed", "企业已移除", "企業已移除", "Entreprise supprimée", "Betrieb entfernt", "Empresa eliminada"},
+	"action.platform_pass_opened":               {"Access for the platform opened", "已开放平台访问", "已開放平台存取", "Accès de la plateforme ouvert", "Zugang der Plattform geöffnet", "Acceso de la plataforma abierto"},
+	"action.platform_pass_ended":                {"Access for the platform ended", "平台访问已结束", "平台存取已結束", "Accès de la plateforme terminé", "Zugang der Plattform beendet", "Acceso de la plataforma terminado"},
+	"action.driver_duty_on":                     {"Driver on duty", "司机上岗", "司機上班", "Livreur en service", "Fahrer im Dienst", "Conductor de servicio"},
+	"action.driver_duty_off":                    {"Driver off duty", "司机下岗", "司機下班", "Livreur hors service", "Fahrer außer Dienst", "Conductor fuera de servicio"},
+	"action.route_changed":                      {"Route changed", "路线已更改", "路線已變更", "Tournée modifiée", "Tour geändert", "Ruta cambiada"},
+	"action.route_dispatched":                   {"Route dispatched", "路线已派出", "路線已派出", "Tournée lancée", "Tour losgeschickt", "Ruta despachada"},
+	"action.route_cancelled":                    {"Route cancelled", "路线已取消", "路線已取消", "Tournée annulée", "Tour abgesagt", "Ruta cancelada"},
+	"action.foreign_topic":                      {"Device tried a topic of another", "设备尝试访问他人主题", "裝置嘗試存取他人主題", "Appareil sur un sujet étranger", "Gerät versuchte fremdes Thema", "Dispositivo en un tema ajeno"},
+	"action.mail_not_sent":                      {"Mail not sent", "邮件未发送", "郵件未寄出", "Courriel non envoyé", "E-Mail nicht gesendet", "Correo no enviado"},
+	"action.cabinet_made":                       {"Cabinet created", "已创建快递柜", "已建立智慧櫃", "Consigne créée", "Schrank angelegt", "Taquilla creada"},
+	"action.enrolment_token_made":               {"Code for a cabinet’s enrolment made", "已生成快递柜注册码", "已產生智慧櫃註冊碼", "Code d’enrôlement d’une consigne créé", "Code zum Anmelden eines Schranks erstellt", "Código de registro de una taquilla creado"},
+	"action.webhook_test_sent":                  {"Test sent to a webhook endpoint", "已向端点发送测试", "已向端點傳送測試", "Essai envoyé à un point de terminaison", "Test an Webhook-Endpunkt gesendet", "Prueba enviada a un punto de webhook"},
+	"action.webhook_url_paused":                 {"Webhook endpoint paused", "Webhook 端点已暂停", "Webhook 端點已暫停", "Point de terminaison mis en pause", "Webhook-Endpunkt angehalten", "Punto de webhook en pausa"},
+	"action.webhook_url_resumed":                {"Webhook endpoint resumed", "Webhook 端点已恢复", "Webhook 端點已恢復", "Point de terminaison repris", "Webhook-Endpunkt geht weiter", "Punto de webhook reanudado"},
+	"action.third_party_accepted":               {"Accepted by the carrier", "配送公司已接受", "配送公司已接受", "Accepté par le transporteur", "Von der Zustellfirma angenommen", "Aceptado por el transportista"},
+	"action.third_party_leg_set":                {"News of the carrier recorded", "已记录配送公司进展", "已記錄配送公司進度", "Nouvelle du transporteur enregistrée", "Nachricht der Zustellfirma eingetragen", "Novedad del transportista registrada"},
+	"action.feature":                            {"Service changed: %s", "服务已更改：%s", "服務已變更：%s", "Service modifié : %s", "Dienst geändert: %s", "Servicio cambiado: %s"},
+	"action.saved_view_made":                    {"View saved", "视图已保存", "檢視已儲存", "Vue enregistrée", "Ansicht gespeichert", "Vista guardada"},
+	"action.saved_view_changed":                 {"View changed", "视图已更改", "檢視已變更", "Vue modifiée", "Ansicht geändert", "Vista cambiada"},
+	"action.saved_view_removed":                 {"View removed", "视图已移除", "檢視已移除", "Vue supprimée", "Ansicht entfernt", "Vista eliminada"},
 	"value.web":                                 {"by the console", "通过控制台", "透過主控台", "par la console", "über die Konsole", "por la consola"},
 	"value.app":                                 {"by an app", "通过应用", "透過應用程式", "par une application", "über eine App", "por una aplicación"},
 	"member.dropped_oldest":                     {"Oldest secret dropped", "已丢弃最旧密钥", "已捨棄最舊金鑰", "Secret le plus ancien retiré", "Ältestes Geheimnis verworfen", "Secreto más antiguo descartado"},
@@ -157,4 +211,21 @@ var actions = map[string]texts{
 	"value.ops_agent":                           {"Agent for operations", "运营智能代理", "營運智慧代理", "Agent d’exploitation", "Agent für den Betrieb", "Agente de operaciones"},
 	"value.sms_marketing":                       {"Marketing by text message", "短信营销", "簡訊行銷", "Marketing par SMS", "Werbung per SMS", "Marketing por SMS"},
 	"value.contractor_assignment":               {"Work for contractors", "承包商派单", "承包商派單", "Travail des sous-traitants", "Vergabe an Subunternehmer", "Trabajo para subcontratistas"},
+}
+
+// Action is an action of the audit trail in words, "" for one that has none. Those of
+// operations of the catalogue are named by their own words.
+func Action(lang, action string) string {
+	if t, ok := actions["action."+action]; ok {
+		return t[index(lang)]
+	}
+	if done, ok := strings.CutPrefix(action, "order_"); ok {
+		if t, ok := actions["operation."+done]; ok {
+			return Word(lang, "noun.order.one") + ": " + t[index(lang)]
+		}
+	}
+	if family, ok := strings.CutPrefix(action, "feature_"); ok {
+		return Word(lang, "action.feature", Value(lang, "value", family))
+	}
+	return ""
 }

@@ -161,6 +161,14 @@ func Description(lang string, code otep.Code) string {
 	return Status(lang, code)
 }
 
+// Headline is a tracking status as pages say it: in plain words, else its label.
+func Headline(lang string, code otep.Code) string {
+	if t, ok := headlines[code]; ok {
+		return t[index(lang)]
+	}
+	return Status(lang, code)
+}
+
 // Next tells the recipient what happens after a status, "" when nothing does.
 func Next(lang string, code otep.Code) string { return next[code][index(lang)] }
 

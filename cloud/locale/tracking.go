@@ -44,6 +44,13 @@ var descriptions = map[otep.Code]texts{
 	otep.Delivered:      {"Delivery success", "派送成功", "配送成功", "Livraison réussie", "Erfolgreich zugestellt", "Entrega realizada"},
 }
 
+// headlines are what pages say where the public label is a word of the trade.
+var headlines = map[otep.Code]texts{
+	otep.InformationSubmitted: {"Announced by the sender", "寄件人已登记", "寄件人已登記", "Annoncé par l’expéditeur", "Vom Absender angekündigt", "Anunciado por el remitente"},
+	otep.RemovedFromRoute:     {"Being planned again", "重新规划中", "重新規劃中", "Nouvelle planification", "Wird neu geplant", "Se planifica de nuevo"},
+	otep.RouteCancelled:       {"Being planned again", "重新规划中", "重新規劃中", "Nouvelle planification", "Wird neu geplant", "Se planifica de nuevo"},
+}
+
 // next tells the recipient what happens after a status.
 var next = map[otep.Code]texts{
 	otep.InformationSubmitted: {"The carrier has announced your parcel. If it goes to a locker, you get a message with your code once it is there.", "承运商已登记您的包裹。若送至快递柜，到达后您将收到含取件码的通知。", "承運商已登記您的包裹。若送至快遞櫃，到達後您將收到含取件碼的通知。", "Le transporteur a annoncé votre colis. S’il est livré dans un casier, vous recevrez un message avec votre code dès qu’il y sera.", "Ihr Paket ist beim Zusteller angekündigt. Kommt es in ein Schließfach, erhalten Sie dann eine Nachricht mit Ihrem Code.", "El transportista ha anunciado su paquete. Si va a una taquilla, recibirá un mensaje con su código cuando esté allí."},

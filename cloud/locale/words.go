@@ -20,6 +20,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, limitWords)
 	maps.Copy(all, workWords)
 	maps.Copy(all, actions)
+	maps.Copy(all, stateSentences)
 	maps.Copy(all, liveWords)
 	maps.Copy(all, searchWords)
 	maps.Copy(all, auditWords)

@@ -219,11 +219,8 @@ func actionWords(c *catalog.Catalog, lang, action string) string {
 			return w
 		}
 	}
-	if w := locale.Value(lang, "action", action); w != strings.ReplaceAll(action, "_", " ") {
+	if w := locale.Action(lang, action); w != "" {
 		return w
-	}
-	if done, ok := strings.CutPrefix(action, "order_"); ok {
-		return locale.Word(lang, "noun.order.one") + ": " + locale.Value(lang, "operation", done)
 	}
 	w := words(strings.NewReplacer(".", " ", "-", " ").Replace(action))
 	if w == "" {

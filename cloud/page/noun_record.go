@@ -18,6 +18,7 @@ type nounRecord struct {
 	List    string // address of the noun's list; "" for a record that is the only one
 	Heading string
 	State   *shown
+	Says    string     // what the state means, in a sentence; "" where it has none
 	Buttons []verbLink // the first three that the visitor may use
 	Menu    []verbLink
 	Groups  []factGroup
@@ -124,6 +125,10 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	if n.State != "" {
 		s := p.value(v.frame, n.State, record[n.State], n.States)
 		out.State = &s
+		key := "state." + n.States + "." + plainText(record[n.State])
+		if says := v.T(key); says != key {
+			out.Says = says
+		}
 	}
 	base := here
 	if id != "" {

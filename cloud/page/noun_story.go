@@ -65,7 +65,7 @@ func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) stor
 	switch s.Words {
 	case "":
 	case "otep":
-		l.What = locale.Status(f.Lang, otep.Code(what))
+		l.What = locale.Headline(f.Lang, otep.Code(what))
 	case "action":
 		l.What = actionWords(p.cfg.Catalog, f.Lang, what)
 	default:

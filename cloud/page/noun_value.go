@@ -131,7 +131,7 @@ func valueWords(lang, member, v string) string {
 	case "door_status":
 		return locale.Value(lang, "door", v)
 	case "otep_status", "tracking_event_key", "status_code":
-		return locale.Status(lang, otep.Code(v))
+		return locale.Headline(lang, otep.Code(v))
 	case "type":
 		if w := locale.Word(lang, "exception."+v); w != "exception."+v {
 			return w
@@ -238,14 +238,13 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 			}
 			own.Facts = append(own.Facts, fact{memberWords(v.Lang, name), p.value(v.frame, name, x, "")})
 		default:
-			kind := ""
-			if name == n.State {
-				kind = n.States
+			if name == n.State { // it stands beside the heading
+				continue
 			}
 			if name == n.ID && len(n.Title) > 0 && n.Title[0] != n.ID && n.Area != "" { // it stands in the address
 				continue
 			}
-			if s := refs.name(name, p.value(v.frame, name, x, kind)); s.Text != "" {
+			if s := refs.name(name, p.value(v.frame, name, x, "")); s.Text != "" {
 				own.Facts = append(own.Facts, fact{memberWords(v.Lang, name), s})
 			}
 		}

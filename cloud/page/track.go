@@ -22,6 +22,7 @@ type trackPage struct {
 	frame
 	Parcel    tracking.PublicOutput
 	Tone      string // of the status: going, ready, done, trouble
+	Headline  string // the status in words; "" before there is one
 	Next      string
 	Due       *moment
 	Confirmed *moment
@@ -143,6 +144,7 @@ func trackView(f frame, out tracking.PublicOutput) trackPage {
 	if s := out.OTEPStatus; s != nil {
 		v.Next, v.Tone = locale.Next(f.Lang, *s), tone(*s)
 		v.Steps = steps(*s)
+		v.Headline = locale.Headline(f.Lang, *s)
 	}
 	if l := out.Locker; l != nil {
 		v.Due = f.Time(l.Due)
@@ -160,6 +162,9 @@ func trackView(f frame, out tracking.PublicOutput) trackPage {
 	}
 	for i, e := range out.Events {
 		x := trackEvent{Event: e, When: f.Time(e.At), Newest: i == 0}
+		if words := locale.Headline(f.Lang, e.Key); words != locale.Status(f.Lang, e.Key) {
+			x.Description = words
+		}
 		if e.Location != nil {
 			x.Where = place(*e.Location)
 		}

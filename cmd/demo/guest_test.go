@@ -414,24 +414,26 @@ func TestJobsInARealBrowser(t *testing.T) {
 	ring.SkipUnlessFull(t, "a person needs a minute for all jobs")
 	p, run := startBrowserJobs(t)
 	for _, mode := range []string{"mouse", "keys", "plain"} {
-		var found struct {
-			Jobs []struct {
-				Number, Limit, Presses int
-				Words                  string
-				Done                   bool
+		t.Run(mode, func(t *testing.T) {
+			var found struct {
+				Jobs []struct {
+					Number, Limit, Presses int
+					Words                  string
+					Done                   bool
+				}
+				Console, Failed []string
 			}
-			Console, Failed []string
-		}
-		run("jobs.mjs", &found, filepath.Join(p.dir, "sandbox.json"), mode)
-		require.Empty(t, found.Failed, mode)
-		require.Empty(t, found.Console, mode)
-		require.Greater(t, len(found.Jobs), 26, mode)
-		for _, j := range found.Jobs {
-			if mode == "mouse" {
-				require.LessOrEqual(t, j.Presses, j.Limit, "%d %s", j.Number, j.Words)
+			run("jobs.mjs", &found, filepath.Join(p.dir, "sandbox.json"), mode)
+			require.Empty(t, found.Failed)
+			require.Empty(t, found.Console)
+			require.Greater(t, len(found.Jobs), 26)
+			for _, j := range found.Jobs {
+				if mode == "mouse" {
+					require.LessOrEqual(t, j.Presses, j.Limit, "%d %s", j.Number, j.Words)
+				}
+				t.Logf("%d %s: %d of %d presses", j.Number, j.Words, j.Presses, j.Limit)
 			}
-			t.Logf("%s: %d %s: %d of %d presses", mode, j.Number, j.Words, j.Presses, j.Limit)
-		}
+		})
 	}
 }
 

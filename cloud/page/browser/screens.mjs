@@ -4,7 +4,7 @@
 import { chromium } from "playwright-core";
 
 const [base, session, folder, executablePath, ...pages] = process.argv.slice(2);
-const found = { console: [], status: {} };
+const found = { console: [], status: {}, cut: [] };
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 for (const spec of pages) {
   const [, name, width, look, path] = spec.match(/^([a-z-]+)(?:@(\d+)-(light|dark))?=(.*)$/);
@@ -18,6 +18,10 @@ for (const spec of pages) {
   found.status[name] = answer.status();
   await page.evaluate(() => document.fonts.ready);
   await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled" });
+  if (name === "home") { // its tables stand side by side, whole
+    await page.setViewportSize({ width: 1440, height: 900 });
+    found.cut = await page.$$eval(".scroll", (all) => all.filter((el) => el.scrollWidth > el.clientWidth + 1).map((el) => el.getAttribute("aria-label")));
+  }
   await context.close();
 }
 await browser.close();
