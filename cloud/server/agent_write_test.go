@@ -21,14 +21,14 @@ import (
 )
 
 // dump is every row of the database, by table, but for those that say how far
-// ids were given out.
+// ids were given out, and for what the node itself writes about processes and connections.
 func (w *agentWorld) dump() map[string][]string {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.s.cfg.Dir, "postern.db")+"?mode=ro")
 	require.NoError(w.t, err)
 	defer db.Close()
 	out := map[string][]string{}
-	for _, table := range rowsOf(w.t, db, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'id_%' AND name NOT IN ('node', 'task')`) {
+	for _, table := range rowsOf(w.t, db, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'id_%' AND name NOT IN ('node', 'task', 'device_session')`) {
 		name := strings.TrimSuffix(strings.TrimPrefix(table, `["`), `"]`)
 		out[name] = rowsOf(w.t, db, `SELECT * FROM "`+name+`"`)
 		slices.Sort(out[name])
