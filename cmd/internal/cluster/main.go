@@ -196,13 +196,13 @@ func (c *cluster) serve(ctx context.Context) (err error) {
 			return err
 		}
 		env = append(env, fmt.Sprintf("NODE%d_HTTP=%s", i+1, n.web), fmt.Sprintf("NODE%d_MQTT=%s", i+1, n.mqtt), fmt.Sprintf("NODE%d_CHECK=%s", i+1, port))
-		pid, err := c.keep(back, &kept, program{name: n.name, path: c.file("cloud"), args: []string{"--config", c.file(n.name + ".yaml")}})
+		pid, err := c.keepRunning(back, &kept, program{name: n.name, path: c.file("cloud"), args: []string{"--config", c.file(n.name + ".yaml")}})
 		if err != nil {
 			return err
 		}
 		table += fmt.Sprintf("  %-9s http://%s   MQTT %s   process %d\n", n.name, n.web, n.mqtt, pid)
 	}
-	pid, err := c.keep(front, &balanced, program{name: "balancer", path: c.haproxy, args: []string{"-db", "-f", filepath.Join("deploy", "cluster", "haproxy.cfg")}, env: env})
+	pid, err := c.keepRunning(front, &balanced, program{name: "balancer", path: c.haproxy, args: []string{"-db", "-f", filepath.Join("deploy", "cluster", "haproxy.cfg")}, env: env})
 	if err != nil {
 		return err
 	}
@@ -256,10 +256,10 @@ type program struct {
 	args, env  []string
 }
 
-// keep starts a program, and again after a pause whenever it has ended, until ctx ends:
+// keepRunning starts a program, and again after a pause whenever it has ended, until ctx ends:
 // then the program is asked to end, and kept is done when it has. It gives the process id
 // of the first start.
-func (c *cluster) keep(ctx context.Context, kept *sync.WaitGroup, p program) (pid int, err error) {
+func (c *cluster) keepRunning(ctx context.Context, kept *sync.WaitGroup, p program) (pid int, err error) {
 	cmd, err := c.start(ctx, p)
 	if err != nil {
 		return 0, err
@@ -331,7 +331,7 @@ func (c *cluster) await(ctx context.Context, name, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	for {
-		err := ask(ctx, "http://"+address+"/readyz")
+		err := askReady(ctx, "http://"+address+"/readyz")
 		if err == nil {
 			return nil
 		}
@@ -344,8 +344,8 @@ func (c *cluster) await(ctx context.Context, name, address string) error {
 	}
 }
 
-// ask is nil when an address answers 200.
-func ask(ctx context.Context, address string) error {
+// askReady is nil when an address answers 200.
+func askReady(ctx context.Context, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return err
