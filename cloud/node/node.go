@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -74,6 +75,7 @@ type Member struct {
 	cfg   Config
 	alone bool
 	look  chan struct{} // of size 1
+	cores atomic.Int64  // of living, which every call asks for
 
 	mu      sync.Mutex
 	sure    context.Context // ends when the lease is in doubt
@@ -230,6 +232,13 @@ func (m *Member) noteRenewal(ctx context.Context, begun time.Time) error {
 		m.changed = make(chan struct{})
 	}
 	m.living = list
+	cores := int64(0)
+	for _, n := range list {
+		if n.Core {
+			cores++
+		}
+	}
+	m.cores.Store(cores)
 	return nil
 }
 
@@ -295,16 +304,7 @@ func (m *Member) Look() {
 }
 
 // Cores is how many processes with a lease serve callers, as of the last renewal.
-func (m *Member) Cores() (n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, x := range m.living {
-		if x.Core {
-			n++
-		}
-	}
-	return n
-}
+func (m *Member) Cores() int { return int(m.cores.Load()) }
 
 // Sure is a context that ends when the lease is in doubt or has ended. One that begins
 // later is another.

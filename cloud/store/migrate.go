@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -28,7 +29,9 @@ var migrations, _ = fs.Sub(embedded, "migrations")
 
 // Schema names the tables of this version: a hash over names and texts of all
 // migrations, as 16 hexadecimal digits.
-func Schema() string {
+func Schema() string { return schemaDigest() }
+
+var schemaDigest = sync.OnceValue(func() string {
 	h := sha256.New()
 	_ = fs.WalkDir(embedded, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -39,7 +42,7 @@ func Schema() string {
 		return err
 	})
 	return hex.EncodeToString(h.Sum(nil)[:8])
-}
+})
 
 // migration is one file, and what lines at its head say about it:
 //

@@ -58,7 +58,6 @@ const (
 	sqlOldestSchema  = `SELECT number FROM schema_oldest`
 	sqlRaiseOldest   = `UPDATE schema_oldest SET number = $1 WHERE number < $1`
 	sqlOlderNodes    = `SELECT ` + nodeColumns + ` FROM node WHERE schema_number < $1 ORDER BY name`
-	sqlEndStillNode  = `DELETE FROM node WHERE instance = $1 AND beat = $2`
 	sqlBeginFill     = `INSERT INTO schema_fill (number, key, filled) VALUES ($1, $2, 0) ON CONFLICT (number) DO NOTHING`
 	sqlFindFill      = `SELECT key, filled FROM schema_fill WHERE number = $1 @lock`
 	sqlNoteFill      = `UPDATE schema_fill SET key = $2, filled = $3 WHERE number = $1`
@@ -400,7 +399,7 @@ func (s *schema) raiseOnce(ctx context.Context, number int64, still map[string]i
 		return nil, err
 	}
 	for instance, beat := range still {
-		if _, err := tx.ExecContext(ctx, sqlEndStillNode, instance, beat); err != nil {
+		if _, err := tx.ExecContext(ctx, sqlEndNode, instance, beat); err != nil {
 			return nil, err
 		}
 	}

@@ -44,11 +44,7 @@ func (b bucketSettings) check(name string, bad func(string, ...any)) *object.Buc
 			say("secret_env: the variable %s is empty", b.SecretEnv)
 		}
 	default:
-		if err := cli.CheckSecret(b.SecretFile); err != nil {
-			say("secret_file: %w", err)
-			break
-		}
-		raw, err := os.ReadFile(b.SecretFile)
+		raw, err := cli.ReadSecret(b.SecretFile)
 		if err != nil {
 			say("secret_file: %w", err)
 			break

@@ -50,11 +50,7 @@ func (s *settings) checkMail(bad func(string, ...any)) {
 	}
 	out := mail.Server{Host: host, Port: int(number), Encryption: m.Encryption, From: m.From, User: m.User}
 	if m.PasswordFile != "" {
-		if err := cli.CheckSecret(m.PasswordFile); err != nil {
-			bad("mail.password_file: %w", err)
-			return
-		}
-		raw, err := os.ReadFile(m.PasswordFile)
+		raw, err := cli.ReadSecret(m.PasswordFile)
 		if err != nil {
 			bad("mail.password_file: %w", err)
 			return

@@ -36,11 +36,7 @@ func (s *settings) checkAdmin(bad func(string, ...any)) {
 		bad("admin: set token_file or token_env, not both")
 		return
 	case a.TokenFile != "":
-		if err := cli.CheckSecret(a.TokenFile); err != nil {
-			bad("admin.token_file: %w", err)
-			return
-		}
-		raw, err := os.ReadFile(a.TokenFile)
+		raw, err := cli.ReadSecret(a.TokenFile)
 		if err != nil {
 			bad("admin.token_file: %w", err)
 			return

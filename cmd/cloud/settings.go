@@ -173,12 +173,9 @@ func (s *settings) readDatabase() error {
 	if s.Database != "" {
 		return errors.New("settings: database and database_file are both set; keep one")
 	}
-	if err := cli.CheckSecret(s.DatabaseFile); err != nil {
-		return fmt.Errorf("database_file: %w", err)
-	}
-	raw, err := os.ReadFile(s.DatabaseFile)
+	raw, err := cli.ReadSecret(s.DatabaseFile)
 	if err != nil {
-		return fmt.Errorf("read database_file: %w", err)
+		return fmt.Errorf("database_file: %w", err)
 	}
 	if s.Database = strings.TrimSpace(string(raw)); s.Database == "" {
 		return fmt.Errorf("database_file: %s is empty", s.DatabaseFile)

@@ -57,11 +57,7 @@ func (s *settings) checkSignIn(bad func(string, ...any)) {
 		case x.SecretEnv != "":
 			p.Secret = os.Getenv(x.SecretEnv)
 		case x.SecretFile != "":
-			if err := cli.CheckSecret(x.SecretFile); err != nil {
-				say("secret_file: %w", err)
-				continue
-			}
-			raw, err := os.ReadFile(x.SecretFile)
+			raw, err := cli.ReadSecret(x.SecretFile)
 			if err != nil {
 				say("secret_file: %w", err)
 				continue

@@ -123,12 +123,9 @@ func check(s settings, w io.Writer) error {
 
 // readSecrets reads the device's own values.
 func readSecrets(name string) (s access.Secrets, err error) {
-	if err := cli.CheckSecret(name); err != nil {
-		return s, fmt.Errorf("secrets: %w", err)
-	}
-	raw, err := os.ReadFile(name)
+	raw, err := cli.ReadSecret(name)
 	if err != nil {
-		return s, fmt.Errorf("read secrets: %w", err)
+		return s, fmt.Errorf("secrets: %w", err)
 	}
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return s, fmt.Errorf("read secrets: %s is not the JSON that enrolment writes", name) // what it holds is not repeated

@@ -150,6 +150,14 @@ func syncFolder(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// ReadSecret reads a file with secrets, which others on this machine cannot read.
+func ReadSecret(name string) ([]byte, error) {
+	if err := CheckSecret(name); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(name)
+}
+
 // CheckSecret refuses a file with secrets that others on this machine can read.
 func CheckSecret(name string) error {
 	info, err := os.Stat(name)
