@@ -7,7 +7,7 @@ var setups = map[string]texts{
 	"setup.business":       {"Business", "企业", "企業", "Entreprise", "Unternehmen", "Empresa"},
 	"setup.business.name":  {"Name of the business", "企业名称", "企業名稱", "Nom de l’entreprise", "Name des Unternehmens", "Nombre de la empresa"},
 	"setup.timezone":       {"Time zone, such as America/Toronto", "时区，例如 America/Toronto", "時區，例如 America/Toronto", "Fuseau horaire, par exemple America/Toronto", "Zeitzone, etwa America/Toronto", "Zona horaria, como America/Toronto"},
-	"setup.country":        {"Country code, such as CA (optional)", "国家代码，例如 CA（可选）", "國家代碼，例如 CA（選填）", "Code du pays, par exemple CA (facultatif)", "Ländercode, etwa CA (freiwillig)", "Código de país, como CA (opcional)"},
+	"setup.country":        {"Country (optional)", "国家（可选）", "國家（選填）", "Pays (facultatif)", "Land (freiwillig)", "País (opcional)"},
 	"setup.person":         {"Administrator", "管理员", "管理員", "Administrateur", "Verwaltung", "Administrador"},
 	"setup.name":           {"Your name (optional)", "您的姓名（可选）", "您的姓名（選填）", "Votre nom (facultatif)", "Ihr Name (freiwillig)", "Su nombre (opcional)"},
 	"setup.password":       {"Password, 10 characters or more", "密码，至少 10 个字符", "密碼，至少 10 個字元", "Mot de passe, 10 caractères au moins", "Passwort, mindestens 10 Zeichen", "Contraseña, 10 caracteres o más"},

@@ -384,6 +384,11 @@ func TestLiveInARealBrowser(t *testing.T) {
 	require.NoError(t, err)
 	changer := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
 		err := w.DB.Decide(context.Background(), 0, func(v cloud.View) (*cloud.Changes, error) {
+			if string(ctx.Path()) == "/person" {
+				a, err := v.Account(1)
+				a.Name = "Renamed Ann"
+				return &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}}, err
+			}
 			d, err := v.Device(88)
 			d.Name = "Renamed Lobby"
 			return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}}, err
@@ -401,7 +406,7 @@ func TestLiveInARealBrowser(t *testing.T) {
 	var f struct {
 		Console           []string
 		State, Said, Lost string
-		Row, Off          bool
+		Row, Off, Menu    bool
 		Pages             []string
 	}
 	require.NoError(t, json.Unmarshal(drive(t, s, []string{"CHANGE=http://" + ln.Addr().String() + "/"}, "live.mjs", w.Emails[cloud.ClientAdmin], webtest.Password), &f))
@@ -410,6 +415,7 @@ func TestLiveInARealBrowser(t *testing.T) {
 	require.True(t, f.Row, "the row is the same, chosen and with the focus")
 	require.Equal(t, "Updated: Cabinets", f.Said)
 	require.Equal(t, "Not connected since TIME. This may be old.", f.Lost)
+	require.True(t, f.Menu, "an open menu stays open")
 	require.True(t, f.Off, "a verb of an old page leads nowhere")
 	require.Equal(t, []string{"Live", "Live", "Live", "Live", "Live", "Checked"}, f.Pages)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // formField is a member of an input as a form shows it. Name is its path: weight,
@@ -168,6 +169,8 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 	case t.Kind() == reflect.Bool:
 		f.Kind = "choices"
 		f.Choices = []choice{{"true", m.f.T("work.yes"), f.Value == "true"}, {"false", m.f.T("work.no"), f.Value == "false"}}
+	case t.Kind() == reflect.String && isCountry(x.Name):
+		f.Kind, f.Choices = "choices", countryChoices(m.f.Lang, f.Value)
 	case t.Kind() == reflect.String:
 		f.Kind = map[string]string{"date": "date", "time": "time", "date-time": "moment", "email": "email", "url": "url", "uri": "url", "https": "url"}[r.Format]
 		if r.Max != nil {
@@ -202,6 +205,28 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 			}
 		}
 	}
+}
+
+// isCountry reports whether a member, by its path, is a country's code of ISO 3166-1.
+func isCountry(path string) bool {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	return name == "country" || strings.HasSuffix(name, "_country")
+}
+
+// countryChoices are the countries by name. A code that is chosen and that no country
+// has is offered too: a form never drops what a record holds.
+func countryChoices(lang, chosen string) []choice {
+	list, found := locale.Countries(lang), chosen == ""
+	out := make([]choice, 0, len(list)+1)
+	for _, r := range list {
+		is := strings.EqualFold(r.Code, chosen)
+		found = found || is
+		out = append(out, choice{r.Code, r.Name, is})
+	}
+	if !found {
+		out = append(out, choice{chosen, chosen, true})
+	}
+	return out
 }
 
 // isSecret reports whether a member, by its path, holds what no page shows.

@@ -63,6 +63,9 @@ type setupPage struct {
 	Errors []fieldError
 }
 
+// Countries are those that the business can be in.
+func (p setupPage) Countries() []choice { return countryChoices(p.Lang, p.Input.Country) }
+
 // fieldError is what is wrong with one field of a form.
 type fieldError struct{ Field, Text string }
 
@@ -140,7 +143,7 @@ func (p setupPages) setUp(ctx *fasthttp.RequestCtx) {
 	defer cancel()
 	f := p.frame(ctx, "setup.title")
 	field := func(name string) string { return string(ctx.PostArgs().Peek(name)) }
-	in := setup.Input{Business: field("business"), Timezone: strings.TrimSpace(field("timezone")), Country: strings.ToUpper(strings.TrimSpace(field("country"))), Locale: f.Lang,
+	in := setup.Input{Business: field("business"), Timezone: strings.TrimSpace(field("timezone")), Country: strings.ToUpper(field("country")), Locale: f.Lang,
 		Name: field("name"), Email: field("email"), Password: field("password")}
 	again := func(status int, errs []fieldError) {
 		in.Password = ""

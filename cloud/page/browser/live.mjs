@@ -1,7 +1,7 @@
 // Looks at a list while a record changes, loses the server, and opens more pages than
 // one session may have streams. Prints what it found as one JSON object. Usage: node
 // live.mjs <base address> <email> <password> <chromium>. A GET to the address in CHANGE
-// gives cabinet 88 another name.
+// gives cabinet 88 another name, and person 1 with the path /person.
 import { chromium } from "playwright-core";
 
 const [base, email, password, executablePath] = process.argv.slice(2);
@@ -28,8 +28,16 @@ found.row = await page.evaluate(() => window.stays.isConnected && window.stays.c
 await page.waitForFunction(() => document.querySelector("[data-live-said]").textContent !== "");
 found.said = await page.textContent("[data-live-said]");
 
+// A menu stays open when the sentence above it goes.
 await page.goto(base + "/console/people/1");
 await page.waitForSelector(".live.on");
+await page.waitForFunction(() => /Live/.test(document.querySelector(".live.on").textContent));
+await page.evaluate(() => document.querySelector(".head .verbs").insertAdjacentHTML("beforebegin", '<p class="says">It was so.</p>'));
+await page.click(".head details.menu > summary");
+await fetch(process.env.CHANGE + "person");
+await page.waitForFunction(() => document.querySelector("h1").textContent.includes("Renamed Ann"));
+found.menu = await page.evaluate(() => document.querySelector(".head details.menu").open && !document.querySelector(".says")?.textContent.includes("It was so"));
+
 await context.setOffline(true);
 await page.evaluate(() => window.dispatchEvent(new Event("pagehide"))); // an open stream is not cut by it
 await page.waitForSelector(".verbs a[aria-disabled=true]");

@@ -227,7 +227,7 @@ const free = (await grids()).filter((g) => g.state === "free").map((g) => g.grid
 const audit = async (word) => JSON.stringify(await api("/api/v1/audit")).includes(word);
 const parcel = (await api("/api/v1/smart-lockers/deliveries")).deliveries[0];
 const orders = async (q) => (await api("/api/v1/orders?keyword=" + q)).orders ?? [];
-const person = { Name: "Ann Bell", Street: "1 King St W", City: "Toronto", Province: "ON", "Postal code": "M5H 1A1", Country: "CA", Telephone: "+14165550188" };
+const person = { Name: "Ann Bell", Street: "1 King St W", City: "Toronto", Province: "ON", "Postal code": "M5H 1A1", Country: "Canada", Telephone: "+14165550188" };
 
 await job(`Create a new order for a parcel of 2 kg with the reference NEW-${unique}.`, { knows: { Weight: "2", "Your reference": `NEW-${unique}`, ...person }, judge: async () => (await orders(`NEW-${unique}`)).length === 1 });
 const made = (await orders(`NEW-${unique}`))[0];

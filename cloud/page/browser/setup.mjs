@@ -40,7 +40,7 @@ await look.context.close();
 const plain = await open({ javaScriptEnabled: false });
 await plain.page.goto(`${base}/setup?key=${key}`);
 await plain.page.focus("#business");
-for (const text of ["Harbour Lockers", "", "CA", "Ada Moreau", "ada@harbour.example", "short"]) {
+for (const text of ["Harbour Lockers", "", "Cana", "Ada Moreau", "ada@harbour.example", "short"]) {
   await plain.page.keyboard.type(text);
   await plain.page.keyboard.press("Tab");
 }
