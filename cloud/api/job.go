@@ -22,6 +22,7 @@ func jobs(c Config) []catalog.Operation {
 			Example:     `{"status":"processing"}`,
 			Noun: &catalog.Noun{
 				Name: "job", Area: "business", Icon: "list", Refs: []string{"job_id"}, Title: []string{"file_name", "operation", "job_id"}, State: "status", States: "job", Create: "-",
+				Begin:   "order",
 				Columns: []string{"operation", "status", "created_at", "noun", "file_name", "total", "succeeded", "failed", "created_by"},
 				Page:    "/console/jobs/{id}", // with the verbs that its state allows
 			},

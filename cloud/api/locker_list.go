@@ -20,8 +20,9 @@ func (c Config) lockerLists() []catalog.Operation {
 			Scopes:      []string{"lockers:read"},
 			Noun: &catalog.Noun{
 				Name: "delivery", Path: "parcels", Area: "lockers", Icon: "parcel", Key: "p",
-				Live: []string{"Deliveries", "Compartments", "Openings"},
-				ID:   "delivery_id", Refs: []string{"delivery_id", "current_delivery_id"}, Title: []string{"delivery_number"}, State: "status", States: "delivery",
+				Begin: "cabinet",
+				Live:  []string{"Deliveries", "Compartments", "Openings"},
+				ID:    "delivery_id", Refs: []string{"delivery_id", "current_delivery_id"}, Title: []string{"delivery_number"}, State: "status", States: "delivery",
 				Columns: []string{"delivery_number", "status", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
 				Verbs:   []string{"smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
 				Story: []catalog.Strand{

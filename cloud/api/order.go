@@ -566,8 +566,9 @@ func (c Config) assignments() []catalog.Operation {
 			GraphQL:     &catalog.GraphQL{Field: "brokerOrderAssignments", Type: "BrokerAssignmentList"},
 			Noun: &catalog.Noun{
 				Name: "broker_assignment", Path: "contractor-assignments", Area: "delivery", Icon: "handshake",
-				Live: []string{"Assignments", "Orders"},
-				ID:   "id", Title: []string{"order_ref", "id"}, State: "status", States: "assignment",
+				Begin: "order",
+				Live:  []string{"Assignments", "Orders"},
+				ID:    "id", Title: []string{"order_ref", "id"}, State: "status", States: "assignment",
 				Columns: []string{"order_ref", "status", "broker_name", "scheduled_date", "assigned_at", "ended_at"},
 			},
 		}, o.Assignments, nil),

@@ -162,8 +162,9 @@ func (c Config) routes() []catalog.Operation {
 			Tools:       []string{"get_drivers"},
 			Noun: &catalog.Noun{
 				Name: "driver", Path: "drivers", Area: "delivery", Icon: "person", Key: "d",
-				Live: []string{"Drivers", "Accounts", "Routes", "Orders"},
-				ID:   "driver_id", Refs: []string{"driver_id"}, Named: true, Title: []string{"name"}, State: "status", States: "driver",
+				Others: []string{"invitation"},
+				Live:   []string{"Drivers", "Accounts", "Routes", "Orders"},
+				ID:     "driver_id", Refs: []string{"driver_id"}, Named: true, Title: []string{"name"}, State: "status", States: "driver",
 				Columns: []string{"name", "status", "on_duty", "phone", "vehicle.plate", "today.stops_done", "today.stops_total"},
 				Verbs:   []string{"drivers.update"},
 				Related: []catalog.Relation{{Noun: "route", By: "driver_id"}, {Noun: "order", By: "driver_id"}},

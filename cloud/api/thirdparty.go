@@ -39,8 +39,9 @@ func (c Config) thirdParties() []catalog.Operation {
 			Scopes:      []string{"orders:read"},
 			Noun: &catalog.Noun{
 				Name: "third_party_assignment", Path: "carrier-assignments", Area: "delivery", Icon: "truck",
-				Live: []string{"ThirdParties", "Orders"},
-				ID:   "assignment_number", Title: []string{"assignment_number"}, State: "status", States: "third_party",
+				Begin: "order",
+				Live:  []string{"ThirdParties", "Orders"},
+				ID:    "assignment_number", Title: []string{"assignment_number"}, State: "status", States: "third_party",
 				Columns: []string{"assignment_number", "status", "provider.name", "order.tracking_number", "created_at", "ended_at"},
 				Verbs:   []string{"third_party.assignments.cancel"},
 			},

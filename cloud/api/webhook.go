@@ -58,8 +58,9 @@ func (c Config) webhooks() []catalog.Operation {
 			GraphQL:     &catalog.GraphQL{Field: "webhookDeliveryLogs", Type: "WebhookLogList", Filter: "WebhookLogFilter"},
 			Noun: &catalog.Noun{
 				Name: "webhook_log", Path: "webhook-log", Area: "connections", Icon: "list",
-				Live: []string{"Outbox", "Endpoints"},
-				ID:   "id", Title: []string{"event"}, State: "status", States: "outbox",
+				Begin: "webhook_url",
+				Live:  []string{"Outbox", "Endpoints"},
+				ID:    "id", Title: []string{"event"}, State: "status", States: "outbox",
 				Columns: []string{"event", "status", "reference_id", "url", "attempt", "http_status", "created_at"},
 				Verbs:   []string{"webhook_logs.replay"},
 			},
@@ -120,8 +121,9 @@ func (c Config) webhooks() []catalog.Operation {
 			Scopes:      []string{"webhooks:read"},
 			Noun: &catalog.Noun{
 				Name: "webhook_url", Path: "webhook-urls", Area: "connections", Icon: "webhook", Key: "h",
-				Live: []string{"Endpoints", "WebhookSettings", "Outbox"},
-				ID:   "url_id", Refs: []string{"url_id"}, Title: []string{"url"}, State: "status", States: "endpoint",
+				Begin: "webhook_setting",
+				Live:  []string{"Endpoints", "WebhookSettings", "Outbox"},
+				ID:    "url_id", Refs: []string{"url_id"}, Title: []string{"url"}, State: "status", States: "endpoint",
 				Columns: []string{"url", "status", "waiting", "failure_rate_24h", "last_success_at", "last_failure_at"},
 				Verbs:   []string{"webhook_urls.check_up", "webhook_urls.pause", "webhook_urls.resume"},
 				Related: []catalog.Relation{{Noun: "webhook_log", By: "url_id"}},

@@ -48,6 +48,8 @@ type Noun struct {
 	// Others are nouns that are made in place of one, such as invitations of people: their
 	// forms stand beside the noun's own.
 	Others []string
+	// Begin is a noun whose page an empty list leads to, for records that come of its own.
+	Begin string
 	// Columns are members of a listed record, by path (recipient.name). Phones show the
 	// first three.
 	Columns []string

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"net/url"
@@ -33,6 +34,7 @@ type nounList struct {
 	Next     string // address of the next page; "" on the last
 	New      string // address of the form that creates one; "" where the visitor may not
 	Others   []verbLink
+	Begin    *verbLink // where an empty list leads to; nil for none
 	CSV      string
 	Columns  []choice // that can be shown
 	Empty    string
@@ -163,6 +165,9 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	}
 	if p.imports(c, v, n) {
 		out.Import = ConsolePath + "/" + n.Path + "/import"
+	}
+	if b := p.cfg.Catalog.Noun(n.Begin); b != nil && p.may(c, v, cmp.Or(b.List, b.Find)) {
+		out.Begin = &verbLink{To: ConsolePath + "/" + b.Path, Text: v.T("noun." + b.Name)}
 	}
 	answer, err := p.read(c, ctx, v, n.List, given)
 	if err != nil {

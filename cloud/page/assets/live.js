@@ -107,7 +107,7 @@ function take(sections) {
 // name of a part of the page, the kind of a sentence or menu.
 const key = (e) => e.id || (e.matches?.("tr, li") && e.querySelector("a[href]")?.getAttribute("href"))
   || (e.matches?.("section, article, fieldset") && (e.getAttribute("aria-labelledby") ?? e.getAttribute("aria-label")))
-  || (e.matches?.("p, dl, table, details") && e.localName + " " + e.className.replace(/\b(tone-\w+|chosen)\b/g, "").trim()) || "";
+  || (e.matches?.("p, div, dl, table, details") && e.localName + " " + e.className.replace(/\b(tone-\w+|chosen)\b/g, "").trim()) || "";
 
 // blend makes the children of an element those of another and keeps what looks as
 // before: with it the focus, what is being typed, and what was opened. It reports

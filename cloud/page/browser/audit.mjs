@@ -16,5 +16,7 @@ export async function audit(page, name, found) {
   await page.evaluate(axe);
   const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   found.axe[name] = result.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 4).map((n) => n.target.join(" ") + " " + n.failureSummary).join(" | ")}`);
+  // A block inside a paragraph ends it, and leaves an empty one behind.
+  if (await page.evaluate(() => [...document.querySelectorAll("p")].some((p) => !p.attributes.length && !p.hasChildNodes()))) found.axe[name].push("markup: a paragraph holds a block");
   if (await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth + 1)) found.overflow.push(name);
 }

@@ -157,10 +157,11 @@ async function step(job, seen) {
     await field.press("Enter");
     return true;
   }
-  // What is folded away is looked into when nothing else leads on, or when the screen is
-  // about what is sought and does not show what is to be done with it.
+  // What is folded away is looked into when nothing else leads on, or, once, when the screen
+  // is about what is sought and does not show what is to be done with it.
   const here = (await page.locator("main h1").first().innerText().catch(() => "")).includes(job.find ?? "\n");
-  if (!best || here && !list.some((c) => stems(c.name).includes(stems(job.say)[0]))) {
+  if (!best || here && !seen.has("folded at " + page.url()) && !list.some((c) => stems(c.name).includes(stems(job.say)[0]))) {
+    seen.add("folded at " + page.url());
     const folded = list.find((c) => c.kind === "summary" && c.main && !seen.has(page.url() + c.name + c.near));
     best = folded ?? best;
     if (!best) return false;
