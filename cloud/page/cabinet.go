@@ -140,6 +140,9 @@ func (f frame) movement(l locker.HistoryLine) movement {
 	if l.ByName != nil && *l.ByName != "" {
 		m.By = outside(*l.ByName, maxValue)
 	}
+	if l.EndReason != nil {
+		m.State = f.V("end", *l.EndReason)
+	}
 	if l.Reason != nil {
 		m.Reason = outside(*l.Reason, maxValue)
 	}

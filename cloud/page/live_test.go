@@ -19,6 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/webtest"
 	"github.com/postern-io/postern/internal/ring"
+	protocol "github.com/postern-io/postern/protocol/wire"
 )
 
 // sse is a page that follows its topics.
@@ -335,6 +336,39 @@ func TestPagesPoll(t *testing.T) {
 		return g.status == 200
 	})
 	require.NotContains(t, g.body, "s-open")
+}
+
+// A cabinet may answer after its page said that it did not: the page takes that back by
+// itself, and a person who asked first sees what became of the opening.
+func TestACabinetThatAnswersLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	asked := time.Now().UTC().Add(-time.Minute)
+	o := cloud.Opening{ID: "opn_late", BusinessID: 42, DeviceID: 88, Kind: protocol.OpenStaff, Requester: cloud.Requester{Type: "console", ID: "9", Name: "Mina"}, Reason: "look inside",
+		Doors: []cloud.OpeningDoor{{Door: 7, GridID: 8807, Status: "closed"}}, State: cloud.OpeningRequested, RequestedAt: asked, EndsAt: asked.Add(30 * time.Second)}
+	write := func() {
+		r.w.Write(t, cloud.Changes{Unaudited: true, LockerChanges: cloud.LockerChanges{Openings: []cloud.Opening{o}}})
+	}
+	write()
+	const page = "/console/cabinets/88?tab=health"
+	s := r.follow(page)
+	require.Contains(t, s.next("cabinet:88").Sections["cabbody"], "requested")
+	const silent = "no answer from the cabinet in time"
+	o.State, o.EndReason, o.EndedAt = cloud.OpeningEnded, string(cloud.CommandExpired), asked.Add(30*time.Second)
+	write()
+	require.Contains(t, s.next("cabinet:88").Sections["cabbody"], silent)
+	require.Contains(t, r.do("GET", page, nil).body, silent)
+	o.State, o.EndReason, o.EndedAt, o.OpenedAt = cloud.OpeningRunning, "", time.Time{}, asked.Add(40*time.Second)
+	o.Doors[0].Status, o.Doors[0].OpenedAt = "open", o.OpenedAt
+	write()
+	body := s.next("cabinet:88").Sections["cabbody"]
+	require.NotContains(t, body, silent)
+	require.Contains(t, body, "running")
+	require.NotContains(t, r.do("GET", page, nil).body, silent)
+	o.State, o.EndReason, o.EndedAt = cloud.OpeningEnded, protocol.EndDone, asked.Add(50*time.Second)
+	write()
+	require.Contains(t, s.next("cabinet:88").Sections["cabbody"], ">done<")
 }
 
 // A browser that comes back with the id of an event gets what changed since.

@@ -131,6 +131,8 @@ func valueWords(lang, member, v string) string {
 	switch member[strings.LastIndexByte(member, '.')+1:] {
 	case "severity":
 		return locale.Value(lang, "severity", v)
+	case "end_reason":
+		return locale.Value(lang, "end", v)
 	case "door_status":
 		return locale.Value(lang, "door", v)
 	case "otep_status", "tracking_event_key", "status_code":
