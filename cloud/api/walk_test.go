@@ -105,7 +105,7 @@ var (
 	hrefs     = regexp.MustCompile(`href="([^"]*)"`)
 	mainPart  = regexp.MustCompile(`(?s)<main.*</main>`)
 	wholeRow  = regexp.MustCompile(`<a class="whole" href="([^"]+)"`)
-	headPart  = regexp.MustCompile(`(?s)<main id="main" class="desk">.*?<div class="head"[^>]*>.*?</p></div>`)
+	headPart  = regexp.MustCompile(`(?s)<main id="main" class="desk">.*?<div class="head"[^>]*>.*?</(?:p|div)></div>`)
 	nothingIn = regexp.MustCompile(`ZgotmplZ|<style|\sstyle=|\son[a-z]+="|<no value>|%!\w\(`)
 )
 
