@@ -97,14 +97,14 @@ func (p setupPages) connection(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	p.show(ctx, fasthttp.StatusOK, "enrolment.html", p.enrolmentPage(c, ctx, v, cabinetName{d.DeviceID, d.DeviceCode, d.DeviceName}, d, ""))
+	p.show(ctx, fasthttp.StatusOK, "enrolment.html", p.enrolmentPage(c, ctx, v, cabinetName{d.DeviceID, outside(d.DeviceCode, maxValue), outside(d.DeviceName, maxValue)}, d, ""))
 }
 
 // showEnrolment shows a cabinet that was made, or got another token, with that token.
 func (p setupPages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v visitor, made setup.EnrolmentOutput) {
 	d := made.Device
 	v.Title = d.Name
-	out := p.enrolmentPage(c, ctx, v, cabinetName{d.ID, d.Code, d.Name}, locker.DeviceBody{Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
+	out := p.enrolmentPage(c, ctx, v, cabinetName{d.ID, outside(d.Code, maxValue), outside(d.Name, maxValue)}, locker.DeviceBody{Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
 	out.State = connection{Doors: d.Compartments}
 	out.Line, out.Until = made.Enrolment.Line, out.Time(stamp(made.Enrolment.ExpiresAt))
 	var err error
