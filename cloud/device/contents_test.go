@@ -164,6 +164,37 @@ func TestContentsMismatchOpensKeepsOutOfUseAndEndsByItself(t *testing.T) {
 	})
 }
 
+// A compartment that stays taken for a delivery whose package is planned for another door,
+// because what was left there is not known, is held by the cloud: hardware that knows
+// nothing of it says otherwise, and both views are shown.
+func TestContentsMismatchOfACompartmentThatIsKept(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		x := create(w, "R-1", d.Code, "PK-1")
+		confirm(w, d)
+		const kept = 3
+		before := cell(w, d, kept)
+		require.NotEqual(t, before.GridID, *x.Packages[0].GridID)
+		keep := func(state string, of cloud.DeliveryID) {
+			c := before
+			c.State, c.DeliveryID = state, of
+			require.NoError(t, w.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+				return &cloud.Changes{Unaudited: true, LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}}, nil
+			}))
+		}
+		keep(cloud.GridOccupied, x.DeliveryID)
+		d.Contents[kept] = x.DeliveryNumber
+		tellContents(d, nil)
+		require.Empty(t, d.Faults(), "both hold it")
+		delete(d.Contents, kept)
+		tellContents(d, nil)
+		require.Equal(t, "door 3: cabinet empty, cloud "+x.DeliveryNumber, d.Faults()[cloud.DevContentsMismatch].Detail)
+		require.Empty(t, d.Cmds, "nothing proves which view is old")
+		keep(cloud.GridFree, 0)
+		tellContents(d, nil)
+		require.Empty(t, d.Faults(), "staff have emptied it")
+	})
+}
+
 // Only a complete and settled present is compared.
 func TestContentsAreComparedOnlyWhenTheyCanBe(t *testing.T) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {

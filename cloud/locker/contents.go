@@ -117,7 +117,7 @@ func (w comparison) agreed(c *cloud.Compartment, cabinet string) (ours string, a
 	switch {
 	case cabinet == d.Number:
 		return d.Number, true, nil
-	case inside:
+	case inside || c.State == cloud.GridOccupied: // kept for it until staff have looked
 		return d.Number, false, nil
 	}
 	return "", cabinet == "", nil
