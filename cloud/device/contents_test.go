@@ -169,13 +169,14 @@ func TestContentsMismatchOpensKeepsOutOfUseAndEndsByItself(t *testing.T) {
 // nothing of it says otherwise, and both views are shown.
 func TestContentsMismatchOfACompartmentThatIsKept(t *testing.T) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		stored(t, w, d, "R-0", "PK-0")
+		confirm(w, d)
 		x := create(w, "R-1", d.Code, "PK-1")
 		confirm(w, d)
-		const kept = 3
-		before := cell(w, d, kept)
-		require.NotEqual(t, before.GridID, *x.Packages[0].GridID)
+		const kept = 4
+		require.NotEqual(t, cell(w, d, kept).GridID, *x.Packages[0].GridID)
 		keep := func(state string, of cloud.DeliveryID) {
-			c := before
+			c := cell(w, d, kept)
 			c.State, c.DeliveryID = state, of
 			require.NoError(t, w.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 				return &cloud.Changes{Unaudited: true, LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}}, nil
@@ -187,7 +188,7 @@ func TestContentsMismatchOfACompartmentThatIsKept(t *testing.T) {
 		require.Empty(t, d.Faults(), "both hold it")
 		delete(d.Contents, kept)
 		tellContents(d, nil)
-		require.Equal(t, "door 3: cabinet empty, cloud "+x.DeliveryNumber, d.Faults()[cloud.DevContentsMismatch].Detail)
+		require.Equal(t, "door 4: cabinet empty, cloud "+x.DeliveryNumber, d.Faults()[cloud.DevContentsMismatch].Detail)
 		require.Empty(t, d.Cmds, "nothing proves which view is old")
 		keep(cloud.GridFree, 0)
 		tellContents(d, nil)
