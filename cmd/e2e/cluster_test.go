@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -30,7 +32,8 @@ var clusterSides = []string{"edge", "cloud", "boards", "rolling", "namesake", "d
 // Three nodes on one PostgreSQL database behind a balancer, with a cabinet and a partner
 // that reach them by it: nodes are killed, restarted in order and started twice under one
 // name, agent and boards are killed, the database crashes, and half-way its synchronous
-// standby takes over, while the partner opens doors at whatever node the balancer chooses.
+// standby takes over and restarted nodes are of a later release, while the partner opens
+// doors at whatever node the balancer chooses. The nodes' clocks are up to two seconds apart.
 // The oracle judges as in TestKilledProgramsTellTheTruth.
 func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 	ring.SkipUnlessFull(t, "two nodes of one program, the model of their leases, and the killed programs of one node")
@@ -44,10 +47,17 @@ func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 	}
 	first, last := ring.Rounds(1, 200)
 	bin := build(t)
+	clocks := shiftedClocks(t)
+	now, next := buildCloud(t, clocks), migrations(t, 1)
+	maps.Copy(next, clocks)
+	later := buildCloud(t, next)
 	for from := first; from <= last; from += roundsPerCluster {
 		to := min(from+roundsPerCluster-1, last)
 		t.Run(fmt.Sprintf("rounds %d-%d", from, to), func(t *testing.T) {
 			s := newCluster(t, bin, balancer, uint64(from))
+			for i, n := range s.nodes {
+				n.bin, n.env = now, []string{clockShift + "=" + []string{"0", "1", "-1"}[i]}
+			}
 			s.startSim()
 			s.startCloud()
 			s.startEdge()
@@ -56,6 +66,7 @@ func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 				s.rnd = rand.New(rand.NewPCG(uint64(n), 13))
 				if n == (from+to)/2 {
 					s.round("failover")
+					s.later = later
 				}
 				for _, side := range s.rnd.Perm(len(clusterSides)) {
 					s.round(clusterSides[side])
@@ -150,7 +161,7 @@ func (s *slaughter) startNamesake() {
 	ring.Await(s.t, func() bool { return answers(n.http) }, "the node serves")
 	twin := *n
 	twin.http, twin.mqtt = freeAddress(s.t), freeAddress(s.t)
-	p := s.bin.start(s.t, "cloud", s.nodeArgs(&twin)...)
+	p := cmp.Or(n.bin, s.bin).startIn(s.t, n.env, "cloud", s.nodeArgs(&twin)...)
 	require.Error(s.t, p.await())
 	require.Contains(s.t, p.text(), "another running process has this node's name")
 }

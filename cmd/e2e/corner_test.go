@@ -77,17 +77,26 @@ func (w *world) lastMoment(s step, rnd *rand.Rand) {
 
 // killAtPulse kills the agent between the pulse of a courier's door and the moment at
 // which it has seen it open. The courier puts the parcel in and shuts the door
-// meanwhile, and the agent starts again.
+// meanwhile, and the agent starts again. Where the pulse does not come in time, the courier
+// waits for the door as on any other day.
 func (w *world) killAtPulse(s step, rnd *rand.Rand) {
 	c := w.cabinets[s.cabinet]
 	before, known := len(c.coils()), len(w.tasks)
-	w.newTask(s, rnd, func(x *task, _ *rand.Rand) { _, _ = w.tryOpen(x) })
+	late := make(chan bool, 1)
+	w.newTask(s, rnd, func(x *task, rnd *rand.Rand) {
+		_, err := w.tryOpen(x)
+		if told := refusal(err); <-late && (told == "" || told == "DEVICE_TIMEOUT") {
+			w.courier(x, rnd)
+		}
+	})
 	for end := time.Now().Add(5 * time.Second); len(c.coils()) == before && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond)
 	}
 	if len(c.coils()) == before || len(w.tasks) == known {
+		late <- true
 		return
 	}
+	late <- false
 	x := w.tasks[known]
 	time.Sleep(time.Duration(rnd.IntN(1300)) * time.Millisecond)
 	c.kill()

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -88,10 +89,11 @@ type parcel struct {
 
 // slaughter is the programs and what the test knows of them.
 type slaughter struct {
-	t   *testing.T
-	rnd *rand.Rand
-	dir string
-	bin programs
+	t     *testing.T
+	rnd   *rand.Rand
+	dir   string
+	bin   programs
+	later programs // of a later release, with which nodes are restarted; "" before it is there
 
 	device      cloud.DeviceID
 	provider    cloud.ProviderID
@@ -125,6 +127,8 @@ type slaughter struct {
 // killNode is a process of the cloud with its addresses.
 type killNode struct {
 	name, http, mqtt string // http empty: it serves none
+	bin              programs
+	env              []string
 	*process
 }
 
@@ -207,7 +211,9 @@ func (s *slaughter) startCloud() {
 	}
 }
 
-func (s *slaughter) startNode(n *killNode) { n.process = s.bin.start(s.t, "cloud", s.nodeArgs(n)...) }
+func (s *slaughter) startNode(n *killNode) {
+	n.process = cmp.Or(n.bin, s.bin).startIn(s.t, n.env, "cloud", s.nodeArgs(n)...)
+}
 
 func (s *slaughter) nodeArgs(n *killNode) []string {
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.hookURL, "http://"))
@@ -259,6 +265,7 @@ func (s *slaughter) round(side string) {
 	case "rolling":
 		n := s.nodes[s.rnd.IntN(len(s.nodes))]
 		n.stop(s.t)
+		n.bin = cmp.Or(s.later, n.bin)
 		s.startNode(n)
 		work.Wait()
 	case "namesake":

@@ -89,7 +89,14 @@ func (p *process) tail() string {
 // start starts a program; what is left of it when the test ends is killed.
 func (b programs) start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
+	return b.startIn(t, nil, name, args...)
+}
+
+// startIn is start with more in the program's environment.
+func (b programs) startIn(t *testing.T, env []string, name string, args ...string) *process {
+	t.Helper()
 	p := &process{name: name, cmd: exec.Command(filepath.Join(string(b), name), args...), done: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = p
 	p.run(t)
 	return p

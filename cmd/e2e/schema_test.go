@@ -101,18 +101,28 @@ var releases = []map[string]string{
 }
 
 // buildRelease builds the cloud with the migrations of n later releases.
-func buildRelease(t *testing.T, n int) programs {
+func buildRelease(t *testing.T, n int) programs { return buildCloud(t, migrations(t, n)) }
+
+// migrations are the files of n later releases by where they stand in ours.
+func migrations(t *testing.T, n int) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	folder, err := filepath.Abs("../../cloud/store/migrations")
 	require.NoError(t, err)
-	replace := map[string]string{}
+	out := map[string]string{}
 	for _, files := range releases[:n] {
 		for name, text := range files {
 			writeFile(t, filepath.Join(dir, name), text)
-			replace[filepath.Join(folder, name)] = filepath.Join(dir, name)
+			out[filepath.Join(folder, name)] = filepath.Join(dir, name)
 		}
 	}
+	return out
+}
+
+// buildCloud builds the cloud with other files in place of some.
+func buildCloud(t *testing.T, replace map[string]string) programs {
+	t.Helper()
+	dir := t.TempDir()
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	require.NoError(t, err)
 	writeFile(t, filepath.Join(dir, "overlay.json"), string(overlay))
