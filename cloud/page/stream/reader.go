@@ -170,8 +170,8 @@ func (r *Reader) written(n int) {
 // before each write. It ends the reader.
 func (r *Reader) Run(w io.Writer, done <-chan struct{}, ready func() error) error {
 	defer r.Leave()
-	beat := time.NewTimer(r.h.cfg.Beat)
-	defer beat.Stop()
+	quiet := time.NewTimer(r.h.nextBeat())
+	defer quiet.Stop()
 	write := func(text []byte) error {
 		if ready != nil {
 			if err := ready(); err != nil {
@@ -196,19 +196,47 @@ func (r *Reader) Run(w io.Writer, done <-chan struct{}, ready func() error) erro
 				}
 				r.written(len(text))
 			}
-		case now := <-beat.C:
+		case now := <-quiet.C:
 			if r.failing.Load() > 0 {
 				break
 			}
-			if err := write(fmt.Appendf(nil, "event: beat\ndata: %d\n\n", now.Unix())); err != nil {
+			if err := write(r.h.heartbeat(now)); err != nil {
 				return err
 			}
 		}
-		beat.Reset(r.h.cfg.Beat)
+		quiet.Reset(r.h.nextBeat())
 	}
 }
 
-// writeTime is how long one write to a browser may take.
+// heartbeat is the event that says that nothing has changed: one text for all readers of
+// the same second.
+func (h *Hub) heartbeat(now time.Time) []byte {
+	last := h.beat.Load()
+	if last == nil || last.second != now.Unix() {
+		last = &beat{now.Unix(), fmt.Appendf(nil, "event: beat\ndata: %d\n\n", now.Unix())}
+		h.beat.Store(last)
+	}
+	return last.text
+}
+
+// nextBeat is how long a reader waits for its next heartbeat: up to the period of the
+// hub, to a moment that thousands of readers share. One that wakes alone costs several
+// times what it costs among others.
+func (h *Hub) nextBeat() time.Duration {
+	now := time.Now()
+	return now.Add(h.cfg.Beat).Truncate(h.cfg.Beat / beatsShared).Sub(now)
+}
+
+// beatsShared are the moments in a period at which readers get heartbeats.
+const beatsShared = 12
+
+type beat struct {
+	second int64
+	text   []byte
+}
+
+// A write to a browser may take writeTime at least, and twice that at most: the deadline
+// of a connection is moved once in writeTime, not for each of its thousands of writes.
 const writeTime = 10 * time.Second
 
 // Serve writes the head of an answer and then what the reader gets to a connection, which
@@ -222,7 +250,15 @@ func (r *Reader) Serve(c net.Conn, head []byte, done <-chan struct{}, log *slog.
 			r.Leave()
 			_ = c.Close()
 		}()
-		deadline := func() error { return c.SetWriteDeadline(time.Now().Add(writeTime)) }
+		var moved time.Time
+		deadline := func() error {
+			now := time.Now()
+			if now.Sub(moved) < writeTime {
+				return nil
+			}
+			moved = now
+			return c.SetWriteDeadline(now.Add(2 * writeTime))
+		}
 		if deadline() != nil {
 			return
 		}
