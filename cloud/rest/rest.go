@@ -51,6 +51,9 @@ type Config struct {
 	HealthOnly bool
 
 	Metrics prometheus.Registerer // nil: they are not shown
+	// AccessLog gets a line of each answered request, at the level info; nil: none is
+	// written.
+	AccessLog *slog.Logger
 
 	BaseURL string // own public address, for links; "": from the request
 	Version string // of the product, for the description
@@ -137,6 +140,9 @@ type Server struct {
 func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.AccessLog == nil {
+		cfg.AccessLog = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 30 * time.Second

@@ -170,6 +170,9 @@ type Config struct {
 	// own; nil: nothing.
 	WrapTools func(*mcp.Config)
 	Log       *slog.Logger
+	// AccessLog gets a line of each request to the public address, at the level info;
+	// nil: none is written.
+	AccessLog *slog.Logger
 }
 
 // Server is one node.

@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -121,10 +120,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		_, err := fmt.Fprintln(stdout, "in order:", s)
 		return err
 	}
-	log, err := cli.Logger(stderr, s.LogLevel)
+	logs, err := newLogs(stderr, s)
 	if err != nil {
 		return err
 	}
+	log := logs.main
 	switch command.Command() {
 	case "demo-data":
 		return opt.DemoData.run(ctx, s, log, stdout)
@@ -147,16 +147,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, log, stdout)
 	}
-	return serve(ctx, s, log, stdout)
+	return serve(ctx, s, logs, stdout)
 }
 
 // serve runs until ctx ends.
-func serve(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
+func serve(ctx context.Context, s settings, logs *logs, stdout io.Writer) error {
+	log := logs.main
 	ln, err := listen(s, log)
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(ctx, s.server(log))
+	cfg := s.server(log)
+	cfg.AccessLog = logs.access
+	srv, err := server.New(ctx, cfg)
 	if err != nil {
 		return errors.Join(err, closeListeners(ln))
 	}
