@@ -167,6 +167,9 @@ func New(cfg Config) *Server {
 	return s
 }
 
+// SetConnections changes how many connections may be open.
+func (s *Server) SetConnections(most limit.Connections) { s.crowd.SetMost(most) }
+
 // quiet takes what the HTTP library says about connections.
 type quiet struct{ log *slog.Logger }
 

@@ -14,7 +14,7 @@
 //
 // Long flags may have one dash. A flag wins over the environment, that over the
 // settings file. Logs are JSON lines on standard error. SIGINT and SIGTERM stop
-// it in order: intake first, the store last.
+// it in order: intake first, the store last. SIGHUP has the settings read again.
 package main
 
 import (
@@ -24,6 +24,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/postern-io/postern/cloud/server"
@@ -147,12 +148,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, log, stdout)
 	}
-	return serve(ctx, s, logs, stdout)
+	return serve(ctx, opt, s, logs, stdout)
 }
 
-// serve runs until ctx ends.
-func serve(ctx context.Context, s settings, logs *logs, stdout io.Writer) error {
+// serve runs until ctx ends. SIGHUP has the settings read again.
+func serve(ctx context.Context, opt options, s settings, logs *logs, stdout io.Writer) error {
 	log := logs.main
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	defer signal.Stop(again)
 	ln, err := listen(s, log)
 	if err != nil {
 		return err
@@ -166,6 +170,15 @@ func serve(ctx context.Context, s settings, logs *logs, stdout io.Writer) error 
 	if err := begin(ctx, srv, s, ln, log, stdout); err != nil {
 		return errors.Join(err, closeListeners(ln), closeAll(srv))
 	}
+	settings, err := newReloader(opt, s, srv, logs)
+	if err != nil {
+		return errors.Join(err, closeListeners(ln), closeAll(srv))
+	}
+	rereads, stop := context.WithCancel(ctx)
+	var rereading sync.WaitGroup
+	rereading.Go(func() { settings.run(rereads, again) })
+	defer rereading.Wait()
+	defer stop()
 	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "https", address(ln.HTTPS), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket), "mqtt_wss", address(ln.WebSocketTLS), "admin", address(ln.Admin))
 	return srv.Run(ctx, ln)
 }
