@@ -10,6 +10,7 @@
 //	cloud files move --to bucket        uploaded files, from their folder
 //	cloud schema status                 migrations: what is pending, and who runs; schema up runs them
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
+//	cloud ready                         whether the node on this machine serves, for health checks
 //	cloud support-bundle out.tar.gz
 //
 // Long flags may have one dash. A flag wins over the environment, that over the
@@ -69,6 +70,7 @@ type options struct {
 	Version        bool           `help:"Print the version and stop."`
 
 	Serve    struct{}     `cmd:"" default:"1" help:"Serve."`
+	Ready    readyCommand `cmd:"" help:"Ask the node on this machine, at the address of its settings, whether it serves: exit status 0 or 1."`
 	DemoData demoData     `cmd:"" help:"Add a sandbox to the database and print what is in it as one JSON object. Its secrets are shown this once."`
 	Setup    setupCommand `cmd:"" help:"Make a business with its administrator, or an operator of the platform, or give one of them a new password."`
 	Admin    struct {
@@ -127,6 +129,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	log := logs.main
 	switch command.Command() {
+	case "ready":
+		return opt.Ready.run(ctx, s, stdout)
 	case "demo-data":
 		return opt.DemoData.run(ctx, s, log, stdout)
 	case "setup":
