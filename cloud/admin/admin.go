@@ -21,6 +21,7 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,7 +46,7 @@ type Config struct {
 // Server is the listener's server. Safe for concurrent use.
 type Server struct {
 	cfg   Config
-	token [sha256.Size]byte
+	token atomic.Pointer[[sha256.Size]byte] // nil: only programs of this machine are served
 	http  *http.Server
 }
 
@@ -62,7 +63,10 @@ func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, token: sha256.Sum256([]byte(cfg.Token))}
+	s := &Server{cfg: cfg}
+	if cfg.Token != "" {
+		s.SetToken(cfg.Token)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
@@ -77,10 +81,16 @@ func New(cfg Config) *Server {
 	return s
 }
 
+// SetToken changes the token, which is not empty. The former one is good no more.
+func (s *Server) SetToken(token string) {
+	sum := sha256.Sum256([]byte(token))
+	s.token.Store(&sum)
+}
+
 // Serve takes connections until Close. A listener beyond the loopback is closed and
 // refused when there is no token.
 func (s *Server) Serve(ln net.Listener) error {
-	if s.cfg.Token == "" && !onLoopback(ln.Addr()) {
+	if s.token.Load() == nil && !onLoopback(ln.Addr()) {
 		return errors.Join(fmt.Errorf("the admin listener at %s needs a token: set one, or listen on the loopback", ln.Addr()), ln.Close())
 	}
 	if err := s.http.Serve(netutil.LimitListener(ln, maxConns)); !errors.Is(err, http.ErrServerClosed) {
@@ -105,9 +115,9 @@ func (s *Server) guarded(h http.Handler) http.Handler {
 		case r.ContentLength != 0: // nothing here takes a body, and none is waited for
 			w.Header().Set("Connection", "close")
 			writeText(w, http.StatusBadRequest, "send no body\n")
-		case s.cfg.Token == "" && !local(r):
+		case s.token.Load() == nil && !local(r):
 			writeText(w, http.StatusForbidden, "without a token only programs on this machine are served, at localhost or 127.0.0.1: set admin.token_file\n")
-		case s.cfg.Token != "" && !s.bears(r):
+		case s.token.Load() != nil && !s.bears(r):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="postern admin"`)
 			writeText(w, http.StatusUnauthorized, "send the token of admin.token_file as Authorization: Bearer\n")
 		default:
@@ -121,7 +131,7 @@ func (s *Server) guarded(h http.Handler) http.Handler {
 func (s *Server) bears(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+	return subtle.ConstantTimeCompare(sum[:], s.token.Load()[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
 // local reports whether a request is of a program on this machine.

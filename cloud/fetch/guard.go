@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/idna"
@@ -35,10 +36,18 @@ type GuardConfig struct {
 // What it checks when an address is saved is for friendly messages; decisive is
 // the check of each concrete address right before a socket connects. It is safe
 // for concurrent use.
-type Guard struct{ cfg GuardConfig }
+type Guard struct{ cfg atomic.Pointer[GuardConfig] }
 
 // NewGuard returns a guard.
-func NewGuard(cfg GuardConfig) *Guard { return &Guard{cfg} }
+func NewGuard(cfg GuardConfig) *Guard {
+	g := &Guard{}
+	g.Set(cfg)
+	return g
+}
+
+// Set changes what the guard allows, from the next check on. Connections that are open
+// stay.
+func (g *Guard) Set(cfg GuardConfig) { g.cfg.Store(&cfg) }
 
 // ErrBlocked is wrapped by every refusal of a Guard. Its text names no address
 // that the caller did not give.
@@ -84,7 +93,7 @@ func (g *Guard) CheckURL(raw string) (*Target, error) {
 	}
 	t := &Target{TLS: u.Scheme == "https", Path: u.RequestURI()}
 	switch {
-	case !t.TLS && (u.Scheme != "http" || !g.cfg.HTTP):
+	case !t.TLS && (u.Scheme != "http" || !g.cfg.Load().HTTP):
 		return nil, fmt.Errorf("%w: the scheme must be https", ErrBlocked)
 	case u.User != nil:
 		return nil, fmt.Errorf("%w: it holds a user name", ErrBlocked)
@@ -139,7 +148,7 @@ func (g *Guard) host(t *Target, u *url.URL) error {
 	if !strings.Contains(name, ".") {
 		return fmt.Errorf("%w: the host name has no dot", ErrBlocked)
 	}
-	for _, s := range slices.Concat(insideSuffixes, g.cfg.Hosts) {
+	for _, s := range slices.Concat(insideSuffixes, g.cfg.Load().Hosts) {
 		if name == s || strings.HasSuffix(name, "."+s) {
 			return fmt.Errorf("%w: names of this kind are inside", ErrBlocked)
 		}
@@ -177,8 +186,8 @@ func (g *Guard) port(t *Target, u *url.URL) error {
 		}
 		t.Port = uint16(n)
 	}
-	allowed := t.Port == 443 || t.Port == 8443 || g.cfg.HTTP && (t.Port == 80 || t.Port == 8080)
-	if !allowed && !slices.Contains(g.cfg.Ports, t.Port) {
+	allowed := t.Port == 443 || t.Port == 8443 || g.cfg.Load().HTTP && (t.Port == 80 || t.Port == 8080)
+	if !allowed && !slices.Contains(g.cfg.Load().Ports, t.Port) {
 		return fmt.Errorf("%w: the port is none of the allowed ones", ErrBlocked)
 	}
 	return nil
@@ -241,7 +250,7 @@ func (g *Guard) listed(a netip.Addr) bool {
 	if inner, ok := embedded(a); ok && !g.Allows(inner) {
 		return false
 	}
-	return slices.ContainsFunc(g.cfg.Networks, func(p netip.Prefix) bool {
+	return slices.ContainsFunc(g.cfg.Load().Networks, func(p netip.Prefix) bool {
 		if !p.Contains(a) || a.IsUnspecified() {
 			return false
 		}

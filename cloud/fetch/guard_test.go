@@ -183,3 +183,15 @@ func TestCheckSave(t *testing.T) {
 		require.Equal(t, saveResolve, time.Since(start))
 	})
 }
+
+func TestWhatAGuardAllowsChanges(t *testing.T) {
+	t.Parallel()
+	g := NewGuard(GuardConfig{})
+	_, err := g.CheckURL("http://shop.example/")
+	require.ErrorIs(t, err, ErrBlocked)
+	g.Set(GuardConfig{HTTP: true, Hosts: []string{"other.example"}})
+	_, err = g.CheckURL("http://shop.example/")
+	require.NoError(t, err)
+	_, err = g.CheckURL("http://a.other.example/")
+	require.ErrorIs(t, err, ErrBlocked)
+}

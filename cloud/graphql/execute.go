@@ -2,6 +2,7 @@ package graphql
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ type execution struct {
 	unbounded bool
 
 	replayed bool
+	account  cloud.AccountID // that calls
 }
 
 // ordered is an object whose members come out in the order they were asked for.
@@ -104,6 +106,7 @@ func (e *execution) call(ctx context.Context, f *ast.Field, group []*ast.Field) 
 		return nil
 	}
 	ctx, caller, _, err := e.s.cfg.Pipeline.Admit(ctx, at.op, e.q.Who)
+	e.account = cmp.Or(caller.Account.ID, e.account)
 	if err == nil {
 		var a catalog.Answer
 		raw, _ := json.Marshal(given) // plain values always encode, in the order of their names

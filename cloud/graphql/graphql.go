@@ -102,6 +102,8 @@ type Response struct {
 	Replayed bool
 	// Unknown are variables that the operation does not declare, sorted.
 	Unknown []string
+	// Account is that of the caller, 0 when it is not known.
+	Account cloud.AccountID
 }
 
 // params is the body of a request (GraphQL over HTTP, 6.1).
@@ -119,6 +121,7 @@ type result struct {
 
 	replayed bool
 	unknown  []string // variables
+	account  cloud.AccountID
 }
 
 type failed struct {
@@ -148,7 +151,7 @@ func (s *Server) Serve(ctx context.Context, q Request) Response {
 	}
 	q.Surface = "graphql"
 	r, readable := s.answer(ctx, q)
-	out := Response{Status: 200, Type: kind, Replayed: r.replayed, Unknown: r.unknown}
+	out := Response{Status: 200, Type: kind, Replayed: r.replayed, Unknown: r.unknown, Account: r.account}
 	if r.Data == nil && (kind == typeGraphQL || !readable) {
 		out.Status = 400
 	}
@@ -249,7 +252,7 @@ func (s *Server) read(ctx context.Context, q Request) (r result, readable bool) 
 	if e.nodes > MaxNodes {
 		return refuse("BAD_REQUEST", tooMuch)
 	}
-	return result{Data: &data, Errors: e.errors, replayed: e.replayed, unknown: undeclared(op, p.Variables)}, true
+	return result{Data: &data, Errors: e.errors, replayed: e.replayed, unknown: undeclared(op, p.Variables), account: e.account}, true
 }
 
 // undeclared are the first variables of a request that its operation does not

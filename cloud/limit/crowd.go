@@ -25,10 +25,10 @@ const (
 // count by address: proxies, private networks and this machine speak for many. Any number
 // of goroutines may use it.
 type Crowd struct {
-	most   Connections
 	exempt func(netip.Addr) bool
 
 	mu   sync.Mutex // guards what follows
+	most Connections
 	open map[string]int
 	all  int
 }
@@ -39,6 +39,10 @@ func NewCrowd(most Connections, exempt func(netip.Addr) bool) *Crowd {
 	if exempt == nil {
 		exempt = func(netip.Addr) bool { return false }
 	}
+	return &Crowd{most: most.withDefaults(), exempt: exempt, open: map[string]int{}}
+}
+
+func (most Connections) withDefaults() Connections {
 	for v, usual := range map[*int]int{&most.Address: ConnsPerAddress, &most.Total: ConnsTotal} {
 		if *v == 0 {
 			*v = usual
@@ -47,7 +51,14 @@ func NewCrowd(most Connections, exempt func(netip.Addr) bool) *Crowd {
 			*v = math.MaxInt
 		}
 	}
-	return &Crowd{most: most, exempt: exempt, open: map[string]int{}}
+	return most
+}
+
+// SetMost changes the figures. Connections that are open stay.
+func (c *Crowd) SetMost(most Connections) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most = most.withDefaults()
 }
 
 // Enter counts a connection from an address, and gives what ends it, to be called

@@ -47,3 +47,20 @@ func TestConnectionsAreBounded(t *testing.T) {
 	require.True(t, ok)
 	leave()
 }
+
+func TestFiguresOfConnectionsChange(t *testing.T) {
+	t.Parallel()
+	c := NewCrowd(Connections{Address: 1}, nil)
+	from := &net.TCPAddr{IP: net.IPv4(203, 0, 113, 7), Port: 1}
+	leave, ok := c.Enter(from)
+	require.True(t, ok)
+	_, ok = c.Enter(from)
+	require.False(t, ok)
+	c.SetMost(Connections{Address: 2})
+	_, ok = c.Enter(from)
+	require.True(t, ok)
+	c.SetMost(Connections{Total: 1})
+	leave()
+	_, ok = c.Enter(from)
+	require.False(t, ok, "open ones count")
+}

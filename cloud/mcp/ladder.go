@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/cloud/peer"
 )
 
 // body answers what was posted. Nothing it keeps belongs to ctx.
@@ -19,7 +21,7 @@ func (s *Server) body(ctx *fasthttp.RequestCtx, l language, stream bool) answer 
 	}
 	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
-	x := &exchange{s: s, l: l, h: &ctx.Request.Header, version: only(&ctx.Request.Header, "MCP-Protocol-Version"), from: s.request(ctx, l), stream: stream}
+	x := &exchange{s: s, l: l, h: &ctx.Request.Header, version: only(&ctx.Request.Header, "MCP-Protocol-Version"), from: s.request(ctx, l), stream: stream, admitted: func(c Caller) { peer.SetAccount(ctx, c.Account) }}
 	if in.b[0] == '[' {
 		return s.guarded(&x.from, nil, func() answer { return x.batch(c, &in) })
 	}
@@ -39,6 +41,8 @@ type exchange struct {
 	version header
 	from    Request
 	stream  bool
+	// admitted notes the caller with the request, while the request lasts.
+	admitted func(Caller)
 }
 
 func (x *exchange) single(ctx context.Context, m *message) answer {
@@ -62,6 +66,7 @@ func (x *exchange) admit(ctx context.Context, m *message) (*job, *Error) {
 	if err != nil {
 		return nil, x.s.publicError(j.request, err)
 	}
+	x.admitted(caller)
 	j.caller = caller
 	return j, nil
 }

@@ -50,7 +50,8 @@ type Request struct {
 
 // Caller is who a request is from.
 type Caller struct {
-	ID string // binds request states; "" is the anonymous caller
+	ID      string // binds request states; "" is the anonymous caller
+	Account int64  // for the access log; 0: none
 	// Sees says which tools are listed; nil: all. Set names what Sees admits:
 	// callers with the same text see the same tools, whose bytes are prepared
 	// once.

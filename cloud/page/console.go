@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/oidc"
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -89,6 +90,9 @@ func (p *kit) tokenOf(c context.Context, ctx *fasthttp.RequestCtx, at *entrance)
 	s, err = p.cfg.FindToken(c, auth.Hash(token))
 	if errors.Is(err, cloud.ErrNotFound) {
 		return s, false, nil
+	}
+	if err == nil && auth.Valid(s.Token, time.Now()) {
+		peer.SetAccount(ctx, int64(s.Account.ID))
 	}
 	return s, err == nil, err
 }

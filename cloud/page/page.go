@@ -224,6 +224,7 @@ func (p *Pages) Handler(ctx *fasthttp.RequestCtx) { p.handler(ctx) }
 func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r := router.New()
 	r.RedirectFixedPath, r.HandleOPTIONS = false, false
+	r.SaveMatchedRoutePath = true // for the access log
 	get := func(path string, h fasthttp.RequestHandler) {
 		r.GET(path, h)
 		r.HEAD(path, h)

@@ -273,6 +273,23 @@ func Public(ctx *fasthttp.RequestCtx, configured string) string {
 	return Scheme(ctx) + "://" + strings.ToLower(host)
 }
 
+// accountKey is where a request keeps whose it is.
+type accountKey struct{}
+
+// SetAccount notes the account that a request is of, once a face has found it; 0 changes
+// nothing.
+func SetAccount(ctx *fasthttp.RequestCtx, id int64) {
+	if id != 0 {
+		ctx.SetUserValue(accountKey{}, id)
+	}
+}
+
+// Account is the account that SetAccount noted; 0: none is known.
+func Account(ctx *fasthttp.RequestCtx) int64 {
+	id, _ := ctx.UserValue(accountKey{}).(int64)
+	return id
+}
+
 // Local reports whether a request was made on this machine: over the loopback, to
 // a name of the loopback, through no proxy that shows itself.
 func Local(ctx *fasthttp.RequestCtx) bool {

@@ -31,6 +31,8 @@ type GraphQLResponse struct {
 	Replayed bool
 	// Unknown are variables that the operation does not declare, sorted.
 	Unknown []string
+	// Account is that of the caller, 0 when it is not known.
+	Account cloud.AccountID
 }
 
 // graphQL hands a request to the face that answers GraphQL.
@@ -42,6 +44,7 @@ func (s *Server) graphQL(ctx *fasthttp.RequestCtx) {
 	}
 	out := s.cfg.GraphQL(s.ctx, GraphQLRequest{Body: bytes.Clone(ctx.Request.Body()), Accept: string(ctx.Request.Header.Peek("Accept")),
 		Key: string(ctx.Request.Header.Peek("Idempotency-Key")), Who: s.who(ctx)})
+	peer.SetAccount(ctx, int64(out.Account))
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	ctx.Response.Header.Set("Vary", "Accept, Accept-Language, Authorization")
 	if out.Replayed {

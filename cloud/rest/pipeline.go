@@ -76,6 +76,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
 	c, caller, state, err := s.cfg.Pipeline.Admit(c, op.Operation, who)
+	peer.SetAccount(ctx, int64(caller.Account.ID))
 	limitHeaders(ctx, state)
 	if err != nil {
 		s.refuse(ctx, err)

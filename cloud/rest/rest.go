@@ -51,6 +51,9 @@ type Config struct {
 	HealthOnly bool
 
 	Metrics prometheus.Registerer // nil: they are not shown
+	// AccessLog gets a line of each answered request, at the level info; nil: none is
+	// written.
+	AccessLog *slog.Logger
 
 	BaseURL string // own public address, for links; "": from the request
 	Version string // of the product, for the description
@@ -138,6 +141,9 @@ func New(cfg Config) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.AccessLog == nil {
+		cfg.AccessLog = slog.New(slog.DiscardHandler)
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 30 * time.Second
 	}
@@ -160,6 +166,9 @@ func New(cfg Config) *Server {
 	}
 	return s
 }
+
+// SetConnections changes how many connections may be open.
+func (s *Server) SetConnections(most limit.Connections) { s.crowd.SetMost(most) }
 
 // quiet takes what the HTTP library says about connections.
 type quiet struct{ log *slog.Logger }

@@ -12,10 +12,14 @@ type AdminConfig struct {
 	TLS   bool   // with the certificates of Config.TLS
 }
 
+// newAdmin builds what serves the listener for who runs the node.
+func newAdmin(s *Server) *admin.Server {
+	return admin.New(admin.Config{Token: s.cfg.Admin.Token, Gatherer: s.Metrics, Ready: s.ready, Log: s.log})
+}
+
 // serveAdmin serves metrics, profiles and health until it is closed, which is after
 // everything that they tell of.
 func serveAdmin(s *Server, ln Listeners, fail chan<- error) (stop func() error) {
-	a := admin.New(admin.Config{Token: s.cfg.Admin.Token, Gatherer: s.Metrics, Ready: s.ready, Log: s.log})
 	at := ln.Admin
 	if s.cfg.Admin.TLS {
 		at = tls.NewListener(at, s.tls)
@@ -23,12 +27,12 @@ func serveAdmin(s *Server, ln Listeners, fail chan<- error) (stop func() error) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := a.Serve(at); err != nil {
+		if err := s.admin.Serve(at); err != nil {
 			fail <- err
 		}
 	}()
 	return func() error {
-		err := a.Close()
+		err := s.admin.Close()
 		<-done
 		return err
 	}

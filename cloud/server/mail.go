@@ -23,7 +23,8 @@ func (s *Server) sendMails(access *account.Access) {
 	if s.mailBase() == "" {
 		return
 	}
-	s.mails = mail.New(mail.Config{Store: s.Store, Carrier: s.cfg.Mail, Log: s.log, Ended: s.auditMail,
+	s.mailServer.Store(s.cfg.Mail)
+	s.mails = mail.New(mail.Config{Store: s.Store, Carrier: &s.mailServer, Log: s.log, Ended: s.auditMail,
 		Prepare: func(ctx context.Context) error { return access.ResolveResets(ctx, s.Store) }})
 	s.Store.OnCommit(s.mails.Committed)
 }

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/admin"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
@@ -170,6 +170,9 @@ type Config struct {
 	// own; nil: nothing.
 	WrapTools func(*mcp.Config)
 	Log       *slog.Logger
+	// AccessLog gets a line of each request to the public address, at the level info;
+	// nil: none is written.
+	AccessLog *slog.Logger
 }
 
 // Server is one node.
@@ -211,6 +214,12 @@ type Server struct {
 	rates   rates
 	// authority fetches certificates; nil: they are files, or there are none.
 	authority *authority
+	files     *certificateFiles // nil: certificates are no files
+
+	admin      *admin.Server
+	crowd      *limit.Crowd // of MQTT
+	mailServer changingMail
+	pushHook   changingHook
 
 	pages *page.Pages
 	// notices are exchanged with other nodes; nil: none are.
@@ -284,7 +293,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.member = newMember(s.Store, cfg)
-	s.Guard = fetch.NewGuard(fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(cfg.BaseURL), ownNames(cfg.WebhookProxy), cfg.WebhookHosts)})
+	s.Guard = fetch.NewGuard(s.guarded(cfg))
 	s.Webhooks = sender.New(sender.Config{Store: s.Store, Nodes: sharers(s.Store, s.member), BaseURL: cfg.BaseURL, SigningKey: s.Keys.webhookKey(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.webhooks = webhook.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.webhookKey().Public().(ed25519.PublicKey))
 	if cfg.WebhookOverlap != nil {
@@ -304,6 +313,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		func() float64 { return s.Devices.Waiting().Seconds() }))
 	s.Metrics.MustRegister(deviceMetrics{s})
 	registerMetrics(s)
+	s.admin = newAdmin(s)
 	var intake mqttbroker.Devices = s.Devices
 	if cfg.WrapDevices != nil {
 		intake = cfg.WrapDevices(intake)
@@ -314,8 +324,9 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		Prefix:     cfg.Prefix, URL: cfg.AppURL, WebSocketURL: cfg.AppWebSocketURL, Log: cfg.Log})
 	s.chats.LetListen(listening{s.Live})
 	s.pushes = push.New(push.Config{Store: s.Store, Provider: s.provider(), Log: cfg.Log})
+	s.crowd = limit.NewCrowd(cfg.MQTTConnections, cfg.Proxies.SpeakForMany)
 	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, People: s.Live, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Caller: cfg.Proxies.Caller, Plain: cfg.MQTTPlain, Recheck: cfg.Recheck,
-		Crowd: limit.NewCrowd(cfg.MQTTConnections, cfg.Proxies.SpeakForMany)})
+		Crowd: s.crowd})
 	if err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
@@ -365,19 +376,6 @@ func ownNames(base string) []string {
 		return nil
 	}
 	return []string{strings.ToLower(u.Hostname())}
-}
-
-// provider is the receiver of pushes, nil without one. It is asked through the
-// guard of webhooks.
-func (s *Server) provider() push.Provider {
-	if s.cfg.PushURL == "" {
-		return nil
-	}
-	f := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
-	return push.Hook{URL: s.cfg.PushURL, Secret: s.cfg.PushSecret, Post: func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
-		d, err := f.Post(ctx, url, headers, body)
-		return d.Status, d.Body, err
-	}}
 }
 
 // sample is any event as it may be sent.

@@ -24,12 +24,12 @@ type TLSConfig struct {
 // files has changed. While they cannot be read, or do not fit each other, the
 // former certificate stays. Safe for concurrent use.
 type certificateFiles struct {
-	cert, key string
-	log       *slog.Logger
+	log *slog.Logger
 
-	mu      sync.Mutex // guards what follows
-	current *tls.Certificate
-	seen    [2]fileState // when current was read, or could not be
+	mu        sync.Mutex // guards what follows
+	cert, key string
+	current   *tls.Certificate
+	seen      [2]fileState // when current was read, or could not be
 }
 
 type fileState struct {
@@ -73,6 +73,19 @@ func (f *certificateFiles) find(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return f.current, nil
 }
 
+// use shows the certificate of two files from now on. When they cannot be read, or do not
+// fit each other, nothing changes.
+func (f *certificateFiles) use(cert, key string) error {
+	next, err := loadCertificate(cert, key, f.log)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cert, f.key, f.current, f.seen = next.cert, next.key, next.current, next.seen
+	return nil
+}
+
 // certificates makes the TLS configuration of all listeners; nil: there is none.
 func (s *Server) certificates() (*tls.Config, error) {
 	t := s.cfg.TLS
@@ -91,6 +104,7 @@ func (s *Server) certificates() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.files = files
 	return &tls.Config{GetCertificate: files.find, MinVersion: tls.VersionTLS12}, nil
 }
 

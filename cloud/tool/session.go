@@ -100,7 +100,7 @@ func (s *Service) admit(ctx context.Context, server string, r *mcp.Request) (mcp
 	if err := u.narrow(r); err != nil {
 		return mcp.Caller{}, err
 	}
-	out := mcp.Caller{Value: u, Set: "all"}
+	out := mcp.Caller{Value: u, Set: "all", Account: int64(u.caller.Account.ID)}
 	if !u.caller.Anonymous() {
 		out.ID = strconv.FormatInt(int64(u.caller.Account.ID), 10)
 	}

@@ -10,11 +10,12 @@
 //	cloud files move --to bucket        uploaded files, from their folder
 //	cloud schema status                 migrations: what is pending, and who runs; schema up runs them
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
+//	cloud ready                         whether the node on this machine serves, for health checks
 //	cloud support-bundle out.tar.gz
 //
 // Long flags may have one dash. A flag wins over the environment, that over the
 // settings file. Logs are JSON lines on standard error. SIGINT and SIGTERM stop
-// it in order: intake first, the store last.
+// it in order: intake first, the store last. SIGHUP has the settings read again.
 package main
 
 import (
@@ -22,9 +23,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/postern-io/postern/cloud/server"
@@ -69,6 +70,7 @@ type options struct {
 	Version        bool           `help:"Print the version and stop."`
 
 	Serve    struct{}     `cmd:"" default:"1" help:"Serve."`
+	Ready    readyCommand `cmd:"" help:"Ask the node on this machine, at the address of its settings, whether it serves: exit status 0 or 1."`
 	DemoData demoData     `cmd:"" help:"Add a sandbox to the database and print what is in it as one JSON object. Its secrets are shown this once."`
 	Setup    setupCommand `cmd:"" help:"Make a business with its administrator, or an operator of the platform, or give one of them a new password."`
 	Admin    struct {
@@ -121,11 +123,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		_, err := fmt.Fprintln(stdout, "in order:", s)
 		return err
 	}
-	log, err := cli.Logger(stderr, s.LogLevel)
+	logs, err := newLogs(stderr, s)
 	if err != nil {
 		return err
 	}
+	log := logs.main
 	switch command.Command() {
+	case "ready":
+		return opt.Ready.run(ctx, s, stdout)
 	case "demo-data":
 		return opt.DemoData.run(ctx, s, log, stdout)
 	case "setup":
@@ -147,22 +152,37 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, log, stdout)
 	}
-	return serve(ctx, s, log, stdout)
+	return serve(ctx, opt, s, logs, stdout)
 }
 
-// serve runs until ctx ends.
-func serve(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
+// serve runs until ctx ends. SIGHUP has the settings read again.
+func serve(ctx context.Context, opt options, s settings, logs *logs, stdout io.Writer) error {
+	log := logs.main
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	defer signal.Stop(again)
 	ln, err := listen(s, log)
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(ctx, s.server(log))
+	cfg := s.server(log)
+	cfg.AccessLog = logs.access
+	srv, err := server.New(ctx, cfg)
 	if err != nil {
 		return errors.Join(err, closeListeners(ln))
 	}
 	if err := begin(ctx, srv, s, ln, log, stdout); err != nil {
 		return errors.Join(err, closeListeners(ln), closeAll(srv))
 	}
+	settings, err := newReloader(opt, s, srv, logs)
+	if err != nil {
+		return errors.Join(err, closeListeners(ln), closeAll(srv))
+	}
+	rereads, stop := context.WithCancel(ctx)
+	var rereading sync.WaitGroup
+	rereading.Go(func() { settings.run(rereads, again) })
+	defer rereading.Wait()
+	defer stop()
 	log.Info("serving", "version", cli.Version(), "http", address(ln.HTTP), "https", address(ln.HTTPS), "mqtt", address(ln.MQTT), "mqtt_tls", address(ln.MQTTTLS), "mqtt_ws", address(ln.WebSocket), "mqtt_wss", address(ln.WebSocketTLS), "admin", address(ln.Admin))
 	return srv.Run(ctx, ln)
 }

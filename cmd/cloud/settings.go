@@ -87,6 +87,7 @@ type settings struct {
 	} `yaml:"numbers" json:"numbers"`
 	OTLPEndpoint string   `yaml:"otlp_endpoint" json:"otlp_endpoint"`
 	LogLevel     string   `yaml:"log_level" json:"log_level"`
+	AccessLog    bool     `yaml:"access_log" json:"access_log"`
 	Unavailable  []string `yaml:"unavailable" json:"unavailable"`
 	HideSchema   bool     `yaml:"graphql_hide_schema" json:"graphql_hide_schema"`
 

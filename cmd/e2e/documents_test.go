@@ -24,6 +24,8 @@ import (
 //	programs   built programs, in a folder with bin/, configs/ and a sandbox
 //	terminals  the same, each line in a terminal of its own
 //	archive    in the folder that make release has filled
+//	containers for a machine with containers, which there is none of here: files and
+//	           services that they name are there
 type commands struct {
 	name, kind, script string
 }
@@ -62,9 +64,10 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	bin := build(t)
 	kinds := map[string]func(*testing.T, commands){
 		"": func(t *testing.T, c commands) { c.onServer(t, bin) }, "make": func(t *testing.T, c commands) { c.known(t) },
-		"programs":  func(t *testing.T, c commands) { c.run(t, installed(t, bin, c.ports(t))) },
-		"terminals": func(t *testing.T, c commands) { c.inTerminals(t, bin) },
-		"archive":   func(t *testing.T, c commands) { c.released(t) },
+		"programs":   func(t *testing.T, c commands) { c.run(t, installed(t, bin, c.ports(t))) },
+		"terminals":  func(t *testing.T, c commands) { c.inTerminals(t, bin) },
+		"archive":    func(t *testing.T, c commands) { c.released(t) },
+		"containers": func(t *testing.T, c commands) { c.inContainers(t) },
 	}
 	seen := map[string]int{}
 	for _, c := range blocks {
@@ -141,6 +144,28 @@ func (c commands) known(t *testing.T) {
 }
 
 var loopback = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// inContainers compares commands for containers with what is deployed: files, services
+// and the secrets' paths and owners.
+func (c commands) inContainers(t *testing.T) {
+	file, _ := readCompose(t)
+	cmd := exec.CommandContext(t.Context(), "sh", "-n")
+	cmd.Stdin = strings.NewReader(c.script)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, m := range regexp.MustCompile(`-f (\S+)`).FindAllStringSubmatch(c.script, -1) {
+		require.FileExists(t, filepath.Join("../..", m[1]))
+	}
+	for _, m := range regexp.MustCompile(`(?:exec|kill -s HUP) (\w+)`).FindAllStringSubmatch(c.script, -1) {
+		require.Contains(t, file.Services, m[1])
+	}
+	for name, s := range file.Secrets {
+		owner := map[string]string{"database": "65532", "database_password": strings.Split(file.Services["database"].User, ":")[0]}[name]
+		require.Contains(t, c.script, "-m 400 -o "+owner+" /dev/stdin "+filepath.Join("deploy", s.File)+"\n")
+	}
+	require.Contains(t, c.script, "/usr/bin/cloud --config "+file.Services["node1"].Configs[0].Target+" ")
+	require.Contains(t, c.script, "docker-daemon:"+regexp.MustCompile(`:-(\S+)}`).FindStringSubmatch(file.Services["node1"].Image)[1]+"\n")
+}
 
 // ports are free addresses for those that the block and the settings name.
 func (c commands) ports(t *testing.T) func(string) string {

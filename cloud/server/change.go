@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/push"
+)
+
+// Change takes from cfg what can change while the server runs; all else of cfg is left
+// alone. It takes how many connections may be open, where webhooks may go, and, where the
+// server was built with one, the next certificate files, mail server, push provider and
+// admin token. Connections that are open stay. On error nothing has changed. Only one
+// goroutine may call it.
+func (s *Server) Change(cfg Config) error {
+	if s.files != nil && cfg.TLS.Cert != "" {
+		if err := s.files.use(cfg.TLS.Cert, cfg.TLS.Key); err != nil {
+			return err
+		}
+	}
+	s.rest.SetConnections(cfg.HTTPConnections)
+	s.crowd.SetMost(cfg.MQTTConnections)
+	s.Guard.Set(s.guarded(cfg))
+	if s.cfg.Admin.Token != "" && cfg.Admin.Token != "" {
+		s.admin.SetToken(cfg.Admin.Token)
+	}
+	if s.cfg.Mail != nil && cfg.Mail != nil {
+		s.mailServer.Store(cfg.Mail)
+	}
+	if s.cfg.PushURL != "" && cfg.PushURL != "" {
+		s.pushHook.Store(s.hookOf(cfg))
+	}
+	return nil
+}
+
+// guarded is where webhooks of cfg may go. Our own names are those that the server was
+// built with.
+func (s *Server) guarded(cfg Config) fetch.GuardConfig {
+	return fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(s.cfg.BaseURL), ownNames(s.cfg.WebhookProxy), cfg.WebhookHosts)}
+}
+
+// changingMail is a mail.Carrier that hands mails to the mail server of the moment.
+type changingMail struct{ atomic.Pointer[mail.Server] }
+
+// Send implements mail.Carrier.
+func (c *changingMail) Send(ctx context.Context, m cloud.Mail) error { return c.Load().Send(ctx, m) }
+
+// changingHook is a push.Provider behind the address and secret of the moment.
+type changingHook struct{ atomic.Pointer[push.Hook] }
+
+// Send implements push.Provider.
+func (c *changingHook) Send(ctx context.Context, p cloud.Push, devices []cloud.PushToken) ([]string, error) {
+	return c.Load().Send(ctx, p, devices)
+}
+
+// provider is the push provider; nil: there is none.
+func (s *Server) provider() push.Provider {
+	if s.cfg.PushURL == "" {
+		return nil
+	}
+	s.pushHook.Store(s.hookOf(s.cfg))
+	return &s.pushHook
+}
+
+// hookOf is the push provider of cfg.
+func (s *Server) hookOf(cfg Config) *push.Hook {
+	f := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
+	return &push.Hook{URL: cfg.PushURL, Secret: cfg.PushSecret, Post: func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
+		d, err := f.Post(ctx, url, headers, body)
+		return d.Status, d.Body, err
+	}}
+}
