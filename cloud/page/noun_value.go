@@ -249,12 +249,18 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 			if name == n.ID && len(n.Title) > 0 && n.Title[0] != n.ID && n.Area != "" { // it stands in the address
 				continue
 			}
-			if s := refs.name(name, p.value(v.frame, name, x, "")); s.Text != "" {
-				own.Facts = append(own.Facts, fact{memberWords(v.Lang, name), s})
-			}
+			own.add(memberWords(v.Lang, name), refs.name(name, p.value(v.frame, name, x, "")))
 		}
 	}
 	return append([]factGroup{own}, groups...)
+}
+
+// add adds a fact, unless it has no value or the group says it already: an id that is shown
+// by its record's name, and the name.
+func (g *factGroup) add(name string, s shown) {
+	if s.Text != "" && !slices.ContainsFunc(g.Facts, func(x fact) bool { return x.Name == name && x.Value.Text == s.Text }) {
+		g.Facts = append(g.Facts, fact{name, s})
+	}
 }
 
 // lay adds the members of an object and of the objects in it.
@@ -264,9 +270,7 @@ func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any, o
 			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner, nil, refs)
 			continue
 		}
-		if s := refs.name(name, p.value(f, name, v[name], "")); s.Text != "" {
-			g.Facts = append(g.Facts, fact{prefix + memberWords(f.Lang, name), s})
-		}
+		g.add(prefix+memberWords(f.Lang, name), refs.name(name, p.value(f, name, v[name], "")))
 	}
 }
 
