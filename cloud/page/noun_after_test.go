@@ -131,3 +131,13 @@ func TestTheListFollowsWhatIsGone(t *testing.T) {
 	require.Equal(t, 200, g.status)
 	require.NotContains(t, g.body, m[0])
 }
+
+// A parcel's page names the door that people see on the cabinet, and leads to it.
+func TestAParcelNamesItsDoor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	body := r.do("GET", "/console/parcels/64021", nil).body
+	require.Regexp(t, `href="/console/cabinets/88#door-A\d\d">(<bdi>)?A\d\d<`, body)
+	require.NotRegexp(t, `>88\d\d<`, body)
+}

@@ -118,7 +118,11 @@ func (p nounPages) showOnly(c context.Context, ctx *fasthttp.RequestCtx, v visit
 func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, record map[string]any) nounRecord {
 	heading := titleOf(n, record)
 	here := ConsolePath + "/" + n.Path
-	out := nounRecord{workFrame: p.work(ctx, v, strings.TrimPrefix(heading+" · "+v.T("noun."+n.Name+".one"), " · ")), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, p.references(c, ctx, v))}
+	refs := p.references(c, ctx, v)
+	if n.Name == "delivery" {
+		refs.readDoors(record)
+	}
+	out := nounRecord{workFrame: p.work(ctx, v, strings.TrimPrefix(heading+" · "+v.T("noun."+n.Name+".one"), " · ")), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, refs)}
 	if n.Area == "" {
 		out.List = ""
 	}

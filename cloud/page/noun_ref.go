@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -18,6 +19,7 @@ type references struct {
 	ctx   *fasthttp.RequestCtx
 	v     visitor
 	known map[string][]choice // by the noun's name
+	doors map[string]shown    // of the record's cabinet, by the id of a compartment
 }
 
 func (p nounPages) references(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *references {
@@ -56,8 +58,35 @@ func (r *references) read(n *catalog.Noun) (list []choice) {
 	return list
 }
 
+// readDoors reads the doors of the cabinet that a record is about, whose compartments it
+// names by their ids.
+func (r *references) readDoors(record map[string]any) {
+	const find = "smart_lockers.devices.find"
+	n := r.p.cfg.Catalog.NounOf("device_id")
+	id := plainText(record["device_id"])
+	if n == nil || id == "" || !r.p.mayAny(r.c, r.v, find) {
+		return
+	}
+	found, err := r.p.read(r.c, r.ctx, r.v, find, map[string]any{"id": record["device_id"]})
+	if err != nil { // the ids stay
+		return
+	}
+	device, _ := found["device"].(map[string]any)
+	grids, _ := device["grids"].([]any)
+	r.doors = map[string]shown{}
+	for _, x := range grids {
+		if g, ok := x.(map[string]any); ok {
+			code := plainText(g["grid_code"])
+			r.doors[plainText(g["grid_id"])] = shown{Text: outside(code, maxValue), To: ConsolePath + "/" + n.Path + "/" + url.PathEscape(id) + "#door-" + url.PathEscape(code)}
+		}
+	}
+}
+
 // name shows the title of the record that a value names, in place of its ID.
 func (r *references) name(member string, s shown) shown {
+	if d, ok := r.doors[s.Text]; ok && member[strings.LastIndexByte(member, '.')+1:] == "grid_id" {
+		return d
+	}
 	if s.To == "" || s.Out {
 		return s
 	}
