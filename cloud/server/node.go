@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -118,11 +119,35 @@ func ownAddress() string {
 	return "127.0.0.1"
 }
 
+// beginPause is the time between two attempts to begin a loop.
+const beginPause = time.Second
+
+// beginAgain runs f until it ends without an error or ctx ends. A node that serves does
+// not end because its database goes away while a part of it begins.
+func beginAgain(ctx context.Context, log *slog.Logger, name string, f func(context.Context) error) error {
+	for {
+		err := f(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		log.Error("a part of the node cannot begin now and tries again", "part", name, "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(beginPause):
+		}
+	}
+}
+
 // loops starts what a process does in the background. What one of them does for all is
 // a task.
 func (s *Server) loops(run func(string, func(context.Context) error), ln Listeners) {
 	task := func(name string, f func(context.Context) error) {
 		run(name, func(ctx context.Context) error { return s.member.Task(ctx, name, f) })
+	}
+	// Their first step needs the database.
+	steady := func(name string, f func(context.Context) error) {
+		run(name, func(ctx context.Context) error { return beginAgain(ctx, s.log, name, f) })
 	}
 	run("node", s.member.Run)
 	run("devices", s.Devices.Run)
@@ -132,7 +157,7 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 			return nil
 		})
 	}
-	run("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
+	steady("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
 	run("live channel", s.Live.Run)
 	if s.authority != nil {
 		run("certificates", func(ctx context.Context) error { return s.authority.run(ctx, portOf(ln.HTTP), portOf(ln.HTTPS)) })
@@ -140,10 +165,10 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	if !s.cfg.Part.core() {
 		return
 	}
-	run("webhooks", s.Webhooks.Run)
-	run("pushes", s.pushes.Run)
+	steady("webhooks", s.Webhooks.Run)
+	steady("pushes", s.pushes.Run)
 	if s.mails != nil {
-		run("mails", s.mails.Run)
+		steady("mails", s.mails.Run)
 	}
 	run("jobs", s.jobs.Run)
 	if s.traces != nil {
