@@ -293,7 +293,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.member = newMember(s.Store, cfg)
-	s.Guard = fetch.NewGuard(s.guarded(cfg))
+	s.Guard = fetch.NewGuard(guardOf(s, cfg))
 	s.Webhooks = sender.New(sender.Config{Store: s.Store, Nodes: sharers(s.Store, s.member), BaseURL: cfg.BaseURL, SigningKey: s.Keys.webhookKey(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.webhooks = webhook.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.webhookKey().Public().(ed25519.PublicKey))
 	if cfg.WebhookOverlap != nil {
@@ -323,7 +323,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		SeesPushes: func(x auth.Session) bool { return catalog.SessionHolds(x, "routes:read") },
 		Prefix:     cfg.Prefix, URL: cfg.AppURL, WebSocketURL: cfg.AppWebSocketURL, Log: cfg.Log})
 	s.chats.LetListen(listening{s.Live})
-	s.pushes = push.New(push.Config{Store: s.Store, Provider: s.provider(), Log: cfg.Log})
+	s.pushes = push.New(push.Config{Store: s.Store, Provider: provider(s), Log: cfg.Log})
 	s.crowd = limit.NewCrowd(cfg.MQTTConnections, cfg.Proxies.SpeakForMany)
 	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, People: s.Live, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Caller: cfg.Proxies.Caller, Plain: cfg.MQTTPlain, Recheck: cfg.Recheck,
 		Crowd: s.crowd})
