@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/tls"
@@ -61,8 +62,11 @@ import (
 
 // Config is what New needs. The zero Config with a Dir runs.
 type Config struct {
-	Dir     string // data folder: database and keys
-	Objects string // folder of uploaded files, the same for every node; empty: one in Dir
+	Dir string // data folder: database and keys
+	// KeysFile holds the deployment's secrets; empty: a file in Dir, which is made at the
+	// first start.
+	KeysFile string
+	Objects  string // folder of uploaded files, the same for every node; empty: one in Dir
 	// Bucket has the uploaded files in place of a folder; nil: it does not.
 	Bucket   *object.BucketConfig
 	Backup   BackupConfig
@@ -264,7 +268,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("outgoing proxy: %w", err)
 		}
 	}
-	if s.Keys, err = LoadKeys(cfg.Dir); err != nil {
+	if s.Keys, err = cfg.keys(); err != nil {
 		return nil, err
 	}
 	if s.Signer, err = signed.NewSigner(s.Keys.signing()); err != nil {
@@ -282,7 +286,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Setup = setup.New(setup.Config{Store: s.Store, Key: s.Keys.setup(), KeysDigest: s.Keys.digest(), Pinned: s.pinnedKeys(), NewToken: device.NewToken})
 	if err = s.Setup.Claim(ctx); err != nil {
 		if errors.Is(err, setup.ErrKeys) {
-			err = fmt.Errorf("%w than %s: copy %s from the data folder of a node that uses this database, or name another database", err, filepath.Join(cfg.Dir, keysFile), keysFile)
+			err = fmt.Errorf("%w than %s: copy %s from the data folder of a node that uses this database, or name another database", err, cmp.Or(cfg.KeysFile, filepath.Join(cfg.Dir, keysFile)), keysFile)
 		}
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
