@@ -24,7 +24,7 @@ func (s *Server) Change(cfg Config) error {
 	}
 	s.rest.SetConnections(cfg.HTTPConnections)
 	s.crowd.SetMost(cfg.MQTTConnections)
-	s.Guard.Set(s.guarded(cfg))
+	s.Guard.Set(guardOf(s, cfg))
 	if s.cfg.Admin.Token != "" && cfg.Admin.Token != "" {
 		s.admin.SetToken(cfg.Admin.Token)
 	}
@@ -32,14 +32,14 @@ func (s *Server) Change(cfg Config) error {
 		s.mailServer.Store(cfg.Mail)
 	}
 	if s.cfg.PushURL != "" && cfg.PushURL != "" {
-		s.pushHook.Store(s.hookOf(cfg))
+		s.pushHook.Store(hookOf(s, cfg))
 	}
 	return nil
 }
 
-// guarded is where webhooks of cfg may go. Our own names are those that the server was
+// guardOf is where webhooks of cfg may go. Our own names are those that the server was
 // built with.
-func (s *Server) guarded(cfg Config) fetch.GuardConfig {
+func guardOf(s *Server, cfg Config) fetch.GuardConfig {
 	return fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(s.cfg.BaseURL), ownNames(s.cfg.WebhookProxy), cfg.WebhookHosts)}
 }
 
@@ -58,16 +58,16 @@ func (c *changingHook) Send(ctx context.Context, p cloud.Push, devices []cloud.P
 }
 
 // provider is the push provider; nil: there is none.
-func (s *Server) provider() push.Provider {
+func provider(s *Server) push.Provider {
 	if s.cfg.PushURL == "" {
 		return nil
 	}
-	s.pushHook.Store(s.hookOf(s.cfg))
+	s.pushHook.Store(hookOf(s, s.cfg))
 	return &s.pushHook
 }
 
 // hookOf is the push provider of cfg.
-func (s *Server) hookOf(cfg Config) *push.Hook {
+func hookOf(s *Server, cfg Config) *push.Hook {
 	f := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	return &push.Hook{URL: cfg.PushURL, Secret: cfg.PushSecret, Post: func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
 		d, err := f.Post(ctx, url, headers, body)

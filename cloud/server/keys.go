@@ -33,12 +33,24 @@ const keysFile = "keys.json"
 // LoadKeys reads the deployment's secrets from dir, making them when there are
 // none.
 func LoadKeys(dir string) (Keys, error) {
-	var k Keys
 	path := filepath.Join(dir, keysFile)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return makeKeys(path)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return MakeKeys(path)
 	}
+	return readKeys(path)
+}
+
+// keys reads the deployment's secrets.
+func (c Config) keys() (Keys, error) {
+	if c.KeysFile != "" {
+		return readKeys(c.KeysFile)
+	}
+	return LoadKeys(c.Dir)
+}
+
+func readKeys(path string) (Keys, error) {
+	var k Keys
+	b, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(b, &k)
 	}
@@ -47,13 +59,14 @@ func LoadKeys(dir string) (Keys, error) {
 	}
 	for name, v := range map[string][]byte{"signing": k.Signing, "next": k.Next, "server": k.Server, "seal": k.Seal} {
 		if len(v) != 32 {
-			return k, fmt.Errorf("read keys: %s in %s must have 32 bytes, base64", name, keysFile)
+			return k, fmt.Errorf("read keys: %s in %s must have 32 bytes, base64", name, filepath.Base(path))
 		}
 	}
 	return k, nil
 }
 
-func makeKeys(path string) (Keys, error) {
+// MakeKeys makes the secrets of a new deployment in a file that must not exist, mode 0600.
+func MakeKeys(path string) (Keys, error) {
 	var b [4][32]byte
 	for i := range b {
 		_, _ = rand.Read(b[i][:]) // never fails

@@ -60,7 +60,7 @@ func TestAnOutgoingProxy(t *testing.T) {
 	require.Equal(t, []any{422, "BLOCKED_URL"}, []any{status, out["error_code"]})
 	require.Len(t, there.Asked(), 1)
 
-	_, err := w.s.provider().Send(t.Context(), cloud.Push{ID: "psh_1"}, nil)
+	_, err := provider(w.s).Send(t.Context(), cloud.Push{ID: "psh_1"}, nil)
 	require.ErrorContains(t, err, "PROXY", "it cannot connect to there")
 	require.Equal(t, strings.Replace(target, "127.0.0.1", "127.0.0.3", 1), there.Asked()[1])
 

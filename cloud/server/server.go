@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/tls"
@@ -61,8 +62,11 @@ import (
 
 // Config is what New needs. The zero Config with a Dir runs.
 type Config struct {
-	Dir     string // data folder: database and keys
-	Objects string // folder of uploaded files, the same for every node; empty: one in Dir
+	Dir string // data folder: database and keys
+	// KeysFile holds the deployment's secrets; empty: a file in Dir, which is made at the
+	// first start.
+	KeysFile string
+	Objects  string // folder of uploaded files, the same for every node; empty: one in Dir
 	// Bucket has the uploaded files in place of a folder; nil: it does not.
 	Bucket   *object.BucketConfig
 	Backup   BackupConfig
@@ -264,7 +268,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("outgoing proxy: %w", err)
 		}
 	}
-	if s.Keys, err = LoadKeys(cfg.Dir); err != nil {
+	if s.Keys, err = cfg.keys(); err != nil {
 		return nil, err
 	}
 	if s.Signer, err = signed.NewSigner(s.Keys.signing()); err != nil {
@@ -282,7 +286,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Setup = setup.New(setup.Config{Store: s.Store, Key: s.Keys.setup(), KeysDigest: s.Keys.digest(), Pinned: s.pinnedKeys(), NewToken: device.NewToken})
 	if err = s.Setup.Claim(ctx); err != nil {
 		if errors.Is(err, setup.ErrKeys) {
-			err = fmt.Errorf("%w than %s: copy %s from the data folder of a node that uses this database, or name another database", err, filepath.Join(cfg.Dir, keysFile), keysFile)
+			err = fmt.Errorf("%w than %s: copy %s from the data folder of a node that uses this database, or name another database", err, cmp.Or(cfg.KeysFile, filepath.Join(cfg.Dir, keysFile)), keysFile)
 		}
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
@@ -293,7 +297,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	s.member = newMember(s.Store, cfg)
-	s.Guard = fetch.NewGuard(s.guarded(cfg))
+	s.Guard = fetch.NewGuard(guardOf(s, cfg))
 	s.Webhooks = sender.New(sender.Config{Store: s.Store, Nodes: sharers(s.Store, s.member), BaseURL: cfg.BaseURL, SigningKey: s.Keys.webhookKey(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.webhooks = webhook.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.webhookKey().Public().(ed25519.PublicKey))
 	if cfg.WebhookOverlap != nil {
@@ -323,7 +327,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		SeesPushes: func(x auth.Session) bool { return catalog.SessionHolds(x, "routes:read") },
 		Prefix:     cfg.Prefix, URL: cfg.AppURL, WebSocketURL: cfg.AppWebSocketURL, Log: cfg.Log})
 	s.chats.LetListen(listening{s.Live})
-	s.pushes = push.New(push.Config{Store: s.Store, Provider: s.provider(), Log: cfg.Log})
+	s.pushes = push.New(push.Config{Store: s.Store, Provider: provider(s), Log: cfg.Log})
 	s.crowd = limit.NewCrowd(cfg.MQTTConnections, cfg.Proxies.SpeakForMany)
 	s.Broker, err = mqttbroker.New(mqttbroker.Config{Devices: intake, People: s.Live, Prefix: cfg.Prefix, Log: cfg.Log, Foreign: s.foreign, Caller: cfg.Proxies.Caller, Plain: cfg.MQTTPlain, Recheck: cfg.Recheck,
 		Crowd: s.crowd})

@@ -28,7 +28,14 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*server.Server, er
 
 // hasData fails where no cloud has started yet: a program that looks makes none.
 func (s settings) hasData() error {
-	if _, err := os.Stat(filepath.Join(s.Data, "keys.json")); err != nil {
+	first := "keys.json"
+	switch {
+	case s.KeysFile != "" && s.Database != "":
+		return nil
+	case s.KeysFile != "":
+		first = "postern.db"
+	}
+	if _, err := os.Stat(filepath.Join(s.Data, first)); err != nil {
 		return fmt.Errorf("there is no data to look at: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func (b backupCommand) run(ctx context.Context, s settings, log *slog.Logger, st
 	if err != nil {
 		return err
 	}
-	keys := "without the keys file: keep " + filepath.Join(s.Data, "keys.json") + " in another place, a restore asks for it"
+	keys := "without the keys file: keep " + cmp.Or(s.KeysFile, filepath.Join(s.Data, "keys.json")) + " in another place, a restore asks for it"
 	if m.Keys != nil {
 		keys = "with the keys file for the recipient"
 	}
@@ -176,6 +177,9 @@ func (r restoreCommand) run(ctx context.Context, s settings, log *slog.Logger, s
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	cfg := backup.RestoreConfig{Source: source, ID: r.ID, KeysFile: filepath.Join(s.Data, "keys.json"), Database: store.Config{URL: s.Database, Dir: s.Data}}
+	if r.Keys == "" && r.Identity == "" {
+		r.Keys = s.KeysFile
+	}
 	if r.Keys != "" {
 		if cfg.Keys, err = os.ReadFile(r.Keys); err != nil {
 			return err

@@ -10,6 +10,7 @@
 //	cloud files move --to bucket        uploaded files, from their folder
 //	cloud schema status                 migrations: what is pending, and who runs; schema up runs them
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
+//	cloud keys FILE                     the keys of a new deployment, for keys_file
 //	cloud ready                         whether the node on this machine serves, for health checks
 //	cloud support-bundle out.tar.gz
 //
@@ -70,6 +71,7 @@ type options struct {
 	Version        bool           `help:"Print the version and stop."`
 
 	Serve    struct{}     `cmd:"" default:"1" help:"Serve."`
+	Keys     keysCommand  `cmd:"" help:"Make the keys of a new deployment in a file, for keys_file, where nodes share no data folder."`
 	Ready    readyCommand `cmd:"" help:"Ask the node on this machine, at the address of its settings, whether it serves: exit status 0 or 1."`
 	DemoData demoData     `cmd:"" help:"Add a sandbox to the database and print what is in it as one JSON object. Its secrets are shown this once."`
 	Setup    setupCommand `cmd:"" help:"Make a business with its administrator, or an operator of the platform, or give one of them a new password."`
@@ -129,6 +131,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	log := logs.main
 	switch command.Command() {
+	case "keys <file>":
+		return opt.Keys.run(stdout)
 	case "ready":
 		return opt.Ready.run(ctx, s, stdout)
 	case "demo-data":

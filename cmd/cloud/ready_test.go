@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,4 +59,30 @@ func TestReadyAsksTheNodeOnThisMachine(t *testing.T) {
 	require.ErrorContains(t, err, "ready: ")
 	_, err = program(t, "-listen", "", "-admin-listen", "", "ready")
 	require.ErrorContains(t, err, "set listen")
+}
+
+func TestKeysLieWhereTheSettingSays(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	keys, data := filepath.Join(dir, "mounted.json"), filepath.Join(dir, "data")
+	out, err := program(t, "keys", keys)
+	require.NoError(t, err)
+	require.Contains(t, out, keys)
+	_, err = program(t, "keys", keys)
+	require.ErrorContains(t, err, "exist", "keys are never replaced")
+	config := file(t, "keys_file: "+keys)
+	_, err = program(t, "-config", config, "-data", data, "rebuild")
+	require.ErrorContains(t, err, "no data to look at")
+	_, err = program(t, "-config", config, "-data", data, "demo-data")
+	require.NoError(t, err)
+	_, err = program(t, "-config", config, "-data", data, "rebuild")
+	require.NoError(t, err)
+	require.NoFileExists(t, filepath.Join(data, "keys.json"))
+	_, err = program(t, "-data", data, "demo-data")
+	require.ErrorContains(t, err, "other keys", "the database knows them")
+	_, err = program(t, "-config", file(t, "keys_file: "+keys+"x"), "-check")
+	require.ErrorContains(t, err, "keys_file")
+	require.NoError(t, os.Chmod(keys, 0o644))
+	_, err = program(t, "-config", config, "-check")
+	require.ErrorContains(t, err, "keys_file: "+keys+" is readable by others")
 }

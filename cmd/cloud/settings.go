@@ -53,8 +53,9 @@ type settings struct {
 	Admin        adminSettings  `yaml:"admin" json:"admin"`
 	Setup        setupSettings  `yaml:"setup" json:"setup"`
 	Data         string         `yaml:"data" json:"data"`
-	Objects      string         `yaml:"objects" json:"objects"` // uploaded files; empty: in Data
-	Bucket       bucketSettings `yaml:"bucket" json:"bucket"`   // of uploaded files, in place of a folder
+	KeysFile     string         `yaml:"keys_file" json:"keys_file"` // empty: in Data
+	Objects      string         `yaml:"objects" json:"objects"`     // uploaded files; empty: in Data
+	Bucket       bucketSettings `yaml:"bucket" json:"bucket"`       // of uploaded files, in place of a folder
 	Backup       backupSettings `yaml:"backup" json:"backup"`
 	Database     string         `yaml:"database" json:"-"` // may hold a password
 	DatabaseFile string         `yaml:"database_file" json:"database_file"`
@@ -191,6 +192,11 @@ func (s *settings) check() error {
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if s.Data == "" {
 		bad("data: name a folder for keys and database")
+	}
+	if s.KeysFile != "" {
+		if err := cli.CheckSecret(s.KeysFile); err != nil {
+			bad("keys_file: %w", err)
+		}
 	}
 	if !slices.Contains(cli.Levels, s.LogLevel) {
 		bad("log_level %q: use one of %s", s.LogLevel, strings.Join(cli.Levels, ", "))
@@ -439,7 +445,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
+	return server.Config{Dir: s.Data, KeysFile: s.KeysFile, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, Admin: server.AdminConfig{Token: s.Admin.token, TLS: s.Admin.TLS}, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, HTTPConnections: s.Connections.HTTP, MQTTConnections: s.Connections.MQTT, Log: log}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/postern-io/postern/internal/ring"
 )
@@ -26,6 +27,7 @@ import (
 //	archive    in the folder that make release has filled
 //	containers for a machine with containers, which there is none of here: files and
 //	           services that they name are there
+//	kubernetes the same for a cluster
 type commands struct {
 	name, kind, script string
 }
@@ -68,6 +70,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 		"terminals":  func(t *testing.T, c commands) { c.inTerminals(t, bin) },
 		"archive":    func(t *testing.T, c commands) { c.released(t) },
 		"containers": func(t *testing.T, c commands) { c.inContainers(t) },
+		"kubernetes": func(t *testing.T, c commands) { c.onKubernetes(t) },
 	}
 	seen := map[string]int{}
 	for _, c := range blocks {
@@ -165,6 +168,38 @@ func (c commands) inContainers(t *testing.T) {
 	}
 	require.Contains(t, c.script, "/usr/bin/cloud --config "+file.Services["node1"].Configs[0].Target+" ")
 	require.Contains(t, c.script, "docker-daemon:"+regexp.MustCompile(`:-(\S+)}`).FindStringSubmatch(file.Services["node1"].Image)[1]+"\n")
+}
+
+// onKubernetes compares commands for a cluster with the chart's values.
+func (c commands) onKubernetes(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	require.NoError(t, err)
+	var values struct{ Database, Keys struct{ Key string } }
+	require.NoError(t, yaml.Unmarshal(raw, &values))
+	for _, key := range []string{values.Database.Key, values.Keys.Key} {
+		require.Contains(t, c.script, " --from-file="+key)
+		require.Regexp(t, `(?m)(^cloud keys |> )`+regexp.QuoteMeta(key)+`$`, c.script)
+	}
+	_, folder, ok := strings.Cut(c.script, "helm install tms ")
+	require.True(t, ok)
+	require.DirExists(t, filepath.Join("../..", strings.Fields(folder)[0]))
+	var given, known map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(documentedValues(t)), &given))
+	require.NoError(t, yaml.Unmarshal(raw, &known))
+	for name := range given {
+		require.Contains(t, known, name)
+	}
+}
+
+// documentedValues are the chart's values that docs/operate.md shows.
+func documentedValues(t *testing.T) string {
+	t.Helper()
+	doc, err := os.ReadFile("../../docs/operate.md")
+	require.NoError(t, err)
+	_, example, ok := strings.Cut(string(doc), "```yaml\n# values.yaml\n")
+	require.True(t, ok)
+	example, _, _ = strings.Cut(example, "```")
+	return example
 }
 
 // ports are free addresses for those that the block and the settings name.

@@ -158,14 +158,24 @@ func ReadSecret(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// CheckSecret refuses a file with secrets that others on this machine can read.
+// CheckSecret refuses a file with secrets that others on this machine can read. The group
+// may read one of root's, as where a container gets its secrets, unless the program is
+// root itself.
 func CheckSecret(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+	if runtime.GOOS != "windows" && info.Mode().Perm()&^mayRead(info, os.Geteuid()) != 0 {
 		return fmt.Errorf("%s is readable by others (mode %04o): run chmod 600 on it", name, info.Mode().Perm())
 	}
 	return nil
+}
+
+// mayRead are the rights that a file with secrets may give, to a program of the user self.
+func mayRead(file os.FileInfo, self int) os.FileMode {
+	if self != 0 && ownerOf(file.Sys()) == 0 {
+		return 0o740
+	}
+	return 0o700
 }
