@@ -75,7 +75,11 @@ func (b *Cabinet) openBefore(p Pulse) time.Time {
 		return time.Time{}
 	}
 	began := boot.Start.Add(time.Duration(p.Mono))
-	out := b.hookOutSince(uint(p.Door), began)
+	at := began
+	if b.WallClock { // a real process counts from some moment after its start: the act began between the two
+		at = p.At
+	}
+	out := b.hookOutSince(uint(p.Door), at)
 	if out.IsZero() || began.Sub(out) <= readTakes || !b.watched(uint(p.Door), out, p.At) {
 		return time.Time{}
 	}

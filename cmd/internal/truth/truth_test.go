@@ -100,6 +100,22 @@ func TestACalmDayBreaksNoRule(t *testing.T) {
 	require.Equal(t, Verdict{Coils: 3, Authorised: 3, Settled: 2, Collected: 1, Items: 1, Events: 1}, v)
 }
 
+// The agent of a real process counts from some seconds after its start: a door that was shut
+// meanwhile is no open one, and one that stands open all the while is.
+func TestAnOpenPulseOfARealProcess(t *testing.T) {
+	t.Parallel()
+	latch := func(when float64, kind board.FactKind) board.Fact {
+		return board.Fact{At: at(when), Door: 1, Board: "A", Kind: kind}
+	}
+	c := calmDay()
+	b := &c.Cabinets[0]
+	b.WallClock, b.Boots[0].Start = true, noon.Add(-3*time.Second)
+	b.Facts = slices.Insert(b.Facts, 0, latch(5, board.HookOut), latch(9, board.HookIn))
+	require.NotContains(t, Judge(c).String(), "open_pulse")
+	b.Facts = slices.Delete(b.Facts, 1, 2)
+	require.Contains(t, Judge(c).String(), "open_pulse")
+}
+
 // Each rule is broken once, and found under its name.
 func TestEachBrokenRuleIsFound(t *testing.T) {
 	t.Parallel()
