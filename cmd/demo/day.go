@@ -276,6 +276,18 @@ func (s script) whole(ctx context.Context, c *cabinet, size string) error {
 	return s.becomes(ctx, p, "picked_up", 20*time.Second)
 }
 
+// cutOff runs a scene at a cabinet whose cable is cut, and mends it whatever becomes of the
+// scene.
+func (s script) cutOff(c *cabinet, scene func() error) error {
+	c.cable.set(true)
+	s.logStory("cable", "%s is cut off", c.code)
+	defer func() {
+		c.cable.set(false)
+		s.logStory("cable", "%s is connected again", c.code)
+	}()
+	return scene()
+}
+
 func (s script) cutDuringDeposit(ctx context.Context, c *cabinet) error {
 	p, err := s.post(ctx, c, "M")
 	if err != nil {
@@ -284,18 +296,18 @@ func (s script) cutDuringDeposit(ctx context.Context, c *cabinet) error {
 	if err := s.open(ctx, p); err != nil {
 		return err
 	}
-	c.cable.set(true)
-	s.logStory("cable", "%s is cut off", c.code)
-	if err := s.putIn(p); err != nil {
+	err = s.cutOff(c, func() error {
+		if err := s.putIn(p); err != nil {
+			return err
+		}
+		time.Sleep(2 * time.Second)
+		err := s.collect(ctx, p)
+		time.Sleep(2 * time.Second)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	time.Sleep(2 * time.Second)
-	if err := s.collect(ctx, p); err != nil {
-		return err
-	}
-	time.Sleep(2 * time.Second)
-	c.cable.set(false)
-	s.logStory("cable", "%s is connected again", c.code)
 	return s.becomes(ctx, p, "picked_up", 90*time.Second)
 }
 
@@ -305,23 +317,22 @@ func (s script) offlineAllTheWay(ctx context.Context, c *cabinet) error {
 		return err
 	}
 	time.Sleep(2 * time.Second) // the cabinet receives the codes
-	c.cable.set(true)
-	s.logStory("cable", "%s is cut off", c.code)
-	a, err := s.enterCode(ctx, p, wire.CodeDelivery, *p.Code)
+	err = s.cutOff(c, func() error {
+		a, err := s.enterCode(ctx, p, wire.CodeDelivery, *p.Code)
+		if err != nil {
+			return err
+		}
+		if a.Outcome != wire.CodeOK {
+			return fmt.Errorf("the cabinet answers %q to the courier's code", a.Outcome)
+		}
+		s.logStory("courier", "%s of the delivery at %s; door %v opens", a.how(), c.code, a.Doors)
+		p.doors = a.Doors
+		time.Sleep(3 * time.Second)
+		return s.putIn(p)
+	})
 	if err != nil {
 		return err
 	}
-	if a.Outcome != wire.CodeOK {
-		return fmt.Errorf("the cabinet answers %q to the courier's code", a.Outcome)
-	}
-	s.logStory("courier", "%s of the delivery at %s; door %v opens", a.how(), c.code, a.Doors)
-	p.doors = a.Doors
-	time.Sleep(3 * time.Second)
-	if err := s.putIn(p); err != nil {
-		return err
-	}
-	c.cable.set(false)
-	s.logStory("cable", "%s is connected again", c.code)
 	if err := s.becomes(ctx, p, "delivered", 90*time.Second); err != nil {
 		return err
 	}
