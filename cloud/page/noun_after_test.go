@@ -4,6 +4,7 @@ import (
 	"html"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,4 +141,24 @@ func TestAParcelNamesItsDoor(t *testing.T) {
 	body := r.do("GET", "/console/parcels/64021", nil).body
 	require.Regexp(t, `href="/console/cabinets/88#door-A\d\d">(<bdi>)?A\d\d<`, body)
 	require.NotRegexp(t, `>88\d\d<`, body)
+}
+
+// What a person confirms is said in the words of the pages: a door by its code, a state by
+// its name.
+func TestAPreviewHasWords(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	const path = "/console/cabinets/88/block"
+	hidden := func(g got, name string) string {
+		return html.UnescapeString(regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(g.body)[1])
+	}
+	g := r.do("GET", path, nil)
+	require.Equal(t, 200, g.status)
+	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {hidden(g, "key")}, "was": {hidden(g, "was")}, "in:grid_id": {"8801"}, "in:reason": {"dirty"}, "step": {"next"}}
+	g = r.do("POST", path, form)
+	require.Equal(t, 200, g.status, g.body)
+	part := g.body[strings.Index(g.body, "<main"):strings.Index(g.body, "</main>")]
+	require.Contains(t, part, "A01")
+	require.NotRegexp(t, `<bdi>(8801|true|false|\{\}|[A-Z]+_[A-Z_]+)</bdi>`, part)
 }

@@ -234,7 +234,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		}
 		marks := pv.Marks()
 		out.Digest = marks.Digest(p.cfg.DigestKey)
-		out.Things = p.things(v, cloud.EffectsFor(v.c, pv.Effects()))
+		out.Things = m.things(cloud.EffectsFor(v.c, pv.Effects()))
 		for _, t := range out.Things {
 			if t.Dropped && out.About != "" {
 				out.Type = out.About
@@ -256,7 +256,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 				}
 				out.Hidden = append(out.Hidden, pair{"in:" + path, value})
 			}
-			out.Given = given(v, in, target)
+			out.Given = m.given(in, target)
 			p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
 			return
 		}
@@ -381,27 +381,66 @@ func shows(fields []formField, name string) bool {
 }
 
 // things are the effects of an operation as a page shows them.
-func (p *kit) things(v visitor, effects []cloud.Effect) (out []thing) {
+func (m *maker) things(effects []cloud.Effect) (out []thing) {
 	for _, e := range effects {
-		t := thing{Type: locale.Value(v.Lang, "thing", e.Type), ID: outside(e.Name, maxValue), Made: e.Before == nil && e.After != nil, Dropped: e.After == nil && e.Before != nil}
+		t := thing{Type: locale.Value(m.f.Lang, "thing", e.Type), ID: outside(e.Name, maxValue), Made: e.Before == nil && e.After != nil, Dropped: e.After == nil && e.Before != nil}
 		if t.ID == "" && e.ID != nil {
 			t.ID = outside(marshalJSON(e.ID), maxValue)
 		}
 		before, _ := asObject(e.Before)
 		after, _ := asObject(e.After)
-		t.Rows, t.More = changes(plainMap(before), plainMap(after))
-		t.Rows = slices.DeleteFunc(t.Rows, func(c change) bool { return c.Name == "" || c.Name == "changed" }) // of what has no members to show
-		for i := range t.Rows {
-			t.Rows[i].Name = memberWords(v.Lang, strings.ReplaceAll(t.Rows[i].Name, " ", "_"))
-			for _, side := range []*string{t.Rows[i].Before, t.Rows[i].After} {
-				if side != nil && enumLike(*side) {
-					*side = v.V("value", *side)
+		var rows []change
+		rows, t.More = changes(plainMap(before), plainMap(after))
+		for _, c := range rows {
+			if c.Name == "" || c.Name == "changed" || c.Name == "new" { // of what has no members to show
+				continue
+			}
+			member := strings.ReplaceAll(c.Name, " ", "_")
+			c.Name = memberWords(m.f.Lang, member)
+			for _, side := range []*string{c.Before, c.After} {
+				if side != nil {
+					*side = m.inWords(member, *side)
 				}
+			}
+			if !slices.ContainsFunc(t.Rows, c.says) { // a status by its number and by its code
+				t.Rows = append(t.Rows, c)
 			}
 		}
 		out = append(out, t)
 	}
 	return out
+}
+
+// inWords is a value of a member as a preview shows it: states and choices in words, and
+// records by their names.
+func (m *maker) inWords(member, text string) string {
+	for _, c := range m.parts[plainPath(member)] {
+		if c.Value == text {
+			return c.Text
+		}
+	}
+	var v any = text
+	switch _, err := strconv.ParseFloat(text, 64); {
+	case text == "–" || text == "{}" || text == "[]":
+		return "–"
+	case err == nil:
+		v = json.Number(text)
+	case text == "true" || text == "false":
+		v = text == "true"
+	}
+	s := m.refs.name(plainPath(member), m.p.value(m.f, plainPath(member), v, ""))
+	if s.At != nil {
+		return s.At.Text
+	}
+	return cmp.Or(s.Text, text)
+}
+
+// plainPath is a path without the places in lists at its end: grid_ids[0] is grid_ids.
+func plainPath(path string) string {
+	for strings.HasSuffix(path, "]") {
+		path = path[:strings.LastIndexByte(path, '[')]
+	}
+	return path
 }
 
 // plainMap is an object as changes takes it: nil for none.
@@ -413,11 +452,18 @@ func plainMap(m map[string]any) any {
 }
 
 // given are the values that a person filled in, but for secrets.
-func given(v visitor, in map[string]any, target string) []leaf {
+func (m *maker) given(in map[string]any, target string) (out []leaf) {
 	shown, _ := withoutSecrets(in).(map[string]any)
 	delete(shown, target)
-	raw, _ := json.Marshal(shown) // of plain values
-	return wordLeaves(v.Lang, leaves(raw))
+	all := map[string]string{}
+	flatten("", shown, 0, all)
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if len(out) == maxLeaves {
+			return append(out, leaf{"…", "+" + strconv.Itoa(len(all)-maxLeaves)})
+		}
+		out = append(out, leaf{memberWords(m.f.Lang, plainPath(path)), shorten(m.inWords(path, all[path]))})
+	}
+	return out
 }
 
 // withoutSecrets is a copy of a value as JSON has it, without members that hold secrets.

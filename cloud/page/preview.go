@@ -48,6 +48,12 @@ type change struct {
 	Before, After *string
 }
 
+// says reports whether another change says the same.
+func (c change) says(o change) bool {
+	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return c.Name == o.Name && same(c.Before, o.Before) && same(c.After, o.After)
+}
+
 type finding struct {
 	Name, Message string
 	OK            bool
