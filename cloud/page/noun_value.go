@@ -119,6 +119,9 @@ var counts = strings.Fields("total good failed succeeded checked refused attempt
 func numberShown(f frame, name, text string) string {
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	n, err := strconv.ParseFloat(text, 64)
+	if err == nil && (strings.HasPrefix(name, "failure_rate") || strings.HasSuffix(name, "_failure_rate")) { // a part of one
+		return f.T("report.percent", f.number(math.Round(n*1000)/10))
+	}
 	if err != nil || name == "latitude" || name == "longitude" || !slices.Contains(counts, name) && !strings.HasSuffix(name, "_count") && (n == math.Trunc(n) || math.Abs(n) >= 1e15 || math.Round(n*100) != n*100) {
 		return text
 	}

@@ -392,10 +392,10 @@ func (m *maker) things(effects []cloud.Effect) (out []thing) {
 		var rows []change
 		rows, t.More = changes(plainMap(before), plainMap(after))
 		for _, c := range rows {
-			if c.Name == "" || c.Name == "changed" || c.Name == "new" { // of what has no members to show
+			member := strings.ReplaceAll(c.Name, " ", "_")
+			if slices.Contains(unsaid, member) {
 				continue
 			}
-			member := strings.ReplaceAll(c.Name, " ", "_")
 			c.Name = memberWords(m.f.Lang, member)
 			for _, side := range []*string{c.Before, c.After} {
 				if side != nil {
@@ -410,6 +410,10 @@ func (m *maker) things(effects []cloud.Effect) (out []thing) {
 	}
 	return out
 }
+
+// unsaid are members of what changes that say nothing to people: marks of what has no
+// members to show, and the code of a status whose number is shown in words.
+var unsaid = []string{"", "changed", "new", "order_status"}
 
 // inWords is a value of a member as a preview shows it: states and choices in words, and
 // records by their names.
