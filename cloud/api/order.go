@@ -212,6 +212,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.SetWindows, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.cancel",
+			When:        order.StatusesBefore(order.Cancel),
 			Summary:     "Cancel an order",
 			Description: "Staff cancel any order that is not delivered, customers their own before it is on its way. The driver gets a push, receivers a webhook.",
 			Tag:         "Client",
@@ -230,6 +231,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Cancel, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.hold",
+			When:        order.StatusesBefore(order.Hold),
 			Summary:     "Hold an order",
 			Description: "The order stops where it is until it is released, or until the time given.",
 			Tag:         "Client",
@@ -248,6 +250,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Hold, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.release",
+			When:        order.StatusesBefore(order.Release),
 			Summary:     "Release an order from hold",
 			Description: "The order goes on from the status it had before the hold.",
 			Tag:         "Client",
@@ -281,6 +284,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.ReplaceNumber, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.ready",
+			When:        order.StatusesBefore(order.MarkReady),
 			Summary:     "Mark an order as ready for pickup",
 			Description: "The goods can be fetched from the sender.",
 			Tag:         "Client",
@@ -369,6 +373,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Operations, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.intercept",
+			When:        order.StatusesBefore(order.Intercept),
 			Summary:     "Intercept an order in transit",
 			Description: "Stops an order that is picked up already: it is returned, rerouted, rescheduled or held. A customer's request waits for staff where the business reviews those.",
 			Tag:         "Client",

@@ -79,6 +79,9 @@ type Operation struct {
 	// Noun is the kind of record that the operation lists, or finds where there is no
 	// list: the console's pages follow from it.
 	Noun *Noun
+	// When are the states of its record in which it can be done, as the noun's State has
+	// them; nil: it depends on more than that, or on nothing. Pages do not offer it in others.
+	When []string
 	// Undo is what takes back a call of low risk; nil when nothing does.
 	Undo *Inverse
 	// Many is the most records that a job runs it for, or the most lines of a file; 0:

@@ -27,6 +27,7 @@ var workWords = map[string]texts{
 	"keys.leave":          {"Leave a field, close a menu or drawer", "离开字段，关闭菜单或抽屉", "離開欄位，關閉選單或抽屜", "Quitter un champ, fermer un menu ou un tiroir", "Feld verlassen, Menü oder Schublade schließen", "Salir de un campo, cerrar un menú o cajón"},
 	"work.any":            {"Any", "不限", "不限", "Tous", "Alle", "Todos"},
 	"work.filter":         {"Filter", "筛选", "篩選", "Filtrer", "Filtern", "Filtrar"},
+	"work.notnow":         {"Not possible while the state is “%s”", "状态为“%s”时不能进行", "狀態為「%s」時無法進行", "Impossible dans l’état « %s »", "Nicht möglich im Zustand „%s“", "No es posible en el estado «%s»"},
 	"work.further":        {"More filters", "更多筛选", "更多篩選", "Autres filtres", "Weitere Filter", "Más filtros"},
 	"work.clear":          {"Clear filters", "清除筛选", "清除篩選", "Effacer les filtres", "Filter löschen", "Quitar filtros"},
 	"work.denied":         {"An administrator of your business can give you this right. What you typed stands here still.", "您所在企业的管理员可以授予此权限。您输入的内容仍保留在此。", "您企業的管理員可以授予此權限。您輸入的內容仍保留在此。", "Un administrateur de votre entreprise peut vous donner ce droit. Votre saisie est conservée ici.", "Ein Administrator Ihres Unternehmens kann Ihnen dieses Recht geben. Ihre Eingaben stehen weiterhin hier.", "Un administrador de su empresa puede darle este permiso. Lo que escribió sigue aquí."},

@@ -2,6 +2,7 @@ package order
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/otep"
@@ -141,6 +142,16 @@ var moves = []move{
 		trigger: ExecuteOutcome, source: otep.System},
 	{from: statuses{cloud.OrderIntercepted}, to: statuses{cloud.OrderDelivered, remembered}, trigger: InterceptionFailed, source: otep.System},
 	{from: living, to: statuses{cloud.OrderCancelled}, trigger: Cancel, source: otep.System},
+}
+
+// StatusesBefore lists the statuses, by number, from which a trigger moves some orders.
+func StatusesBefore(t Trigger) (out []string) {
+	for _, s := range cloud.OrderStates() {
+		if slices.ContainsFunc(moves, func(m move) bool { return m.trigger == t && slices.Contains(m.from, s.ID) }) {
+			out = append(out, strconv.Itoa(int(s.ID)))
+		}
+	}
+	return out
 }
 
 // rowOf is the row by which an order may move, nil when there is none. before is

@@ -162,3 +162,28 @@ func TestAPreviewHasWords(t *testing.T) {
 	require.Contains(t, part, "A01")
 	require.NotRegexp(t, `<bdi>(8801|true|false|\{\}|[A-Z]+_[A-Z_]+)</bdi>`, part)
 }
+
+// A record offers what its state allows; the rest stands in the menu with the reason.
+func TestARecordOffersWhatItsStateAllows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	const path = "/console/parcels/64021"
+	offers := func() (out []string) {
+		for _, verb := range []string{"confirm", "expire", "cancel"} {
+			if strings.Contains(r.do("GET", path, nil).body, `href="`+path+"/"+verb+`"`) {
+				out = append(out, verb)
+			}
+		}
+		return out
+	}
+	for status, want := range map[cloud.DeliveryStatus][]string{cloud.DeliveryCreated: {"expire", "cancel"}, cloud.DeliveryDoorsOpened: {"confirm", "cancel"}, cloud.DeliveryDelivered: {"confirm", "expire"}, cloud.DeliveryPickedUp: nil} {
+		require.NoError(t, r.w.DB.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+			d, err := v.Delivery(64021)
+			d.Status = status
+			return &cloud.Changes{Unaudited: true, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}}, err
+		}))
+		require.Equal(t, want, offers(), status)
+	}
+	require.Contains(t, r.do("GET", path, nil).body, "Not possible while the state is “")
+}

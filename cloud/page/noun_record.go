@@ -33,6 +33,7 @@ type nounRecord struct {
 type verbLink struct {
 	To, Text, Risk string
 	Key            string // letter that presses it; "" none
+	Off            string // why it cannot be done now; "" it can
 }
 
 // relatedList are the first records of a related list.
@@ -138,11 +139,18 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	if id != "" {
 		base += "/" + url.PathEscape(id)
 	}
+	var off []verbLink
 	for _, o := range n.Verbs {
 		if !p.may(c, v, o) {
 			continue
 		}
-		l := verbLink{base + "/" + verbPath(n, o), label(v.Lang, o), string(p.cfg.Catalog.Find(o).Risk), n.Keys[o]}
+		op := p.cfg.Catalog.Find(o)
+		l := verbLink{To: base + "/" + verbPath(n, o), Text: label(v.Lang, o), Risk: string(op.Risk), Key: n.Keys[o]}
+		if len(op.When) > 0 && out.State != nil && !slices.Contains(op.When, plainText(record[n.State])) {
+			l.Off = v.T("work.notnow", out.State.Text)
+			off = append(off, l)
+			continue
+		}
 		if of := string(ctx.QueryArgs().Peek("of")); of != "" {
 			l.To += "?of=" + url.QueryEscape(of)
 		}
@@ -155,6 +163,7 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	if n.Name == "order" && p.cfg.Chats && slices.Contains(staff, v.c.Account.Type) && p.may(c, v, "order_chat.find") {
 		out.Menu = append(out.Menu, verbLink{To: chatsPath + "/" + url.PathEscape(id), Text: v.T("chat.title"), Key: "m"})
 	}
+	out.Menu = append(out.Menu, off...)
 	if o := p.cfg.Catalog.Find(n.Find); o != nil {
 		out.Call = "curl -H 'Authorization: Bearer …' " + p.base(ctx) + addressOf(o, id)
 	}
