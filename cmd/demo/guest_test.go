@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -170,6 +171,16 @@ func (h plainHands) state() (s page.State) {
 	return s
 }
 
+// opens reports whether a door opens within a time.
+func (h plainHands) opens(door string, within time.Duration) bool {
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if slices.ContainsFunc(h.state().Doors, func(d page.Door) bool { return fmt.Sprint(d.Door) == door && d.Open }) {
+			return true
+		}
+	}
+	return false
+}
+
 func (h plainHands) act(action, door string) {
 	post(h.t, h.cabinet+"/act", map[string]any{"action": action, "door": json.Number(door)}, nil)
 }
@@ -252,6 +263,12 @@ func TestAGuestUsesTheDemo(t *testing.T) {
 		t.Log("chromium is missing: the buttons' requests are sent instead")
 	}
 	hands.typeCode(code)
+	for range 5 { // a board that does not answer on a busy machine opens nothing: people type once more
+		if plain.opens(door, 5*time.Second) {
+			break
+		}
+		hands.typeCode(code)
+	}
 	hands.awaitOpen(door)
 	took := time.Since(began)
 	t.Logf("from the start to a door opened by a person: %s", took.Round(100*time.Millisecond))
