@@ -172,10 +172,8 @@ func TestComposeFileAgreesWithSettings(t *testing.T) {
 // The program takes the settings of the compose file's nodes, and their health check tells
 // a node that serves from one that does not.
 func TestComposeFileStartsNodes(t *testing.T) {
+	ring.SkipUnlessFull(t, "the file's settings are read strictly by TestComposeFileAgreesWithSettings, and programs are started by others")
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts programs")
-	}
 	bin, dir := build(t), t.TempDir()
 	file, node := readCompose(t)
 	raw, err := os.ReadFile("../../deploy/compose/cloud.yaml")
