@@ -12,7 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud/page"
 )
 
-// settled are lists that nobody begins by hand: they say what happened, or what others
+// settled are lists that no form begins: they say what happened, or what others
 // set up.
 var settled = strings.Fields("work audit exceptions operator-passes features apps programs platform-audit health invitations passes")
 

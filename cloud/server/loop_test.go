@@ -30,7 +30,7 @@ func TestALoopBeginsAgain(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 4, calls)
 		cancel()
-		require.EqualError(t, <-done, "leases are not given back", "the end of a loop that ran is told")
+		require.EqualError(t, <-done, "leases are not given back", "the end of a loop that ran is answered")
 
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(2500*time.Millisecond, cancel)
