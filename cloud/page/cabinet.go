@@ -204,7 +204,7 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 		verb := func(name, operation, risk string, q url.Values, fits bool) {
 			if fits && p.may(c, v, operation) {
-				x.Verbs = append(x.Verbs, verbLink{out.Here + "/" + name + "?" + q.Encode(), label(v.Lang, operation), risk, p.cfg.Catalog.Noun("cabinet").Keys[operation], ""})
+				x.Verbs = append(x.Verbs, verbLink{To: out.Here + "/" + name + "?" + q.Encode(), Text: label(v.Lang, operation), Risk: risk, Key: p.cfg.Catalog.Noun("cabinet").Keys[operation]})
 			}
 		}
 		grid := url.Values{"grid_id": {fmt.Sprint(int64(g.GridID))}}
@@ -304,7 +304,7 @@ func (p drawnPages) service(c context.Context, v visitor, out *standing) {
 			if text == "" {
 				text = label(v.Lang, x[0])
 			}
-			g.Links = append(g.Links, verbLink{out.Here + "/" + x[1], text, string(o.Risk), "", ""})
+			g.Links = append(g.Links, verbLink{To: out.Here + "/" + x[1], Text: text, Risk: string(o.Risk)})
 		}
 		if len(g.Links) > 0 {
 			out.Groups = append(out.Groups, g)

@@ -113,7 +113,7 @@ func (p setupPages) showLayout(ctx *fasthttp.RequestCtx, v visitor, status int, 
 		page.Rows[i].N, page.Rows[i].Used, page.Rows[i].Label = i+1, used[page.Rows[i].Door], labels[i+1]
 	}
 	v.Kit = []string{"layout"}
-	page.frame, page.Cabinet, page.Sizes = v.frame, cabinetName{d.DeviceID, outside(d.DeviceCode, maxValue), outside(d.DeviceName, maxValue)}, layoutSizes
+	page.frame, page.Cabinet, page.Sizes = v.frame, nameCabinet(d.DeviceID, d.DeviceCode, d.DeviceName), layoutSizes
 	page.CSRF = p.formToken(ctx, &forStaff)
 	p.show(ctx, status, "cabinetlayout.html", page)
 }

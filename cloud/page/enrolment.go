@@ -41,6 +41,11 @@ type cabinetName struct {
 	Code, Name string
 }
 
+// nameCabinet is how pages name a cabinet by what others have called it.
+func nameCabinet(id cloud.DeviceID, code, name string) cabinetName {
+	return cabinetName{id, outside(code, maxValue), outside(name, maxValue)}
+}
+
 // Path is where the cabinet's page is.
 func (c cabinetName) Path() string { return fmt.Sprintf("%s/%d", cabinetPath, c.ID) }
 
@@ -97,14 +102,14 @@ func (p setupPages) connection(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	p.show(ctx, fasthttp.StatusOK, "enrolment.html", p.enrolmentPage(c, ctx, v, cabinetName{d.DeviceID, outside(d.DeviceCode, maxValue), outside(d.DeviceName, maxValue)}, d, ""))
+	p.show(ctx, fasthttp.StatusOK, "enrolment.html", p.enrolmentPage(c, ctx, v, nameCabinet(d.DeviceID, d.DeviceCode, d.DeviceName), d, ""))
 }
 
 // showEnrolment shows a cabinet that was made, or got another token, with that token.
 func (p setupPages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v visitor, made setup.EnrolmentOutput) {
 	d := made.Device
 	v.Title = d.Name
-	out := p.enrolmentPage(c, ctx, v, cabinetName{d.ID, outside(d.Code, maxValue), outside(d.Name, maxValue)}, locker.DeviceBody{Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
+	out := p.enrolmentPage(c, ctx, v, nameCabinet(d.ID, d.Code, d.Name), locker.DeviceBody{Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
 	out.State = connection{Doors: d.Compartments}
 	out.Line, out.Until = made.Enrolment.Line, out.Time(stamp(made.Enrolment.ExpiresAt))
 	var err error

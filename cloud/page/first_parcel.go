@@ -100,7 +100,7 @@ func (p setupPages) firstParcel(ctx *fasthttp.RequestCtx) {
 func (p setupPages) newParcelPage(ctx *fasthttp.RequestCtx, v visitor, d locker.DeviceBody) parcelPage {
 	var try [10]byte
 	_, _ = rand.Read(try[:]) // never fails
-	return parcelPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: cabinetName{d.DeviceID, outside(d.DeviceCode, maxValue), outside(d.DeviceName, maxValue)}, Try: hex.EncodeToString(try[:])}
+	return parcelPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: nameCabinet(d.DeviceID, d.DeviceCode, d.DeviceName), Try: hex.EncodeToString(try[:])}
 }
 
 // fill puts what became of the delivery into the page.

@@ -345,9 +345,9 @@ func label(lang, operation string) string { return locale.Word(lang, "verb."+ope
 
 // memberWords is a member's name in words.
 func memberWords(lang, path string) string {
-	name := path[strings.LastIndexByte(path, '.')+1:]
+	name := lastPart(path)
 	if of, ok := strings.CutSuffix(path, ".name"); ok { // recipient.name is the recipient
-		name = of[strings.LastIndexByte(of, '.')+1:]
+		name = lastPart(of)
 	}
 	key := "member." + name
 	if w := locale.Word(lang, key); w != key {
@@ -376,7 +376,10 @@ func (p nounPages) explain(lang string, err error) (problem string, fields map[s
 }
 
 // verbName is a verb in addresses: the last part of its operation's name.
-func verbName(operation string) string { return operation[strings.LastIndexByte(operation, '.')+1:] }
+func verbName(operation string) string { return lastPart(operation) }
+
+// lastPart is the last name of a path: weight of packages.weight.
+func lastPart(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // verbOf finds a noun's verb by its name in addresses, "" when there is none.
 func (p nounPages) verbOf(n *catalog.Noun, name string) string {

@@ -83,14 +83,11 @@ func TestAVerbShowsItsAnswer(t *testing.T) {
 	r := newRig(t, nil)
 	r.signedIn()
 	const path = "/console/cabinets/88/command"
-	hidden := func(g got, name string) string {
-		return html.UnescapeString(regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(g.body)[1])
-	}
 	g := r.do("GET", path, nil)
-	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {hidden(g, "key")}, "was": {hidden(g, "was")}, "in:type": {"sync"}, "step": {"next"}}
+	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {g.hidden(t, "key")}, "was": {g.hidden(t, "was")}, "in:type": {"sync"}, "step": {"next"}}
 	g = r.do("POST", path, form)
 	require.Equal(t, 200, g.status, g.body)
-	form.Set("digest", hidden(g, "digest"))
+	form.Set("digest", g.hidden(t, "digest"))
 	form.Set("step", "do")
 	g = r.do("POST", path, form)
 	require.Equal(t, 200, g.status, g.body)
@@ -105,20 +102,15 @@ func TestTheListFollowsWhatIsGone(t *testing.T) {
 	r := newRig(t, nil)
 	r.signedIn()
 	const list = "/console/api-keys"
-	hidden := func(g got, name string) string {
-		m := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(g.body)
-		require.NotNil(t, m, "%s: %s", name, g.body)
-		return html.UnescapeString(m[1])
-	}
 	confirm := func(path string, form url.Values) got {
 		g := r.do("GET", path, nil)
 		form.Set("form", formField.FindStringSubmatch(g.body)[1])
-		form.Set("key", hidden(g, "key"))
-		form.Set("was", hidden(g, "was"))
+		form.Set("key", g.hidden(t, "key"))
+		form.Set("was", g.hidden(t, "was"))
 		form.Set("step", "next")
 		g = r.do("POST", path, form)
 		require.Equal(t, 200, g.status, g.body)
-		form.Set("digest", hidden(g, "digest"))
+		form.Set("digest", g.hidden(t, "digest"))
 		form.Set("step", "do")
 		return r.do("POST", path, form)
 	}
@@ -150,12 +142,9 @@ func TestAPreviewHasWords(t *testing.T) {
 	r := newRig(t, nil)
 	r.signedIn()
 	const path = "/console/cabinets/88/block"
-	hidden := func(g got, name string) string {
-		return html.UnescapeString(regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(g.body)[1])
-	}
 	g := r.do("GET", path, nil)
 	require.Equal(t, 200, g.status)
-	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {hidden(g, "key")}, "was": {hidden(g, "was")}, "in:grid_id": {"8801"}, "in:reason": {"dirty"}, "step": {"next"}}
+	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {g.hidden(t, "key")}, "was": {g.hidden(t, "was")}, "in:grid_id": {"8801"}, "in:reason": {"dirty"}, "step": {"next"}}
 	g = r.do("POST", path, form)
 	require.Equal(t, 200, g.status, g.body)
 	part := g.body[strings.Index(g.body, "<main"):strings.Index(g.body, "</main>")]

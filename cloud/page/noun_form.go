@@ -209,7 +209,7 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 
 // isCountry reports whether a member, by its path, is a country's code of ISO 3166-1.
 func isCountry(path string) bool {
-	name := path[strings.LastIndexByte(path, '.')+1:]
+	name := lastPart(path)
 	return name == "country" || strings.HasSuffix(name, "_country")
 }
 
@@ -231,7 +231,7 @@ func countryChoices(lang, chosen string) []choice {
 
 // isSecret reports whether a member, by its path, holds what no page shows.
 func isSecret(path string) bool {
-	name := path[strings.LastIndexByte(path, '.')+1:]
+	name := lastPart(path)
 	return strings.Contains(name, "password") || strings.Contains(name, "secret") || name == "private_key" || name == "otp"
 }
 

@@ -21,6 +21,7 @@ type nounRecord struct {
 	Says    string     // what the state means, in a sentence; "" where it has none
 	Buttons []verbLink // the first three that the visitor may use
 	Menu    []verbLink
+	refs    *references // of the record and of its related lists
 	Groups  []factGroup
 	Related []relatedList
 	Story   []storyLine
@@ -121,9 +122,9 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	here := ConsolePath + "/" + n.Path
 	refs := p.references(c, ctx, v)
 	if n.Name == "delivery" {
-		refs.readDoors(record)
+		refs.cabinet = record["device_id"]
 	}
-	out := nounRecord{workFrame: p.work(ctx, v, strings.TrimPrefix(heading+" · "+v.T("noun."+n.Name+".one"), " · ")), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, refs)}
+	out := nounRecord{workFrame: p.work(ctx, v, strings.TrimPrefix(heading+" · "+v.T("noun."+n.Name+".one"), " · ")), Noun: n, List: here, Heading: heading, Groups: p.facts(v, n, record, refs), refs: refs}
 	if n.Area == "" {
 		out.List = ""
 	}
@@ -196,7 +197,6 @@ func splitPath(path string) (parts []string) {
 
 // relate adds the related lists that the visitor may read.
 func (p nounPages) relate(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, out *nounRecord) {
-	refs := p.references(c, ctx, v)
 	for _, r := range n.Related {
 		other := p.cfg.Catalog.Noun(r.Noun)
 		o := p.cfg.Catalog.Find(other.List)
@@ -212,7 +212,7 @@ func (p nounPages) relate(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 			}
 			continue
 		}
-		l := relatedList{Title: v.T("noun." + other.Name), Table: p.table(v.frame, other, slices.DeleteFunc(slices.Clone(other.Columns), func(path string) bool { return path == r.By }), answer, refs)}
+		l := relatedList{Title: v.T("noun." + other.Name), Table: p.table(v.frame, other, slices.DeleteFunc(slices.Clone(other.Columns), func(path string) bool { return path == r.By }), answer, out.refs)}
 		l.Table.Caption = l.Title
 		l.Table.Rows = l.Table.Rows[:min(len(l.Table.Rows), relatedRows)]
 		if o.Target() != "" { // records of it are found below this one

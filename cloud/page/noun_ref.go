@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -19,7 +18,10 @@ type references struct {
 	ctx   *fasthttp.RequestCtx
 	v     visitor
 	known map[string][]choice // by the noun's name
-	doors map[string]shown    // of the record's cabinet, by the id of a compartment
+	// cabinet is the id of the cabinet whose doors are named, nil for none; doors are
+	// those, by the id of a compartment, once one was asked for.
+	cabinet any
+	doors   map[string]shown
 }
 
 func (p nounPages) references(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *references {
@@ -29,7 +31,7 @@ func (p nounPages) references(c context.Context, ctx *fasthttp.RequestCtx, v vis
 // choices are the records that a member can name, nil when there are too many to
 // choose from.
 func (r *references) choices(member string) []choice {
-	n := r.p.cfg.Catalog.NounOf(member[strings.LastIndexByte(member, '.')+1:])
+	n := r.p.cfg.Catalog.NounOf(lastPart(member))
 	if n == nil || !n.Named || !r.p.mayAny(r.c, r.v, n.List) {
 		return nil
 	}
@@ -58,34 +60,42 @@ func (r *references) read(n *catalog.Noun) (list []choice) {
 	return list
 }
 
-// readDoors reads the doors of the cabinet that a record is about, whose compartments it
-// names by their ids.
-func (r *references) readDoors(record map[string]any) {
+// door is the door of the record's cabinet that the id of a compartment names.
+func (r *references) door(grid string) (shown, bool) {
+	if r.doors == nil && r.cabinet != nil {
+		r.doors = map[string]shown{}
+		r.readDoors()
+	}
+	d, ok := r.doors[grid]
+	return d, ok
+}
+
+func (r *references) readDoors() {
 	const find = "smart_lockers.devices.find"
 	n := r.p.cfg.Catalog.NounOf("device_id")
-	id := plainText(record["device_id"])
-	if n == nil || id == "" || !r.p.mayAny(r.c, r.v, find) {
+	if n == nil || !r.p.mayAny(r.c, r.v, find) {
 		return
 	}
-	found, err := r.p.read(r.c, r.ctx, r.v, find, map[string]any{"id": record["device_id"]})
+	found, err := r.p.read(r.c, r.ctx, r.v, find, map[string]any{"id": r.cabinet})
 	if err != nil { // the ids stay
 		return
 	}
 	device, _ := found["device"].(map[string]any)
 	grids, _ := device["grids"].([]any)
-	r.doors = map[string]shown{}
 	for _, x := range grids {
 		if g, ok := x.(map[string]any); ok {
 			code := plainText(g["grid_code"])
-			r.doors[plainText(g["grid_id"])] = shown{Text: outside(code, maxValue), To: ConsolePath + "/" + n.Path + "/" + url.PathEscape(id) + "#door-" + url.PathEscape(code)}
+			r.doors[plainText(g["grid_id"])] = shown{Text: outside(code, maxValue), To: ConsolePath + "/" + n.Path + "/" + url.PathEscape(plainText(r.cabinet)) + "#door-" + url.PathEscape(code)}
 		}
 	}
 }
 
 // name shows the title of the record that a value names, in place of its ID.
 func (r *references) name(member string, s shown) shown {
-	if d, ok := r.doors[s.Text]; ok && member[strings.LastIndexByte(member, '.')+1:] == "grid_id" {
-		return d
+	if lastPart(member) == "grid_id" {
+		if d, ok := r.door(s.Text); ok {
+			return d
+		}
 	}
 	if s.To == "" || s.Out {
 		return s

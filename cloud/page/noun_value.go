@@ -74,7 +74,7 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		if isWebAddress(v) {
 			return shown{Text: outside(v, maxValue), To: v, Out: true}
 		}
-		switch name[strings.LastIndexByte(name, '.')+1:] {
+		switch lastPart(name) {
 		case "operation", "action":
 			if p.cfg.Catalog.Find(v) != nil {
 				return shown{Text: label(f.Lang, v)}
@@ -117,9 +117,9 @@ var counts = strings.Fields("total good failed succeeded checked refused attempt
 // numberShown writes a number as the page's language does where it is an amount: a fraction,
 // or one of what is counted. Others name something.
 func numberShown(f frame, name, text string) string {
-	name = name[strings.LastIndexByte(name, '.')+1:]
+	name = lastPart(name)
 	n, err := strconv.ParseFloat(text, 64)
-	if err == nil && (strings.HasPrefix(name, "failure_rate") || strings.HasSuffix(name, "_failure_rate")) { // a part of one
+	if err == nil && strings.HasPrefix(name, "failure_rate") { // a part of one
 		return f.T("report.percent", f.number(math.Round(n*1000)/10))
 	}
 	if err != nil || name == "latitude" || name == "longitude" || !slices.Contains(counts, name) && !strings.HasSuffix(name, "_count") && (n == math.Trunc(n) || math.Abs(n) >= 1e15 || math.Round(n*100) != n*100) {
@@ -131,7 +131,7 @@ func numberShown(f frame, name, text string) string {
 // valueWords is a value of a member in words: those of choices, or of the kind that the
 // member's name says.
 func valueWords(lang, member, v string) string {
-	switch member[strings.LastIndexByte(member, '.')+1:] {
+	switch lastPart(member) {
 	case "severity":
 		return locale.Value(lang, "severity", v)
 	case "end_reason":
@@ -196,7 +196,7 @@ func inWords(f frame, v map[string]any) string {
 
 // refer is the address of the record that a member names, "" when it names none.
 func (p nounPages) refer(name, id string) string {
-	n := p.cfg.Catalog.NounOf(name[strings.LastIndexByte(name, '.')+1:])
+	n := p.cfg.Catalog.NounOf(lastPart(name))
 	if n == nil || n.ID == "" || id == "" || id == "0" {
 		return ""
 	}

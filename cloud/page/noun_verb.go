@@ -402,7 +402,7 @@ func (m *maker) things(effects []cloud.Effect) (out []thing) {
 					*side = m.inWords(member, *side)
 				}
 			}
-			if !slices.ContainsFunc(t.Rows, c.says) { // a status by its number and by its code
+			if !slices.ContainsFunc(t.Rows, c.same) { // a status by its number and by its code
 				t.Rows = append(t.Rows, c)
 			}
 		}
@@ -417,8 +417,9 @@ var unsaid = []string{"", "changed", "new", "order_status"}
 
 // inWords is a value of a member as a preview shows it: states and choices in words, and
 // records by their names.
-func (m *maker) inWords(member, text string) string {
-	for _, c := range m.parts[plainPath(member)] {
+func (m *maker) inWords(path, text string) string {
+	member := plainPath(path)
+	for _, c := range m.parts[member] {
 		if c.Value == text {
 			return c.Text
 		}
@@ -432,7 +433,7 @@ func (m *maker) inWords(member, text string) string {
 	case text == "true" || text == "false":
 		v = text == "true"
 	}
-	s := m.refs.name(plainPath(member), m.p.value(m.f, plainPath(member), v, ""))
+	s := m.refs.name(member, m.p.value(m.f, member, v, ""))
 	if s.At != nil {
 		return s.At.Text
 	}
@@ -456,18 +457,14 @@ func plainMap(m map[string]any) any {
 }
 
 // given are the values that a person filled in, but for secrets.
-func (m *maker) given(in map[string]any, target string) (out []leaf) {
+func (m *maker) given(in map[string]any, target string) []leaf {
 	shown, _ := withoutSecrets(in).(map[string]any)
-	delete(shown, target)
-	all := map[string]string{}
-	flatten("", shown, 0, all)
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if len(out) == maxLeaves {
-			return append(out, leaf{"…", "+" + strconv.Itoa(len(all)-maxLeaves)})
-		}
-		out = append(out, leaf{memberWords(m.f.Lang, plainPath(path)), shorten(m.inWords(path, all[path]))})
+	if delete(shown, target); len(shown) == 0 {
+		return nil
 	}
-	return out
+	return leavesOf(shown, func(path, text string) leaf {
+		return leaf{memberWords(m.f.Lang, plainPath(path)), shorten(m.inWords(path, text))}
+	})
 }
 
 // withoutSecrets is a copy of a value as JSON has it, without members that hold secrets.

@@ -3,6 +3,7 @@ package page_test
 import (
 	"cmp"
 	"context"
+	"html"
 	"net/url"
 	"regexp"
 	"strings"
@@ -128,6 +129,14 @@ type got struct {
 	header func(string) string
 	body   string
 	set    map[string]string // cookies as set, whole
+}
+
+// hidden is the value of a hidden field of the page.
+func (g got) hidden(t testing.TB, name string) string {
+	t.Helper()
+	m := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(g.body)
+	require.NotNil(t, m, "%s: %s", name, g.body)
+	return html.UnescapeString(m[1])
 }
 
 // do sends a request with the cookies so far and keeps those that are set.

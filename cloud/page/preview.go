@@ -48,10 +48,10 @@ type change struct {
 	Before, After *string
 }
 
-// says reports whether another change says the same.
-func (c change) says(o change) bool {
-	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-	return c.Name == o.Name && same(c.Before, o.Before) && same(c.After, o.After)
+// same reports whether two changes say the same.
+func (c change) same(o change) bool {
+	equal := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return c.Name == o.Name && equal(c.Before, o.Before) && equal(c.After, o.After)
 }
 
 type finding struct {
@@ -166,14 +166,18 @@ func leaves(raw json.RawMessage) []leaf {
 	if !decode(raw, &v) {
 		return nil
 	}
+	return leavesOf(v, func(path, text string) leaf { return leaf{cmp.Or(words(path), "–"), shorten(text)} })
+}
+
+// leavesOf are the leaves of a value as show makes them, by path, at most so many.
+func leavesOf(v any, show func(path, text string) leaf) (out []leaf) {
 	all := map[string]string{}
 	flatten("", v, 0, all)
-	var out []leaf
-	for _, k := range slices.Sorted(maps.Keys(all)) {
+	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if len(out) == maxLeaves {
 			return append(out, leaf{"…", "+" + strconv.Itoa(len(all)-maxLeaves)})
 		}
-		out = append(out, leaf{cmp.Or(words(k), "–"), shorten(all[k])})
+		out = append(out, show(path, all[path]))
 	}
 	return out
 }

@@ -34,10 +34,11 @@ const keysFile = "keys.json"
 // none.
 func LoadKeys(dir string) (Keys, error) {
 	path := filepath.Join(dir, keysFile)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	k, err := readKeys(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return MakeKeys(path)
 	}
-	return readKeys(path)
+	return k, err
 }
 
 // keys reads the deployment's secrets.

@@ -142,12 +142,13 @@ func beginAgain(ctx context.Context, log *slog.Logger, name string, f func(conte
 // loops starts what a process does in the background. What one of them does for all is
 // a task.
 func (s *Server) loops(run func(string, func(context.Context) error), ln Listeners) {
-	task := func(name string, f func(context.Context) error) {
-		run(name, func(ctx context.Context) error { return s.member.Task(ctx, name, f) })
-	}
-	// Their first step needs the database.
 	steady := func(name string, f func(context.Context) error) {
 		run(name, func(ctx context.Context) error { return beginAgain(ctx, s.log, name, f) })
+	}
+	task := func(name string, f func(context.Context) error) {
+		run(name, func(ctx context.Context) error {
+			return s.member.Task(ctx, name, func(ctx context.Context) error { return beginAgain(ctx, s.log, name, f) })
+		})
 	}
 	run("node", s.member.Run)
 	run("devices", s.Devices.Run)

@@ -3,18 +3,12 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"html"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -130,21 +124,12 @@ func (s *beginner) client(from net.IP) *http.Client {
 // nginx starts nginx with a certificate of its own before the cloud.
 func (s *beginner) nginx(front, back string) {
 	t := s.t
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key := certificateOf(t, s.dir, 1)
+	s.roots = cert
+	raw, err := os.ReadFile(cert)
 	require.NoError(t, err)
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "postern test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	require.NoError(t, err)
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	s.roots = filepath.Join(s.dir, "cert.pem")
-	writeFile(t, s.roots, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	writeFile(t, filepath.Join(s.dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})))
 	pool := x509.NewCertPool()
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool.AddCert(cert)
+	require.True(t, pool.AppendCertsFromPEM(raw))
 	s.tls = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	conf := filepath.Join(s.dir, "nginx.conf")
 	user := ""
@@ -158,7 +143,7 @@ http {
   client_body_temp_path %[2]s/body; proxy_temp_path %[2]s/proxy; fastcgi_temp_path %[2]s/f; uwsgi_temp_path %[2]s/u; scgi_temp_path %[2]s/s;
   server {
     listen %[3]s ssl;
-    ssl_certificate %[2]s/cert.pem; ssl_certificate_key %[2]s/key.pem;
+    ssl_certificate %[5]s; ssl_certificate_key %[6]s;
     location / {
       proxy_pass http://%[4]s;
       proxy_http_version 1.1;
@@ -169,7 +154,7 @@ http {
     }
   }
 }
-`, user, s.dir, front, back))
+`, user, s.dir, front, back, cert, key))
 	p := &process{name: "nginx", cmd: exec.Command("nginx", "-c", conf, "-p", s.dir), done: make(chan error, 1)}
 	p.cmd.Stderr = p
 	p.run(t)

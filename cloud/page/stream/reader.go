@@ -170,8 +170,8 @@ func (r *Reader) written(n int) {
 // before each write. It ends the reader.
 func (r *Reader) Run(w io.Writer, done <-chan struct{}, ready func() error) error {
 	defer r.Leave()
-	quiet := time.NewTimer(r.h.nextBeat())
-	defer quiet.Stop()
+	beat := time.NewTimer(r.h.nextBeat())
+	defer beat.Stop()
 	write := func(text []byte) error {
 		if ready != nil {
 			if err := ready(); err != nil {
@@ -196,27 +196,16 @@ func (r *Reader) Run(w io.Writer, done <-chan struct{}, ready func() error) erro
 				}
 				r.written(len(text))
 			}
-		case now := <-quiet.C:
+		case now := <-beat.C:
 			if r.failing.Load() > 0 {
 				break
 			}
-			if err := write(r.h.heartbeat(now)); err != nil {
+			if err := write(fmt.Appendf(nil, "event: beat\ndata: %d\n\n", now.Unix())); err != nil {
 				return err
 			}
 		}
-		quiet.Reset(r.h.nextBeat())
+		beat.Reset(r.h.nextBeat())
 	}
-}
-
-// heartbeat is the event that says that nothing has changed: one text for all readers of
-// the same second.
-func (h *Hub) heartbeat(now time.Time) []byte {
-	last := h.beat.Load()
-	if last == nil || last.second != now.Unix() {
-		last = &beat{now.Unix(), fmt.Appendf(nil, "event: beat\ndata: %d\n\n", now.Unix())}
-		h.beat.Store(last)
-	}
-	return last.text
 }
 
 // nextBeat is how long a reader waits for its next heartbeat: up to the period of the
@@ -230,13 +219,7 @@ func (h *Hub) nextBeat() time.Duration {
 // beatsShared are the moments in a period at which readers get heartbeats.
 const beatsShared = 12
 
-type beat struct {
-	second int64
-	text   []byte
-}
-
-// A write to a browser may take writeTime at least, and twice that at most: the deadline
-// of a connection is moved once in writeTime, not for each of its thousands of writes.
+// writeTime is how long one write to a browser may take at most, and half of it at least.
 const writeTime = 10 * time.Second
 
 // Serve writes the head of an answer and then what the reader gets to a connection, which
@@ -250,14 +233,14 @@ func (r *Reader) Serve(c net.Conn, head []byte, done <-chan struct{}, log *slog.
 			r.Leave()
 			_ = c.Close()
 		}()
-		var moved time.Time
+		var moved time.Time // once for several writes: a deadline costs as much as a heartbeat
 		deadline := func() error {
 			now := time.Now()
-			if now.Sub(moved) < writeTime {
+			if now.Sub(moved) < writeTime/2 {
 				return nil
 			}
 			moved = now
-			return c.SetWriteDeadline(now.Add(2 * writeTime))
+			return c.SetWriteDeadline(now.Add(writeTime))
 		}
 		if deadline() != nil {
 			return

@@ -25,7 +25,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -103,7 +102,6 @@ type Hub struct {
 	cfg   Config
 	epoch string
 	turns chan struct{} // of reads
-	beat  atomic.Pointer[beat]
 
 	mu       sync.Mutex // guards what follows, and all of sources and views
 	number   int64      // of the latest event
