@@ -33,7 +33,7 @@ func (c *Changes) kinds(shown map[string]bool) (named, follows []Effect) {
 		if member.Tag.Get("change") == condition || member.Name == "Audits" || shown[member.Name] || list && v.Len() == 0 || v.IsZero() {
 			continue
 		}
-		e := Effect{Type: kindOf(member.Name), Before: map[string]any{}, After: map[string]any{"changed": true}}
+		e := Effect{Type: KindOf(member.Name), Before: map[string]any{}, After: map[string]any{"changed": true}}
 		if following[member.Name] != "" {
 			follows = append(follows, e)
 		} else {
@@ -67,12 +67,17 @@ func snakeCase(member string) string {
 	return b.String()
 }
 
-// kindOf is the name of a kind of things by that of a member: ChatReads are of
+// KindOf is the name of a kind of things by that of a member: ChatReads are of
 // the kind chat_read.
-func kindOf(member string) string {
+func KindOf(member string) string {
 	name := snakeCase(member)
 	if y, ok := strings.CutSuffix(name, "ies"); ok {
 		return y + "y"
+	}
+	for many, one := range map[string]string{"sses": "ss", "ches": "ch", "shes": "sh", "lves": "lf"} {
+		if stem, ok := strings.CutSuffix(name, many); ok {
+			return stem + one
+		}
 	}
 	return strings.TrimSuffix(name, "s")
 }

@@ -57,7 +57,7 @@ func TestPreviewsNameKindsBesideEffects(t *testing.T) {
 			}
 			return out
 		}
-		kind := kindOf(member.Name)
+		kind := KindOf(member.Name)
 		switch reason := following[member.Name]; {
 		case member.Name == "Audits":
 			require.Empty(t, types(&alone))

@@ -5,6 +5,37 @@ import (
 	"strings"
 )
 
+// scopeAreas are what scopes are about. Each has a read and a write scope, but for
+// settings, which only have the latter.
+var scopeAreas = []string{"address", "alliance", "analytics", "approvals", "boards", "chat", "customer_shipping", "datasets", "drivers", "handoff", "labels", "lockers", "orders", "routes",
+	"settings", "storage", "uniorder", "webhooks", "wms"}
+
+// everyScope lists every scope by name.
+var everyScope = func() (out []string) {
+	for _, a := range scopeAreas {
+		if a != "settings" {
+			out = append(out, a+":read")
+		}
+		out = append(out, a+":write")
+	}
+	return out
+}()
+
+// AllScopes lists every scope by name.
+func AllScopes() []string { return slices.Clone(everyScope) }
+
+// KnownScope reports whether there is such a scope.
+func KnownScope(s string) bool {
+	_, ok := slices.BinarySearch(everyScope, s)
+	return ok
+}
+
+// Scopes are what somebody is given of what an account may do.
+type Scopes []string
+
+// ItemValues are the scopes that there are.
+func (Scopes) ItemValues() []string { return AllScopes() }
+
 // HasScope reports whether scopes hold one: a write scope holds the read scope of
 // its area, and "*" holds all. No scopes hold none.
 func HasScope(have []string, want string) bool {

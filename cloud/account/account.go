@@ -28,9 +28,7 @@ type Store interface {
 
 // Config is what New needs.
 type Config struct {
-	Store        Store
-	KnownScope   func(string) bool
-	KnownProfile func(string) bool
+	Store Store
 	// Confirm checks the password of a caller, and bounds how often that is tried.
 	// Errors: INVALID_CREDENTIALS, RATE_LIMITED, ACCOUNT_LOCKED.
 	Confirm func(ctx context.Context, a cloud.Account, password string) error
@@ -73,15 +71,6 @@ func newFields() fields { return fields{check.Fields{}} }
 func (f fields) filled(field string, value *string, fresh bool) {
 	if value == nil && fresh || value != nil && strings.TrimSpace(*value) == "" {
 		f.Say(field, check.MessageRequired)
-	}
-}
-
-// scopes checks that every scope is known.
-func (f fields) scopes(field string, list []string, known func(string) bool) {
-	for i, x := range list {
-		if !known(x) {
-			f.Say(field+"."+strconv.Itoa(i), check.MessageForm, "orders:read")
-		}
 	}
 }
 

@@ -38,7 +38,7 @@ func newDesk(t testing.TB, db *store.DB, fill bool) *desk {
 	require.NoError(t, err)
 	d.auth = auth.New(d.mid).WithPasskeys(keys)
 	d.gate = auth.NewGate(d.auth, auth.GateConfig{PerIP: 1e6, PerEmail: 1e6, Failures: 1e6})
-	d.s = New(Config{Store: d.mid, Passkeys: keys, KnownScope: func(string) bool { return true }, KnownProfile: func(string) bool { return true }, Confirm: func(ctx context.Context, a cloud.Account, password string) error {
+	d.s = New(Config{Store: d.mid, Passkeys: keys, Confirm: func(ctx context.Context, a cloud.Account, password string) error {
 		_, err := d.gate.Confirm(ctx, a, password, "192.0.2.1")
 		return err
 	}})

@@ -70,7 +70,7 @@ type InviteInput struct {
 	AccountType cloud.AccountType `json:"account_type" required:"true" enum:"client_admin,client_employee,broker,driver,customer"`
 	Email       string            `json:"email" required:"true" max:"256" doc:"The invited person gives it when accepting"`
 	Name        string            `json:"name" required:"true" max:"120"`
-	Permissions []string          `json:"permissions" max:"100" doc:"Scopes of a client_employee"`
+	Permissions cloud.Scopes      `json:"permissions" max:"100" doc:"Scopes of a client_employee"`
 }
 
 // InviteOutput shows the link of an invitation, once.
@@ -88,7 +88,6 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 	f := newFields()
 	in.Email = f.email(in.Email)
 	f.filled("name", &in.Name, true)
-	f.scopes("permissions", in.Permissions, s.cfg.KnownScope)
 	if err := f.Err(); err != nil {
 		return out, err
 	}

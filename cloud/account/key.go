@@ -111,15 +111,15 @@ func (s *Service) FindKey(ctx context.Context, c cloud.Caller, in ByKey) (out Ke
 
 // KeyInput asks for a key.
 type KeyInput struct {
-	Name        string    `json:"name" required:"true" max:"64"`
-	Profile     string    `json:"profile" doc:"What the key may when scopes are empty; ops-readonly when absent"`
-	Scopes      []string  `json:"scopes" max:"100" doc:"What the key may, of what its owner may"`
-	ExpiresAt   string    `json:"expires_at" format:"moment" doc:"A year from now when absent, five years at most"`
-	IPAllowlist []string  `json:"ip_allowlist" max:"100" doc:"Addresses and prefixes that it may come from; empty: any"`
-	Approval    string    `json:"require_approval" enum:"never,high,all" doc:"Which of its writes wait for a person: none, those of high risk, or all; never when absent"`
-	DryRunOnly  bool      `json:"dry_run_only" doc:"Its writes are only tried: nothing changes"`
-	Surfaces    []string  `json:"surfaces" item_enum:"api,graphql,mcp,live" doc:"Where it is good; empty: everywhere"`
-	Limits      KeyLimits `json:"limits" doc:"What it may do without a person in a day of UTC"`
+	Name        string       `json:"name" required:"true" max:"64"`
+	Profile     string       `json:"profile" enum:"alliance-readonly,datasets-readonly,wms-readonly,support,ops-readonly,ops-write,full" doc:"What the key may when scopes are empty; ops-readonly when absent"`
+	Scopes      cloud.Scopes `json:"scopes" max:"100" doc:"What the key may, of what its owner may"`
+	ExpiresAt   string       `json:"expires_at" format:"moment" doc:"A year from now when absent, five years at most"`
+	IPAllowlist []string     `json:"ip_allowlist" max:"100" doc:"Addresses and prefixes that it may come from; empty: any"`
+	Approval    string       `json:"require_approval" enum:"never,high,all" doc:"Which of its writes wait for a person: none, those of high risk, or all; never when absent"`
+	DryRunOnly  bool         `json:"dry_run_only" doc:"Its writes are only tried: nothing changes"`
+	Surfaces    []string     `json:"surfaces" item_enum:"api,graphql,mcp,live" doc:"Where it is good; empty: everywhere"`
+	Limits      KeyLimits    `json:"limits" doc:"What it may do without a person in a day of UTC"`
 }
 
 // policy is what may be done without a person.
@@ -131,11 +131,7 @@ func (in KeyInput) policy() cloud.KeyPolicy {
 // VALIDATION_FAILED, KEY_LIMIT.
 func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out KeyOutput, err error) {
 	f := newFields()
-	f.scopes("scopes", in.Scopes, s.cfg.KnownScope)
 	profile := cmp.Or(in.Profile, defaultProfile)
-	if !s.cfg.KnownProfile(profile) {
-		f.Say("profile", check.MessageForm, defaultProfile)
-	}
 	allowed, policy := f.addresses("ip_allowlist", in.IPAllowlist), in.policy()
 	now, token := time.Now().UTC(), auth.NewToken()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {

@@ -15,7 +15,7 @@ import (
 
 func jo() UserInput {
 	return UserInput{AccountType: ptr(cloud.ClientEmployee), Name: ptr("Jo"), Email: ptr(" Jo@A.Example "), Password: ptr("correct horse"),
-		Permissions: &[]string{"orders:write", "orders:read", "orders:write"}}
+		Permissions: &cloud.Scopes{"orders:write", "orders:read", "orders:write"}}
 }
 
 func TestAPersonIsMadeChangedAndShown(t *testing.T) {
@@ -125,7 +125,7 @@ func TestBadPeopleAreRefused(t *testing.T) {
 		{"email", func(in *UserInput) { in.Email = ptr("ANN@a.example") }}, // in use
 		{"password", func(in *UserInput) { in.Password = ptr("ninechars") }},
 		{"password", func(in *UserInput) { in.Password = ptr(strings.Repeat("x", 257)) }},
-		{"permissions.1", func(in *UserInput) { in.Permissions = &[]string{"orders:read", "everything"} }},
+		{"permissions.1", func(in *UserInput) { in.Permissions = &cloud.Scopes{"orders:read", "everything"} }},
 	} {
 		in := jo()
 		c.change(&in)
@@ -144,7 +144,7 @@ func TestBadPeopleAreRefused(t *testing.T) {
 	longest.Name, longest.Email = ptr(strings.Repeat("x", 120)), ptr("long@a.example")
 	_, err := add(longest)
 	require.NoError(t, err, "a name of 120")
-	long := make([]string, 101)
+	long := make(cloud.Scopes, 101)
 	for i := range long {
 		long[i] = "orders:read"
 	}

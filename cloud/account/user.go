@@ -100,7 +100,7 @@ type UserInput struct {
 	Name        *string            `json:"name" max:"120" doc:"Required of a new one"`
 	Email       *string            `json:"email" max:"256" doc:"Required of a new one"`
 	Password    *string            `json:"password" min:"10" max:"256" doc:"A new one ends every login"`
-	Permissions *[]string          `json:"permissions" max:"100" doc:"Scopes of a client_employee"`
+	Permissions *cloud.Scopes      `json:"permissions" max:"100" doc:"Scopes of a client_employee"`
 	Enabled     *bool              `json:"enabled" doc:"true when absent"`
 }
 
@@ -108,9 +108,6 @@ func (s *Service) checkUser(in *UserInput, fresh bool) error {
 	f := newFields()
 	if fresh && in.AccountType == nil || in.AccountType != nil && *in.AccountType == "" {
 		f.Say("account_type", check.MessageRequired)
-	}
-	if in.Permissions != nil {
-		f.scopes("permissions", *in.Permissions, s.cfg.KnownScope)
 	}
 	f.person(in.Name, &in.Email, in.Password, fresh)
 	return f.Err()

@@ -42,8 +42,7 @@ func ptr[T any](v T) *T { return &v }
 
 func newWorld(t *testing.T, unavailable ...string) *world {
 	w := &world{t: t, db: storetest.OpenSQLite(t)}
-	among := func(list ...string) func(string) bool { return func(s string) bool { return slices.Contains(list, s) } }
-	w.s = New(Config{Store: w.db, KnownScope: among("orders:read", "orders:write"), KnownProfile: among(defaultProfile, "ops-full"), Unavailable: unavailable})
+	w.s = New(Config{Store: w.db, Unavailable: unavailable})
 	w.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "acme", Name: "Acme", Timezone: "America/Toronto"}, {ID: 2, Code: "rival", Name: "Rival", Timezone: "UTC"}},
 		Accounts: []cloud.Account{ann, ben, cus, rae, top}}})
 	return w

@@ -183,7 +183,7 @@ func (x *world) employees() [][]string {
 	for _, s := range named {
 		out = append(out, []string{s})
 	}
-	return append(out, catalog.Scopes())
+	return append(out, cloud.AllScopes())
 }
 
 // Every control that a page shows works and is allowed, none that is allowed is

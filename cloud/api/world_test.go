@@ -133,7 +133,7 @@ func serveWorld(t *testing.T, w *webtest.World, folder, mailBase string) *world 
 	keys, err := auth.NewPasskeys("https://cloud.test", []byte("challenges"))
 	require.NoError(t, err)
 	w.Auth.WithPasskeys(keys)
-	accounts := account.New(account.Config{Passkeys: keys, Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate), MailBase: mailBase})
+	accounts := account.New(account.Config{Passkeys: keys, Store: w.DB, Confirm: api.Confirm(gate), MailBase: mailBase})
 	receivers := webhook.New(w.DB, openGuard{}).Sending(sender.New(sender.Config{Store: w.DB, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: somewhere{}, Dial: answering}),
 		func(event string) (cloud.HookSample, bool) {
 			return cloud.SampleOf(slices.Concat(order.Events(), locker.Events()), event)

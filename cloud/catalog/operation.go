@@ -303,7 +303,7 @@ func New(rows ...[]Operation) *Catalog {
 			panic("catalog: " + o.Name + " takes keys but names no account types, or only reads")
 		}
 		for _, s := range o.Scopes {
-			if !KnownScope(s) {
+			if !cloud.KnownScope(s) {
 				panic("catalog: " + o.Name + " needs the unknown scope " + s)
 			}
 		}

@@ -21,9 +21,6 @@ var profiles = map[string][]string{
 	"full":              {"*"},
 }
 
-// KnownProfile reports whether there is such a profile.
-func KnownProfile(name string) bool { _, ok := profiles[name]; return ok }
-
 // Profiles are the names of all profiles, those that hold least first.
 func Profiles() []string {
 	return slices.SortedFunc(maps.Keys(profiles), func(a, b string) int {
@@ -33,7 +30,7 @@ func Profiles() []string {
 
 func size(profile string) int {
 	if slices.Contains(profiles[profile], "*") {
-		return len(scopes)
+		return len(cloud.AllScopes())
 	}
 	return len(profiles[profile])
 }

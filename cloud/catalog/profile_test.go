@@ -2,12 +2,15 @@ package catalog
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // A key never holds a scope that its owner or the key itself lacks.
@@ -20,11 +23,11 @@ func TestKeysNarrow(t *testing.T) {
 		token       cloud.Token
 		want        []string // of which the session has exactly these
 	}{
-		{"an admin's login", cloud.ClientAdmin, nil, cloud.Token{}, scopes},
-		{"a provider's key", cloud.ProviderType, nil, cloud.Token{ID: 1}, scopes},
+		{"an admin's login", cloud.ClientAdmin, nil, cloud.Token{}, cloud.AllScopes()},
+		{"a provider's key", cloud.ProviderType, nil, cloud.Token{ID: 1}, cloud.AllScopes()},
 		{"scopes before the profile", cloud.ClientAdmin, nil, cloud.Token{ID: 1, Profile: "full", Scopes: []string{"lockers:write"}}, []string{"lockers:read", "lockers:write"}},
 		{"a profile", cloud.ClientAdmin, nil, cloud.Token{ID: 1, Profile: "wms-readonly"}, []string{"orders:read", "wms:read"}},
-		{"all", cloud.Customer, nil, cloud.Token{ID: 1, Profile: "full"}, scopes},
+		{"all", cloud.Customer, nil, cloud.Token{ID: 1, Profile: "full"}, cloud.AllScopes()},
 		{"a profile that is no more", cloud.ClientAdmin, nil, cloud.Token{ID: 1, Profile: "gone"}, nil},
 		{"an employee's login", cloud.ClientEmployee, []string{"orders:write"}, cloud.Token{}, []string{"orders:read", "orders:write"}},
 		{"an employee's key for all", cloud.ClientEmployee, []string{"orders:read"}, cloud.Token{ID: 1, Profile: "full"}, []string{"orders:read"}},
@@ -36,7 +39,7 @@ func TestKeysNarrow(t *testing.T) {
 	} {
 		c := cloud.Caller{Scopes: scopesOf(&auth.Session{Token: x.token, Account: cloud.Account{Type: x.typ, Permissions: x.permissions}})}
 		var have []string
-		for _, s := range scopes {
+		for _, s := range cloud.AllScopes() {
 			if missingScope(&Operation{Scopes: []string{s}}, c) == "" {
 				have = append(have, s)
 			}
@@ -48,12 +51,10 @@ func TestKeysNarrow(t *testing.T) {
 func TestProfilesHoldKnownScopes(t *testing.T) {
 	t.Parallel()
 	for name, list := range profiles {
-		require.True(t, KnownProfile(name))
 		for _, s := range list {
-			require.True(t, s == "*" || KnownScope(s), "%s: %s", name, s)
+			require.True(t, s == "*" || cloud.KnownScope(s), "%s: %s", name, s)
 		}
 	}
-	require.False(t, KnownProfile("nosuch"))
 }
 
 func TestKeysFromForeignAddresses(t *testing.T) {
@@ -133,4 +134,11 @@ func TestProfilesGrow(t *testing.T) {
 	}
 	require.Equal(t, []string{"*"}, ProfileScopes("full"))
 	require.Nil(t, ProfileScopes("nosuch"))
+}
+
+// Whoever makes a key chooses among all profiles.
+func TestKeysOfEveryProfile(t *testing.T) {
+	t.Parallel()
+	f, _ := reflect.TypeFor[account.KeyInput]().FieldByName("Profile")
+	require.Equal(t, Profiles(), check.RulesOf(f).Enum)
 }

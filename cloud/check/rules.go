@@ -27,7 +27,8 @@ import (
 //
 // A member that is absent (nil, an empty text, a number 0 without a pointer)
 // breaks no rule but required. Amounts of cloud.Money have bounds in whole units.
-// A type may list its values by Values() []string.
+// A type may list its values by Values() []string, and a list those of its elements by
+// ItemValues() []string.
 type Rules struct {
 	Required     bool
 	Min, Max     *float64
@@ -49,6 +50,9 @@ type Rules struct {
 // lister is a type whose values are a list.
 type lister interface{ Values() []string }
 
+// itemLister is a list whose elements have a list of values.
+type itemLister interface{ ItemValues() []string }
+
 // RulesOf reads the tags of a member. It panics on tags that cannot be read, at
 // the start of a program.
 func RulesOf(f reflect.StructField) Rules {
@@ -63,6 +67,9 @@ func RulesOf(f reflect.StructField) Rules {
 	r.Default, r.With = f.Tag.Get("default"), f.Tag.Get("with")
 	if k := t.Kind(); k == reflect.Slice || k == reflect.Map {
 		item := rulesOf(f, "item_", t.Elem())
+		if l, ok := reflect.Zero(t).Interface().(itemLister); ok {
+			item.Enum = l.ItemValues()
+		}
 		r.Item = &item
 	}
 	if t.Kind() == reflect.Map {

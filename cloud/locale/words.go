@@ -14,6 +14,8 @@ var words = func() map[string]texts {
 	maps.Copy(all, agents)
 	maps.Copy(all, pushes)
 	maps.Copy(all, chats)
+	maps.Copy(all, scopes)
+	maps.Copy(all, thingWords)
 	maps.Copy(all, setups)
 	maps.Copy(all, persons)
 	maps.Copy(all, mails)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
-	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud"
 )
 
 // RFC 8414, 9728: what is described is what is served.
@@ -44,7 +44,7 @@ func TestDescriptions(t *testing.T) {
 	}
 	require.NotContains(t, everyday(), "offline_access")
 	for _, s := range everyday() {
-		require.True(t, catalog.KnownScope(s))
+		require.True(t, cloud.KnownScope(s))
 	}
 	none := New(Config{Store: r.db, BaseURL: base})
 	require.False(t, none.describe(base).Documents)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/catalog"
 )
 
 const (
@@ -178,7 +177,7 @@ func readScopes(s string) (out []string, _ *Error) {
 	for _, scope := range strings.Fields(s) {
 		switch {
 		case scope == "offline_access" || slices.Contains(out, scope):
-		case scope == "*" || catalog.KnownScope(scope):
+		case scope == "*" || cloud.KnownScope(scope):
 			out = append(out, scope)
 		default:
 			return nil, fail(InvalidScope, "A scope is not known.")

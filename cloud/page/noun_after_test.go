@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 var (
@@ -175,4 +176,34 @@ func TestARecordOffersWhatItsStateAllows(t *testing.T) {
 		require.Equal(t, want, offers(), status)
 	}
 	require.Contains(t, r.do("GET", path, nil).body, "Not possible while the state is “")
+}
+
+// Scopes and profiles are chosen by what they let one do, in the reader's language.
+func TestScopesAreChosen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	for path, name := range map[string]string{"/console/api-keys/new": "scopes", "/console/people/new": "permissions"} {
+		g := r.do("GET", path, nil, "Accept-Language", "de")
+		require.Equal(t, 200, g.status, path)
+		for _, s := range cloud.AllScopes() {
+			require.Contains(t, g.body, `name="in:`+name+`" value="`+s+`"> `+html.EscapeString(locale.Scope("de", s)), path)
+		}
+	}
+	g := r.do("GET", "/console/api-keys/new", nil)
+	require.Contains(t, g.body, `<option value="ops-readonly">Look at daily operations</option>`)
+}
+
+// A point in time is chosen in a calendar, and is one of the business's own zone.
+func TestMomentsAreChosen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	const path = "/console/api-keys/new"
+	g := r.do("GET", path, nil)
+	require.Contains(t, g.body, `name="in:expires_at" type="datetime-local"`)
+	g = r.do("POST", path, url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {g.hidden(t, "key")}, "was": {g.hidden(t, "was")}, "in:name": {"till"}, "in:expires_at": {"2027-03-01T18:30"}, "step": {"next"}})
+	require.Equal(t, 200, g.status)
+	require.Contains(t, g.body[strings.Index(g.body, "<main"):], `<dd><bdi>2027-03-01 18:30 EST</bdi></dd>`)
+	require.Contains(t, g.body[strings.Index(g.body, "<main"):], `<caption><bdi>API key till</bdi>`)
 }

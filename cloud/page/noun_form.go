@@ -119,7 +119,7 @@ func (m *maker) fillList(f *formField, path string, t reflect.Type, x catalog.Me
 		f.Kind = "picks"
 		chosen := strings.Split(f.Value, "\n")
 		for _, v := range r.Item.Enum {
-			f.Choices = append(f.Choices, choice{v, m.f.V("value", v), slices.Contains(chosen, v)})
+			f.Choices = append(f.Choices, choice{v, valueWords(m.f.Lang, x.Name, v), slices.Contains(chosen, v)})
 		}
 	default:
 		f.Kind, f.Hint = "list", m.f.T("work.lines")
@@ -158,13 +158,13 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 		return strconv.FormatFloat(*n, 'f', -1, 64)
 	}
 	if f.Value == "" && r.Default != "" && !f.Required {
-		f.Hint = m.f.T("work.default", m.f.V("value", r.Default))
+		f.Hint = m.f.T("work.default", valueWords(m.f.Lang, x.Name, r.Default))
 	}
 	switch {
 	case len(r.Enum) > 0:
 		f.Kind = "choices"
 		for _, v := range r.Enum {
-			f.Choices = append(f.Choices, choice{v, m.f.V("value", v), v == f.Value})
+			f.Choices = append(f.Choices, choice{v, valueWords(m.f.Lang, x.Name, v), v == f.Value})
 		}
 	case t.Kind() == reflect.Bool:
 		f.Kind = "choices"
@@ -172,7 +172,7 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 	case t.Kind() == reflect.String && isCountry(x.Name):
 		f.Kind, f.Choices = "choices", countryChoices(m.f.Lang, f.Value)
 	case t.Kind() == reflect.String:
-		f.Kind = map[string]string{"date": "date", "time": "time", "date-time": "moment", "email": "email", "url": "url", "uri": "url", "https": "url"}[r.Format]
+		f.Kind = map[string]string{"date": "date", "time": "time", "date-time": "moment", "moment": "moment", "email": "email", "url": "url", "uri": "url", "https": "url"}[r.Format]
 		if r.Max != nil {
 			f.Length = int(*r.Max)
 		}
@@ -297,7 +297,7 @@ func (m *maker) flattened(prefix string, members []catalog.Member, record map[st
 			if e := x.Rules().Enum; len(e) > 0 && !slices.Contains(e, v) { // it cannot be set to what it is
 				continue
 			}
-			if x.Rules().Format == "date-time" {
+			if isMoment(x.Rules().Format) {
 				if at, err := time.Parse(time.RFC3339Nano, v); err == nil {
 					v = at.In(m.zone()).Format(localMoment)
 				}
@@ -341,7 +341,7 @@ func (m *maker) merge(members []catalog.Member, record map[string]any, was strin
 			maps.Copy(all, own)
 			for _, path := range slices.Sorted(maps.Keys(all)) {
 				if current[path] != own[path] {
-					clashes = append(clashes, clash{memberWords(m.f.Lang, path), m.fieldWords(before[path]), m.fieldWords(current[path]), m.fieldWords(own[path])})
+					clashes = append(clashes, clash{memberWords(m.f.Lang, path), m.fieldWords(path, before[path]), m.fieldWords(path, current[path]), m.fieldWords(path, own[path])})
 				}
 			}
 		}
@@ -350,9 +350,9 @@ func (m *maker) merge(members []catalog.Member, record map[string]any, was strin
 }
 
 // fieldWords are a value of a form in words.
-func (m *maker) fieldWords(text string) string {
+func (m *maker) fieldWords(path, text string) string {
 	if enumLike(text) {
-		return m.f.V("value", text)
+		return valueWords(m.f.Lang, path, text)
 	}
 	return outside(text, maxValue)
 }
@@ -372,6 +372,9 @@ func valuesOf(all map[string]string, member string) map[string]string {
 }
 
 const localMoment = "2006-01-02T15:04"
+
+// isMoment reports whether a format of check is that of points in time.
+func isMoment(format string) bool { return format == "date-time" || format == "moment" }
 
 func (m *maker) zone() *time.Location {
 	if m.f.Zone == nil {
@@ -525,7 +528,7 @@ func (m *maker) value(path string, x catalog.Member) any {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
 	}
-	if r.Format == "date-time" {
+	if isMoment(r.Format) {
 		if at, err := time.ParseInLocation(localMoment, text, m.zone()); err == nil {
 			return at.UTC().Format(time.RFC3339)
 		}

@@ -384,7 +384,7 @@ func (p nounPages) filter(f frame, n *catalog.Noun, m catalog.Member) filter {
 	case t.Kind() == reflect.Bool:
 		out.Kind = "choices"
 		out.Choices = []choice{{Value: "true", Text: f.T("work.yes")}, {Value: "false", Text: f.T("work.no")}}
-	case r.Format == "date" || r.Format == "date-time":
+	case r.Format == "date" || isMoment(r.Format):
 		out.Kind = "date"
 	case m.Name == "keyword":
 		out.Kind = "search"

@@ -84,7 +84,7 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 				return shown{Text: f.T("noun." + v + ".one")}
 			}
 		}
-		if enumLike(v) || name == "type" {
+		if enumLike(v) || name == "type" || name == "profile" {
 			if w := valueWords(f.Lang, name, v); w != v {
 				return shown{Text: w, To: p.refer(name, v)}
 			}
@@ -94,7 +94,7 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		var list []string
 		for _, x := range v {
 			if s := plainText(x); s != "" && s[0] != '{' {
-				list = append(list, listedWords(f.Lang, s))
+				list = append(list, valueWords(f.Lang, name, s))
 			}
 		}
 		return shown{Text: outside(strings.Join(list, ", "), maxValue)}
@@ -132,6 +132,10 @@ func numberShown(f frame, name, text string) string {
 // member's name says.
 func valueWords(lang, member, v string) string {
 	switch lastPart(member) {
+	case "scopes", "permissions":
+		return locale.Scope(lang, v)
+	case "profile":
+		return locale.Value(lang, "profile", v)
 	case "severity":
 		return locale.Value(lang, "severity", v)
 	case "end_reason":
@@ -150,14 +154,6 @@ func valueWords(lang, member, v string) string {
 		w = memberWords(lang, v)
 	}
 	return w
-}
-
-// listedWords is an element of a list of names: scopes stay as programs write them.
-func listedWords(lang, s string) string {
-	if strings.Contains(s, ":") {
-		return s
-	}
-	return valueWords(lang, "", s)
 }
 
 // enumLike reports whether a text may be one of a list of choices.

@@ -383,7 +383,7 @@ func shows(fields []formField, name string) bool {
 // things are the effects of an operation as a page shows them.
 func (m *maker) things(effects []cloud.Effect) (out []thing) {
 	for _, e := range effects {
-		t := thing{Type: locale.Value(m.f.Lang, "thing", e.Type), ID: outside(e.Name, maxValue), Made: e.Before == nil && e.After != nil, Dropped: e.After == nil && e.Before != nil}
+		t := thing{Type: locale.Thing(m.f.Lang, e.Type), ID: outside(e.Name, maxValue), Made: e.Before == nil && e.After != nil, Dropped: e.After == nil && e.Before != nil}
 		if t.ID == "" && e.ID != nil {
 			t.ID = outside(marshalJSON(e.ID), maxValue)
 		}
@@ -435,7 +435,7 @@ func (m *maker) inWords(path, text string) string {
 	}
 	s := m.refs.name(member, m.p.value(m.f, member, v, ""))
 	if s.At != nil {
-		return s.At.Text
+		return s.At.Full
 	}
 	return cmp.Or(s.Text, text)
 }

@@ -76,7 +76,7 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 		cfg.Approvals = approvals(w, f)
 	}
 	orders := order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})
-	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: orders, Platform: business.New(business.Config{Store: w.DB, Jobs: w.DB}), Jobs: job.New(job.Config{Store: w.DB, Pipeline: line}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: cfg.Receivers})
+	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: orders, Platform: business.New(business.Config{Store: w.DB, Jobs: w.DB}), Jobs: job.New(job.Config{Store: w.DB, Pipeline: line}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: cfg.Receivers})
 	cfg.Catalog, cfg.Pipeline = table, line
 	if cfg.Interface == nil {
 		cfg.Interface = func() []byte { return table.OpenAPI("", "test") }

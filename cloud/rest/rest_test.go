@@ -83,7 +83,7 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	if change != nil {
 		change(&o)
 	}
-	accounts := account.New(account.Config{Store: w.DB, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Unavailable: o.Unavailable})
+	accounts := account.New(account.Config{Store: w.DB, Unavailable: o.Unavailable})
 	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })

@@ -55,7 +55,7 @@ func (s *Server) faces() error {
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		parcels.InviteToChat(s.chats.Invite)
 	}
-	accounts := account.New(account.Config{Store: s.Store, KnownScope: catalog.KnownScope, KnownProfile: catalog.KnownProfile, Confirm: api.Confirm(gate),
+	accounts := account.New(account.Config{Store: s.Store, Confirm: api.Confirm(gate),
 		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable), MailBase: s.mailBase(), Passkeys: passkeys})
 	s.sendMails(account.AccessOf(accounts))
 	var languages []string

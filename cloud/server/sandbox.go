@@ -11,7 +11,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
-	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/setup"
@@ -136,7 +135,7 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 			}
 		}
 		if t == cloud.ClientEmployee {
-			a.Permissions = catalog.Scopes()
+			a.Permissions = cloud.AllScopes()
 		}
 		ch.Accounts = append(ch.Accounts, a)
 		tok := cloud.Token{Hash: auth.Hash(sa.Token), AccountID: a.ID, Name: "sandbox", CreatedAt: now, ExpiresAt: now.AddDate(1, 0, 0)}

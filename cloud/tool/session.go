@@ -141,8 +141,8 @@ func (u *session) narrow(r *mcp.Request) error {
 	case r.Scopes != nil:
 		only, u.narrowed = []string{}, "X-MCP-Scopes"
 		for name := range strings.SplitSeq(*r.Scopes, ",") {
-			if name = strings.TrimSpace(name); name != "*" && !catalog.KnownScope(name) {
-				return refused("UNKNOWN_SCOPE", name, catalog.Scopes())
+			if name = strings.TrimSpace(name); name != "*" && !cloud.KnownScope(name) {
+				return refused("UNKNOWN_SCOPE", name, cloud.AllScopes())
 			}
 			only = append(only, name)
 		}

@@ -180,7 +180,7 @@ func TestTheManifest(t *testing.T) {
 			require.Nil(t, x["backs_onto"])
 		}
 	}
-	require.ElementsMatch(t, catalog.Scopes(), names(m["scopes"], "name"))
+	require.ElementsMatch(t, cloud.AllScopes(), names(m["scopes"], "name"))
 	for _, x := range names(m["scopes"], "description") {
 		require.NotEmpty(t, x)
 	}

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // name is what this deployment calls itself.
@@ -131,8 +133,8 @@ func (s *Service) content(base string) manifestBody {
 	for _, p := range catalog.Profiles() {
 		m.Profiles = append(m.Profiles, profile{p, catalog.ProfileScopes(p)})
 	}
-	for _, x := range catalog.Scopes() {
-		m.Scopes = append(m.Scopes, scope{x, catalog.AboutScope(x)})
+	for _, x := range cloud.AllScopes() {
+		m.Scopes = append(m.Scopes, scope{x, locale.Scope(locale.English, x)})
 	}
 	for _, x := range catalog.ToolServers() {
 		for _, d := range s.cfg.Tools(x.ID) {
