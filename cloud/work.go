@@ -44,17 +44,18 @@ func (WorkMark) RowKind() IDKind { return WorkMarkIDs }
 
 // WorkItem is something that waits for a person, read from the rows that it is about.
 type WorkItem struct {
-	Kind, Subject string
-	Type          string // of an exception or fault; of an endpoint its status; of an approval its risk
-	Severity      string // high, medium, low
-	Since         time.Time
-	DeviceID      DeviceID // 0 when it is about none
-	Device        string   // name of the cabinet
-	GridID        GridID
-	GridCode      string
-	DeliveryID    DeliveryID
-	Title         string // number of the parcel, address of the endpoint, summary of the approval
-	Parcels       int    // inside of a silent cabinet
+	Kind, Subject  string
+	Type           string // of an exception or fault; of an endpoint its status; of an approval its risk
+	Severity       string // high, medium, low
+	Since          time.Time
+	DeviceID       DeviceID // 0 when it is about none
+	Device         string   // name of the cabinet
+	GridID         GridID
+	GridCode       string
+	DeliveryID     DeliveryID
+	DeliveryStatus DeliveryStatus
+	Title          string // number of the parcel, address of the endpoint, summary of the approval
+	Parcels        int    // inside of a silent cabinet
 
 	OwnerID     AccountID // 0: it is free
 	Owner       string

@@ -49,6 +49,8 @@ func TestSearchFindsWhatTheCallerMayRead(t *testing.T) {
 	staff := x.token(admin)
 	device, delivery := strconv.Itoa(int(x.w.Device.ID)), strconv.Itoa(int(x.w.Delivery.ID))
 	require.Equal(t, map[string][]string{"order": {id + "!"}}, found(staff, strings.ToLower(number)))
+	require.Equal(t, map[string][]string{"order": {id + "!"}}, found(staff, strings.ToLower(number)+"-1"), "the number of its package")
+	require.Empty(t, found(staff, number+"-99"))
 	require.Equal(t, []string{device + "!"}, found(staff, x.w.Device.Code)["cabinet"])
 	require.Equal(t, []string{delivery + "!"}, found(staff, strings.ToLower(x.w.Delivery.Number))["delivery"])
 	require.Equal(t, []string{delivery + "!"}, found(staff, x.w.Delivery.Packages[0].TrackingNumber)["delivery"])

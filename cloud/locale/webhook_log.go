@@ -150,11 +150,7 @@ var hooklog = map[string]texts{
 	"hookjob.done":      {"done", "已完成", "已完成", "terminé", "fertig", "hecho"},
 	"hookjob.cancelled": {"stopped", "已停止", "已停止", "arrêté", "abgebrochen", "detenido"},
 
-	"hookhealth.healthy":  {"healthy", "正常", "正常", "en bonne santé", "gesund", "sano"},
-	"hookhealth.degraded": {"degraded", "不稳定", "不穩定", "dégradé", "beeinträchtigt", "degradado"},
-	"hookhealth.paused":   {"paused", "已暂停", "已暫停", "en pause", "angehalten", "en pausa"},
-	"hookhealth.gone":     {"gone", "已不存在", "已不存在", "disparu", "nicht mehr da", "desaparecido"},
-	"hookhealth.off":      {"switched off", "已停用", "已停用", "désactivé", "abgeschaltet", "desactivado"},
+	"endpoint.off": {"Switched off", "已停用", "已停用", "Désactivé", "Abgeschaltet", "Desactivado"},
 
 	"hooknext.pending":    {"It waits for its first attempt.", "等待首次发送。", "等待首次傳送。", "Il attend son premier essai.", "Sie wartet auf den ersten Versuch.", "Espera su primer intento."},
 	"hooknext.delivering": {"It is being sent right now.", "正在发送。", "正在傳送。", "L’envoi est en cours.", "Sie wird gerade gesendet.", "Se está enviando ahora."},

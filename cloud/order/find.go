@@ -21,7 +21,7 @@ type Found struct {
 const wholePhone = 7
 
 // FindByText finds at most limit orders that the caller may see: those with exactly this
-// number or reference, or else the newest that contain the text in their numbers,
+// number, of their own or of a package, or reference, or else the newest that contain the text in their numbers,
 // reference, recipient's name or telephone number. It finds nothing that is only like the
 // text, and reads no more rows of the search than it needs: what many orders contain is
 // found at once, newest first.
@@ -36,12 +36,17 @@ func FindByText(ctx context.Context, s *Service, c cloud.Caller, text string, li
 		}
 	}
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		o, err := v.OrderByNumber(r.business, text)
-		switch {
-		case err == nil:
-			add(o, cloud.SearchNumber, 1)
-		case !errors.Is(err, cloud.ErrNotFound):
-			return err
+		for _, number := range []string{text, orderNumber(text)} {
+			if number == "" {
+				continue
+			}
+			o, err := v.OrderByNumber(r.business, number)
+			switch {
+			case err == nil && (number == text || slices.ContainsFunc(o.Packages, func(p cloud.OrderPackage) bool { return cloud.NumberKey(p.Number) == cloud.NumberKey(text) })):
+				add(o, cloud.SearchNumber, 1)
+			case err != nil && !errors.Is(err, cloud.ErrNotFound):
+				return err
+			}
 		}
 		same, err := v.OrdersByRef(r.business, strings.TrimSpace(text))
 		for _, o := range same {

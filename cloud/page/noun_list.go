@@ -35,6 +35,7 @@ type nounList struct {
 	New      string // address of the form that creates one; "" where the visitor may not
 	Others   []verbLink
 	Begin    *verbLink // where an empty list leads to; nil for none
+	Settings bool      // Begin is the page of settings that such records come of
 	CSV      string
 	Columns  []choice // that can be shown
 	Empty    string
@@ -167,6 +168,7 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		out.Import = ConsolePath + "/" + n.Path + "/import"
 	}
 	if b := p.cfg.Catalog.Noun(n.Begin); b != nil && p.may(c, v, cmp.Or(b.List, b.Find)) {
+		out.Settings = b.List == ""
 		out.Begin = &verbLink{To: ConsolePath + "/" + b.Path, Text: v.T("noun." + b.Name)}
 	}
 	answer, err := p.read(c, ctx, v, n.List, given)

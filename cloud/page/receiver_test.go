@@ -135,7 +135,7 @@ func TestWhoIsLeftAloneShows(t *testing.T) {
 	r.signedIn()
 	g := r.do("GET", hooksPath+"/receivers/50", nil)
 	bounded(t, r, g)
-	for _, want := range []string{"▲</span> degraded", "Left alone for now:", "it keeps failing", `until <time datetime="` + until.In(toronto(t)).Format(time.RFC3339)} {
+	for _, want := range []string{"▲</span> Failing", "Left alone for now:", "it keeps failing", `until <time datetime="` + until.In(toronto(t)).Format(time.RFC3339)} {
 		require.Contains(t, g.body, want)
 	}
 	g = r.do("GET", hooksPath, nil)
@@ -214,12 +214,12 @@ func TestAReceiverIsLookedAfterFromItsPage(t *testing.T) {
 	require.Equal(t, livePath+"?done=pause", g.header("Location"))
 	g = r.do("GET", livePath+"?done=pause", nil)
 	bounded(t, r, g)
-	for _, want := range []string{"What is for it is kept", "‖</span> paused", "It was paused by hand.", "Resume and send", "Resume and give up"} {
+	for _, want := range []string{"What is for it is kept", "‖</span> Paused", "It was paused by hand.", "Resume and send", "Resume and give up"} {
 		require.Contains(t, g.body, want)
 	}
-	require.Contains(t, r.do("GET", hooksPath, nil).body, "‖</span> paused")
+	require.Contains(t, r.do("GET", hooksPath, nil).body, "‖</span> Paused")
 	g = r.send(livePath, does("send"))
-	require.Contains(t, r.do("GET", g.header("Location"), nil).body, "✓</span> healthy")
+	require.Contains(t, r.do("GET", g.header("Location"), nil).body, "✓</span> Healthy")
 	require.Equal(t, livePath+"?done=fail", r.send(livePath, does("fail")).header("Location"))
 
 	lines, err := r.w.DB.ListAudits(t.Context(), 42, 0, 100)

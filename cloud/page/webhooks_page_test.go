@@ -119,7 +119,7 @@ func TestThePagesShowWhatWasSentToWhom(t *testing.T) {
 	g = r.do("GET", hooksPath, nil)
 	require.Equal(t, 200, g.status)
 	bounded(t, r, g)
-	for _, want := range []string{"erp.example/hook?key=***", "own · Changes of status", "Changes of status", "✓</span> healthy", "✗</span> gone", "Customer customer", "Partner Swift Parcel", "hooks.example/postern",
+	for _, want := range []string{"erp.example/hook?key=***", "own · Changes of status", "Changes of status", "✓</span> Healthy", "✗</span> Gone", "Customer customer", "Partner Swift Parcel", "hooks.example/postern",
 		"order.status_change", "locker_delivery.delivered", "ref-1", "will be retried", ">failed<", ">503<", ">410<", "1/6", "2 did not arrive"} {
 		require.Contains(t, strings.ReplaceAll(g.body, "</bdi>", ""), want)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,7 +211,8 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 	case cloud.WorkException:
 		step(sees, door, v.T("todo.door"))
 		if x.Type == "deposit_unverified" && x.DeliveryID != nil {
-			step(may("smart_lockers.deliveries.confirm"), fmt.Sprintf("%s/parcels/%d/confirm", ConsolePath, *x.DeliveryID), label(v.Lang, "smart_lockers.deliveries.confirm"))
+			const confirm = "smart_lockers.deliveries.confirm"
+			step(may(confirm) && slices.Contains(p.cfg.Catalog.Find(confirm).When, string(x.DeliveryStatus)), fmt.Sprintf("%s/parcels/%d/confirm", ConsolePath, *x.DeliveryID), label(v.Lang, confirm))
 		}
 	case cloud.WorkOverdue:
 		if x.DeliveryID != nil {

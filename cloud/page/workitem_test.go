@@ -3,6 +3,8 @@ package page_test
 import (
 	"html"
 	"net/url"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ func TestWorkList(t *testing.T) {
 	r := newRig(t, nil)
 	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{
 		{ID: 9301, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "w1", Type: "door_left_open", Severity: "high", Status: "open", OpenedAt: time.Now().Add(-time.Hour)},
+		{ID: 9303, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "w3", Type: "deposit_unverified", DeliveryID: r.w.Delivery.ID, Severity: "medium", Status: "open", OpenedAt: time.Now().Add(-time.Hour)},
 		{ID: 9302, BusinessID: r.w.Other.ID, DeviceID: 88, GridCode: "A02", Source: "w2", Type: "item_missing", Severity: "high", Status: "open", OpenedAt: time.Now().Add(-time.Hour)},
 	}}})
 	g := r.do("GET", "/console/work", nil)
@@ -27,6 +30,13 @@ func TestWorkList(t *testing.T) {
 	require.Contains(t, g.body, "Door A01 at")
 	require.Contains(t, g.body, "/console/cabinets/88#door-A01")
 	require.NotContains(t, g.body, "exception-9302", "of another business")
+	confirm := "/console/parcels/" + strconv.Itoa(int(r.w.Delivery.ID)) + "/confirm"
+	d := r.w.Delivery
+	for status, offered := range map[cloud.DeliveryStatus]bool{cloud.DeliveryDoorsOpened: true, cloud.DeliveryDelivered: true, cloud.DeliveryPickedUp: false} {
+		d.Status = status
+		r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}})
+		require.Equal(t, offered, strings.Contains(r.do("GET", "/console/work", nil).body, confirm), status)
+	}
 	send := func(do string, more url.Values) got {
 		form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "item": {"exception-9301"}, "do": {do}}
 		for k, v := range more {

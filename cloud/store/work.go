@@ -18,13 +18,13 @@ type workSource struct {
 	id     string // column that the subject names
 	number bool   // the subject is a number
 	// columns: type, severity, since, device id, device name, grid id, grid code, delivery
-	// id, title, parcels.
+	// id, title, status of the delivery, parcels.
 	columns string
 	since   string
 	// graded says that an index has the rows of each severity by time: each severity is
 	// asked for alone. Otherwise a business has few rows.
 	graded   bool
-	severity string
+	severity string // expression; "": a scanned item has it
 }
 
 // workSources are read one after the other: each by an index of its own, and no further
@@ -34,35 +34,38 @@ var workSources = []workSource{
 		kinds: []string{cloud.WorkException, cloud.WorkOverdue}, kind: `CASE WHEN x.type = 'overdue' THEN 'overdue' ELSE 'exception' END`,
 		from:  `exception x LEFT JOIN device d ON d.id = x.device_id LEFT JOIN delivery l ON l.id = x.delivery_id`,
 		where: `x.business_id = $1 AND x.status = 'open'`, id: `x.id`, number: true, since: `x.opened_at`, graded: true, severity: `x.severity`,
-		columns: `x.type, x.severity, x.opened_at, x.device_id, COALESCE(d.name, ''), (SELECT MIN(c.grid_id) FROM compartment c WHERE c.device_id = x.device_id AND c.grid_code = x.grid_code), x.grid_code, x.delivery_id, COALESCE(l.number, ''), 0`,
+		columns: `x.type, x.severity, x.opened_at, x.device_id, COALESCE(d.name, ''), (SELECT MIN(c.grid_id) FROM compartment c WHERE c.device_id = x.device_id AND c.grid_code = x.grid_code), x.grid_code, x.delivery_id, COALESCE(l.number, ''), COALESCE(l.status, ''), 0`,
 	},
 	{
 		kinds: []string{cloud.WorkFault}, kind: `'fault'`,
 		from:  `device d JOIN device_exception x ON x.device_id = d.id AND x.closed_at IS NULL`,
 		where: `d.business_id = $1 AND d.retired_at IS NULL`, id: `x.n`, number: true, since: `x.opened_at`, severity: faultSeverity,
-		columns: `x.type, ` + faultSeverity + `, x.opened_at, d.id, d.name, 0, '', 0, '', 0`,
+		columns: `x.type, ` + faultSeverity + `, x.opened_at, d.id, d.name, 0, '', 0, '', '', 0`,
 	},
 	{
 		kinds: []string{cloud.WorkSilent}, kind: `'silent'`,
 		from:  `device d JOIN device_session x ON x.device_id = d.id LEFT JOIN device_seen y ON y.device_id = d.id`,
 		where: `d.business_id = $1 AND NOT d.disabled AND d.retired_at IS NULL AND d.cut_off_at IS NULL AND d.maintenance_at IS NULL AND NOT x.online AND ` + lastSeen + ` <= CAST($2 AS @int) - 600000`,
 		id:    `d.id`, number: true, since: lastSeen, severity: `'medium'`,
-		columns: `'offline', 'medium', ` + lastSeen + `, d.id, d.name, 0, '', 0, '', (SELECT COUNT(*) FROM compartment c WHERE c.device_id = d.id AND c.state = 'occupied')`,
+		columns: `'offline', 'medium', ` + lastSeen + `, d.id, d.name, 0, '', 0, '', '', (SELECT COUNT(*) FROM compartment c WHERE c.device_id = d.id AND c.state = 'occupied')`,
 	},
 	{
 		kinds: []string{cloud.WorkEndpoint}, kind: `'endpoint'`,
 		from:  `endpoint x LEFT JOIN endpoint_health h ON h.endpoint_id = x.id`,
 		where: `x.business_id = $1 AND x.enabled AND x.status IN ('degraded', 'gone')`, id: `x.id`, number: true,
 		since: `COALESCE(h.failing_since, x.status_since, x.created_at)`, severity: endpointSeverity,
-		columns: `x.status, ` + endpointSeverity + `, COALESCE(h.failing_since, x.status_since, x.created_at), 0, '', 0, '', 0, x.url, 0`,
+		columns: `x.status, ` + endpointSeverity + `, COALESCE(h.failing_since, x.status_since, x.created_at), 0, '', 0, '', 0, x.url, '', 0`,
 	},
 	{
 		kinds: []string{cloud.WorkApproval}, kind: `'approval'`,
 		from:  `approval x`,
-		where: `x.business_id = $1 AND x.status = 'pending' AND x.reviewed_by = 0 AND x.expires_at > CAST($2 AS @int)`, id: `x.id`, since: `x.requested_at`, severity: `'medium'`,
-		columns: `x.tool, 'medium', x.requested_at, 0, '', 0, '', 0, x.body, 0`,
+		where: `x.business_id = $1 AND x.status = 'pending' AND x.reviewed_by = 0 AND x.expires_at > CAST($2 AS @int)`, id: `x.id`, since: `x.requested_at`,
+		columns: `x.tool, 'medium', x.requested_at, 0, '', 0, '', 0, x.body, '', 0`,
 	},
 }
+
+// maxUngraded is how many items are read to choose those of a severity that is no column.
+const maxUngraded = 1000
 
 const (
 	faultSeverity    = `CASE WHEN x.type IN ('` + cloud.DevBadSignature + `', '` + cloud.DevStoreFork + `', '` + cloud.DevDuplicateIdentity + `', '` + cloud.DevReportedStolen + `') THEN 'high' WHEN x.type IN ('` + cloud.DevContentsMismatch + `', '` + cloud.DevKeypadLocked + `', '` + cloud.DevConfigRefused + `') THEN 'medium' ELSE 'low' END`
@@ -100,6 +103,10 @@ func (v workView) WorkItems(f cloud.WorkFilter) (out []cloud.WorkItem, cut bool,
 			if err != nil {
 				return nil, false, fmt.Errorf("list work items of %s: %w", strings.Join(kinds, ", "), err)
 			}
+			if s.severity == "" { // the gravest first, and of each severity the oldest
+				found = slices.DeleteFunc(found, func(w cloud.WorkItem) bool { return f.Severity != "" && w.Severity != f.Severity })
+				slices.SortStableFunc(found, func(a, b cloud.WorkItem) int { return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity) })
+			}
 			if len(found) > f.Limit {
 				found, cut = found[:f.Limit], true
 			}
@@ -124,7 +131,7 @@ func (s workSource) query(f cloud.WorkFilter, kinds []string, severity string) (
 	if len(kinds) < len(s.kinds) {
 		where += ` AND ` + s.kind + ` = ` + arg(kinds[0])
 	}
-	if severity != "" {
+	if severity != "" && s.severity != "" {
 		where += ` AND ` + s.severity + ` = ` + arg(severity)
 	}
 	switch {
@@ -144,16 +151,20 @@ func (s workSource) query(f cloud.WorkFilter, kinds []string, severity string) (
 	if f.Owner != 0 {
 		where += ` AND m.owner_id = ` + arg(int64(f.Owner))
 	}
+	limit := f.Limit + 1
+	if s.severity == "" { // chosen among what was read
+		limit = max(limit, maxUngraded)
+	}
 	return `SELECT ` + s.kind + `, CAST(` + s.id + ` AS TEXT), ` + s.columns + `, COALESCE(m.owner_id, 0), COALESCE(a.name, ''), COALESCE(m.note, ''), m.snooze_until
 FROM ` + s.from + `
 LEFT JOIN work_item m ON m.business_id = $1 AND m.kind = ` + s.kind + ` AND m.subject = CAST(` + s.id + ` AS TEXT)
 LEFT JOIN account a ON a.id = m.owner_id AND a.business_id = $1
-WHERE ` + where + ` ORDER BY ` + s.since + `, ` + s.id + ` LIMIT ` + arg(f.Limit+1), args, true
+WHERE ` + where + ` ORDER BY ` + s.since + `, ` + s.id + ` LIMIT ` + arg(limit), args, true
 }
 
 func scanWork(r rows, w *cloud.WorkItem) error {
 	var grid *int64
-	if err := r.Scan(&w.Kind, &w.Subject, &w.Type, &w.Severity, when(&w.Since), &w.DeviceID, &w.Device, &grid, &w.GridCode, &w.DeliveryID, &w.Title, &w.Parcels,
+	if err := r.Scan(&w.Kind, &w.Subject, &w.Type, &w.Severity, when(&w.Since), &w.DeviceID, &w.Device, &grid, &w.GridCode, &w.DeliveryID, &w.Title, &w.DeliveryStatus, &w.Parcels,
 		&w.OwnerID, &w.Owner, &w.Note, when(&w.SnoozeUntil)); err != nil {
 		return err
 	}
@@ -165,7 +176,7 @@ func scanWork(r rows, w *cloud.WorkItem) error {
 		if err := parsed(&a).Scan(w.Title); err != nil {
 			return fmt.Errorf("approval %s: %w", w.Subject, err)
 		}
-		w.Title = a.Summary
+		w.Title, w.Severity = a.Summary, a.Risk
 	}
 	return nil
 }

@@ -204,6 +204,9 @@ func TestAddressesPauseAndResume(t *testing.T) {
 	list, err = w.s.ListURLs(ctx, cus, None{})
 	require.NoError(t, err)
 	require.Equal(t, statusDegraded, list.URLs[0].Status, "the sender leaves it alone")
+	settings, err := w.s.FindSettings(ctx, cus, LevelInput{})
+	require.NoError(t, err)
+	require.Equal(t, []any{statusDegraded, list.URLs[0].Since}, []any{settings.URLs[0].Status, settings.URLs[0].Since}, "settings and the list agree how an address is doing")
 }
 
 // A secret that a tool made is replaced at once: no receiver has it. A person who

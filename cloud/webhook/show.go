@@ -64,7 +64,7 @@ type URLBody struct {
 	URLID    cloud.EndpointID `json:"url_id"`
 	URL      string           `json:"url"`
 	Settings []string         `json:"settings"`
-	Status   string           `json:"status"` // healthy, paused, gone
+	Status   string           `json:"status"` // healthy, degraded, paused, gone
 	Since    *string          `json:"since"`
 }
 

@@ -44,23 +44,24 @@ const (
 
 // Item is something that waits for a person.
 type Item struct {
-	ItemID       string            `json:"item_id" doc:"Kind, hyphen and the id of what it is about"`
-	Kind         string            `json:"kind" doc:"exception, overdue, fault, silent, endpoint or approval"`
-	Type         string            `json:"type" doc:"Of an exception or fault its type, of an endpoint its status, of an approval its tool"`
-	Severity     string            `json:"severity" doc:"high, medium or low"`
-	Since        *string           `json:"since"`
-	Title        string            `json:"title" doc:"Number of the parcel, address of the endpoint, or what an agent asks for"`
-	Subject      string            `json:"subject" doc:"Id of what it is about"`
-	DeviceID     *cloud.DeviceID   `json:"device_id"`
-	DeviceName   string            `json:"device_name"`
-	GridID       *cloud.GridID     `json:"grid_id"`
-	GridCode     string            `json:"grid_code"`
-	DeliveryID   *cloud.DeliveryID `json:"delivery_id"`
-	Parcels      int               `json:"parcels_inside" doc:"Of a cabinet without a connection"`
-	OwnerID      *cloud.AccountID  `json:"owner_id" doc:"Account that sees to it; null: none"`
-	OwnerName    string            `json:"owner_name"`
-	Note         string            `json:"note"`
-	SnoozedUntil *string           `json:"snoozed_until"`
+	ItemID         string               `json:"item_id" doc:"Kind, hyphen and the id of what it is about"`
+	Kind           string               `json:"kind" doc:"exception, overdue, fault, silent, endpoint or approval"`
+	Type           string               `json:"type" doc:"Of an exception or fault its type, of an endpoint its status, of an approval its tool"`
+	Severity       string               `json:"severity" doc:"high, medium or low"`
+	Since          *string              `json:"since"`
+	Title          string               `json:"title" doc:"Number of the parcel, address of the endpoint, or what an agent asks for"`
+	Subject        string               `json:"subject" doc:"Id of what it is about"`
+	DeviceID       *cloud.DeviceID      `json:"device_id"`
+	DeviceName     string               `json:"device_name"`
+	GridID         *cloud.GridID        `json:"grid_id"`
+	GridCode       string               `json:"grid_code"`
+	DeliveryID     *cloud.DeliveryID    `json:"delivery_id"`
+	DeliveryStatus cloud.DeliveryStatus `json:"delivery_status" doc:"Empty where it is about no delivery"`
+	Parcels        int                  `json:"parcels_inside" doc:"Of a cabinet without a connection"`
+	OwnerID        *cloud.AccountID     `json:"owner_id" doc:"Account that sees to it; null: none"`
+	OwnerName      string               `json:"owner_name"`
+	Note           string               `json:"note"`
+	SnoozedUntil   *string              `json:"snoozed_until"`
 }
 
 func show(w cloud.WorkItem, now time.Time, l *time.Location) Item {
@@ -68,7 +69,7 @@ func show(w cloud.WorkItem, now time.Time, l *time.Location) Item {
 		w.SnoozeUntil = time.Time{}
 	}
 	return Item{ItemID: w.ID(), Kind: w.Kind, Type: w.Type, Severity: w.Severity, Since: cloud.Stamp(w.Since, l), Title: w.Title, Subject: w.Subject, DeviceID: cloud.OrNull(w.DeviceID),
-		DeviceName: w.Device, GridID: cloud.OrNull(w.GridID), GridCode: w.GridCode, DeliveryID: cloud.OrNull(w.DeliveryID), Parcels: w.Parcels, OwnerID: cloud.OrNull(w.OwnerID),
+		DeviceName: w.Device, GridID: cloud.OrNull(w.GridID), GridCode: w.GridCode, DeliveryID: cloud.OrNull(w.DeliveryID), DeliveryStatus: w.DeliveryStatus, Parcels: w.Parcels, OwnerID: cloud.OrNull(w.OwnerID),
 		OwnerName: w.Owner, Note: w.Note, SnoozedUntil: cloud.Stamp(w.SnoozeUntil, l)}
 }
 

@@ -68,6 +68,15 @@ func workItems(t *testing.T, db *store.DB) {
 	ch.Sessions = []cloud.Session{{DeviceID: 1, Online: true, LastSeenAt: now.Add(-time.Hour)}, {DeviceID: 2, LastSeenAt: now.Add(-cloud.SilentAfter)}, {DeviceID: 3, LastSeenAt: now.Add(time.Second - cloud.SilentAfter)}}
 	silent := cloud.WorkItem{Kind: cloud.WorkSilent, Subject: "2", Type: "offline", Severity: "medium", Since: now.Add(-cloud.SilentAfter), DeviceID: 2, Device: "Cabinet 2"}
 	all, of["2/silent"] = append(all, silent), 1
+	for i, a := range []struct {
+		b    cloud.BusinessID
+		risk string
+	}{{1, "medium"}, {1, "high"}, {2, "high"}, {1, "high"}} {
+		id := fmt.Sprint("apr_", i)
+		at := now.Add(-time.Duration(i+1) * time.Minute)
+		ch.Approvals = append(ch.Approvals, cloud.Approval{ID: cloud.ApprovalID(id), BusinessID: a.b, Tool: "hold_order", Summary: "Hold", Risk: a.risk, Arguments: []byte(`{"note":{"Risk":"high"}}`), Status: cloud.ApprovalPending, RequestedBy: 1, RequestedAt: at, ExpiresAt: now.Add(time.Hour)})
+		all, of[id] = append(all, cloud.WorkItem{Kind: cloud.WorkApproval, Subject: id, Type: "hold_order", Severity: a.risk, Since: at, Title: "Hold"}), a.b
+	}
 	ch.DeviceFaults = []cloud.DeviceException{{DeviceID: 1, Type: cloud.DevBadSignature, Detail: "x", Count: 1, OpenedAt: now, SeenAt: now}}
 	write(t, db, 0, ch)
 	for range 25 {
