@@ -216,8 +216,8 @@ func (w *world) inspect(cabinet int, only []uint) {
 }
 
 // lookAndClear opens one door for staff at the cabinet, who empty and clear it. A
-// door that does not open is left alone, and what does not lie there any more is not
-// looked for.
+// door that does not open is left alone, what does not lie there any more is not
+// looked for, and a compartment that somebody else uses by then is not called empty.
 func (w *world) lookAndClear(c *cabinet, id cloud.DeviceID, x cloud.Compartment) {
 	began, yes := time.Now().Add(-time.Millisecond), true
 	out, err := w.server().Lockers.OpenGrids(w.soon(), w.staff, locker.StaffOpenInput{Device: id, Grids: []cloud.GridID{x.GridID}, Reason: "look inside", Attended: &yes})
@@ -225,11 +225,12 @@ func (w *world) lookAndClear(c *cabinet, id cloud.DeviceID, x cloud.Compartment)
 	if err != nil && refusal(err) != "DEVICE_TIMEOUT" {
 		return
 	}
-	opened := false
+	opened, opening := false, ""
 	for range 20 {
 		p := c.pulsedSince(x.Door, began)
 		opened = p.Kind != "" && c.sim.OpenAt(x.Door, time.Now()) && (out.Opening == nil || p.OpeningID == out.Opening.OpeningID)
 		if opened {
+			opening = p.OpeningID
 			break
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -243,7 +244,8 @@ func (w *world) lookAndClear(c *cabinet, id cloud.DeviceID, x cloud.Compartment)
 	for range 8 { // until the cloud knows that the door is shut
 		time.Sleep(3 * time.Second)
 		cleared, err := w.server().Lockers.Clear(context.Background(), w.staff, locker.ClearInput{Device: id, Grid: x.GridID, Reason: "empty now"})
-		if refusal(err) == "DELIVERY_STATE_CONFLICT" {
+		var conflict *cloud.Error
+		if refusal(err) == "DELIVERY_STATE_CONFLICT" && errors.As(err, &conflict) && conflict.Details["opening_id"] == opening {
 			continue
 		}
 		w.effect("clear", err)
