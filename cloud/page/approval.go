@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/approval"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 )
 
@@ -241,17 +243,17 @@ func (p approvalPages) approvals(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff),
-		Total: waiting.Total, Groups: groups(v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: rows(v.frame, decided.Approvals),
+		Total: waiting.Total, Groups: p.groups(v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: p.rows(v.frame, decided.Approvals),
 		Missing: p.why(v.frame, p.cfg.Pipeline.May(c, p.cfg.Catalog.Find("approvals.reject_many"), v.c))})
 }
 
-func groups(f frame, list []approval.Body) (out []approvalGroup) {
+func (p *kit) groups(f frame, list []approval.Body) (out []approvalGroup) {
 	for _, g := range approval.Groups(list) {
 		var ids []string
 		for _, a := range g.Approvals {
 			ids = append(ids, string(a.ApprovalID))
 		}
-		out = append(out, approvalGroup{strings.Join(ids, " "), rows(f, g.Approvals)})
+		out = append(out, approvalGroup{strings.Join(ids, " "), p.rows(f, g.Approvals)})
 	}
 	return out
 }
@@ -357,7 +359,7 @@ func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx,
 		return
 	}
 	a := r.Approval
-	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), A: row(v.frame, a), Note: outside(note, maxNote),
+	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), A: p.row(v.frame, a), Note: outside(note, maxNote),
 		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
 	page.Title = page.A.Summary
 	if p.may(c, v, "webhook_settings.save") {
@@ -379,7 +381,7 @@ func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx,
 	if a.Error != nil {
 		page.Error, page.ErrorCode, page.ErrorDetails = a.Error.Message, a.Error.Code, details(a.Error)
 	}
-	for _, w := range rows(v.frame, waiting.Approvals) {
+	for _, w := range p.rows(v.frame, waiting.Approvals) {
 		if w.ID != a.ApprovalID {
 			page.Next = &w
 			break
@@ -440,20 +442,17 @@ func details(f *approval.Failure) []leaf {
 	return leaves(raw)
 }
 
-func rows(f frame, list []approval.Body) []approvalRow {
+func (p *kit) rows(f frame, list []approval.Body) []approvalRow {
 	var out []approvalRow
 	for _, a := range list {
-		out = append(out, row(f, a))
+		out = append(out, p.row(f, a))
 	}
 	return out
 }
 
-func row(f frame, a approval.Body) approvalRow {
-	r := approvalRow{ID: a.ApprovalID, Summary: outside(a.Summary, 300), Tool: outside(a.Tool, 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
+func (p *kit) row(f frame, a approval.Body) approvalRow {
+	r := approvalRow{ID: a.ApprovalID, Summary: outside(p.asked(f.Lang, a.Tool, a.Summary), 300), Tool: outside(a.Tool, 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
 		Asked: f.Time(stamp(a.RequestedAt)), Until: f.Time(stamp(a.ExpiresAt)), Decided: f.Time(stamp(a.ReviewedAt)), Left: left(f, stamp(a.ExpiresAt))}
-	if r.Summary == "" {
-		r.Summary = r.Tool
-	}
 	if a.RequestedBy.TokenName != nil {
 		r.Token = outside(*a.RequestedBy.TokenName, 100)
 	}
@@ -461,6 +460,28 @@ func row(f frame, a approval.Body) approvalRow {
 		r.By, r.Running = outside(a.ReviewedBy.Name, 100), a.Status == cloud.ApprovalPending
 	}
 	return r
+}
+
+// asked is what an agent asks for in the reader's language: what its tool does, and the
+// rest of the summary, which names what with.
+func (p *kit) asked(lang, tool, summary string) string {
+	for _, server := range catalog.ToolServers() {
+		t := p.cfg.Catalog.Tool(server.ID, tool)
+		if t == nil {
+			continue
+		}
+		words := t.Title
+		if key := "verb." + t.Operation; lang != locale.English && locale.Word(lang, key) != key {
+			words = locale.Word(lang, key)
+		}
+		if rest, ok := strings.CutPrefix(summary, t.Title); ok {
+			return words + rest
+		}
+		if summary == "" || summary == tool {
+			return words
+		}
+	}
+	return cmp.Or(summary, tool)
 }
 
 // stamp reads a time as answers have it.

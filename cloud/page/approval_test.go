@@ -107,6 +107,9 @@ func TestDecidingOnAPage(t *testing.T) {
 	g = r.do("GET", approvalsPath, nil)
 	clean(t, r, g)
 	require.Less(t, strings.Index(g.body, "Cancel order 120045"), strings.Index(g.body, "Hold order 7"), "who waits longest comes first")
+	german := r.do("GET", "/mcp-approvals", nil, "Accept-Language", "de").body
+	require.Contains(t, german, locale.Word("de", "verb.orders.cancel")+" 120045", "what an agent asks for is said in the reader's language")
+	require.NotContains(t, german, "Cancel order")
 	for _, want := range []string{"Risk: high", "▲", "Risk: medium", "●", "broker", "agent-1", "2 d 23 h", "3 d"} {
 		if want == "2 d 23 h" || want == "3 d" {
 			continue // which of them depends on the second

@@ -178,6 +178,8 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 		if key = x.Type; locale.Word(v.Lang, "item."+key) == "item."+key {
 			key = x.Kind
 		}
+	case cloud.WorkApproval:
+		title = outside(p.asked(v.Lang, x.Type, x.Title), maxValue)
 	case cloud.WorkFault:
 		title = v.V("exception", x.Type)
 	}
