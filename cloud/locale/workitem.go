@@ -124,5 +124,6 @@ var workItems = map[string]texts{
 	"cab.tries":     {"Unlock the keypad", "解锁键盘", "解鎖鍵盤", "Débloquer le clavier", "Tastatur freigeben", "Desbloquear el teclado"},
 	"cab.commands":  {"Commands", "指令", "指令", "Commandes", "Befehle", "Órdenes"},
 	"cab.hardware":  {"Hardware", "硬件", "硬體", "Matériel", "Hardware", "Equipo"},
+	"cab.unreached": {"The cabinet is not connected: no door opens from here. Codes work at its keypad.", "快递柜未连接，无法从这里开门。取件码仍可在柜上使用。", "智慧櫃未連線，無法從這裡開門。取件碼仍可在櫃上使用。", "La consigne n’est pas connectée : aucune porte ne s’ouvre d’ici. Les codes marchent à son clavier.", "Der Schrank ist nicht verbunden: Von hier öffnet sich keine Tür. Codes gelten an seiner Tastatur.", "La taquilla no está conectada: desde aquí no se abre ninguna puerta. Los códigos valen en su teclado."},
 	"cab.read":      {"as last reported; it may have changed since", "为上次上报，之后可能已变化", "為上次回報，之後可能已變化", "selon le dernier rapport ; cela a pu changer", "laut letzter Meldung; seither kann sich etwas geändert haben", "según el último informe; puede haber cambiado"},
 }

@@ -203,8 +203,12 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 			x.Last = &x.History[0]
 		}
 		verb := func(name, operation, risk string, q url.Values, fits bool) {
+			off := ""
+			if name == "open" && out.Cabinet.Status == cloud.StatusOffline {
+				off = v.T("cab.unreached")
+			}
 			if fits && p.may(c, v, operation) {
-				x.Verbs = append(x.Verbs, verbLink{To: out.Here + "/" + name + "?" + q.Encode(), Text: label(v.Lang, operation), Risk: risk, Key: p.cfg.Catalog.Noun("cabinet").Keys[operation]})
+				x.Verbs = append(x.Verbs, verbLink{Off: off, To: out.Here + "/" + name + "?" + q.Encode(), Text: label(v.Lang, operation), Risk: risk, Key: p.cfg.Catalog.Noun("cabinet").Keys[operation]})
 			}
 		}
 		grid := url.Values{"grid_id": {fmt.Sprint(int64(g.GridID))}}

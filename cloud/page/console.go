@@ -262,12 +262,22 @@ func (p consolePages) login(ctx *fasthttp.RequestCtx) {
 func (p consolePages) enter(ctx *fasthttp.RequestCtx, l auth.Login) {
 	p.setCookie(ctx, forStaff.session, l.Token, cookiePath, time.Until(l.ExpiresAt), fasthttp.CookieSameSiteLaxMode)
 	p.setCookie(ctx, forStaff.form, "", cookiePath, 0, fasthttp.CookieSameSiteStrictMode)
-	to := cmp.Or(nextPage(ctx.PostArgs()), ConsolePath)
+	to := cmp.Or(nextPage(ctx.PostArgs()), homeOf(l.Account))
 	if l.SetsUp || !slices.Contains(workers, l.Account.Type) {
 		to = AccountPath
 	}
 	p.keepLanguage(ctx, l.Account.Locale)
 	seeOther(ctx, to)
+}
+
+// homeOf is the page that an account begins with: for an employee who plans routes and
+// has nothing to do with cabinets, the day board.
+func homeOf(a cloud.Account) string {
+	has := func(scope string) bool { return cloud.HasScope(a.Permissions, scope) }
+	if a.Type == cloud.ClientEmployee && has("routes:read") && !has("lockers:read") {
+		return dayPath
+	}
+	return ConsolePath
 }
 
 func seeOther(ctx *fasthttp.RequestCtx, to string) {

@@ -81,3 +81,26 @@ func TestHealthOnThePageOfACabinet(t *testing.T) {
 	require.Contains(t, g.body, "What it reported")
 	require.Contains(t, g.body, "No health report has come yet")
 }
+
+// A dispatcher begins the day at the day board; whoever looks after cabinets at home.
+func TestWhereADayBegins(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	s, err := r.w.FindToken(t.Context(), hashOf(r.w.Tokens[cloud.ClientEmployee]))
+	require.NoError(t, err)
+	for _, x := range []struct {
+		scopes []string
+		home   string
+	}{
+		{[]string{"orders:write", "routes:write"}, "/console/day"},
+		{[]string{"orders:write", "routes:read", "lockers:read"}, "/console"},
+		{[]string{"orders:read"}, "/console"},
+	} {
+		s.Account.Permissions = x.scopes
+		r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{s.Account}}})
+		who := newRigAt(r)
+		g := who.signIn(r.w.Emails[cloud.ClientEmployee])
+		require.Equal(t, []any{303, x.home}, []any{g.status, g.header("Location")}, x.scopes)
+		require.Equal(t, 200, who.do("GET", x.home, nil).status)
+	}
+}

@@ -207,3 +207,33 @@ func TestMomentsAreChosen(t *testing.T) {
 	require.Contains(t, g.body[strings.Index(g.body, "<main"):], `<dd><bdi>2027-03-01 18:30 EST</bdi></dd>`)
 	require.Contains(t, g.body[strings.Index(g.body, "<main"):], `<caption><bdi>API key till</bdi>`)
 }
+
+// What is wrong with a group of fields stands at the group.
+func TestProblemsOfGroups(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	const path = "/console/orders/new?type=D"
+	g := r.do("GET", path, nil)
+	require.Equal(t, 200, g.status)
+	g = r.do("POST", path, url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {g.hidden(t, "key")}, "was": {g.hidden(t, "was")}, "in:type": {"D"}, "in:packages[0].weight": {"1"}, "step": {"next"}})
+	require.Equal(t, 422, g.status)
+	i := strings.Index(g.body, `<legend>Recipient</legend>`)
+	require.Positive(t, i)
+	require.Regexp(t, `^<legend>Recipient</legend><p class="problem">[^<]+</p>`, g.body[i:i+200])
+	require.NotRegexp(t, `role="alert">.*Recipient`, g.body)
+}
+
+// Where no door can be opened from afar, the page says why.
+func TestDoorsThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	for online, offered := range map[bool]bool{true: true, false: false} {
+		r.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{{DeviceID: r.w.Device.ID, Online: online, LastSeenAt: time.Now()}}}})
+		g := r.do("GET", "/console/cabinets/88", nil)
+		require.Equal(t, 200, g.status)
+		require.Equal(t, offered, strings.Contains(g.body, "/console/cabinets/88/open?grid_ids="), online)
+		require.Equal(t, !offered, strings.Contains(g.body, "no door opens from here"), online)
+	}
+}

@@ -368,7 +368,7 @@ func (m *maker) changedOnly(o *catalog.Operation, members []catalog.Member, in m
 // shows reports whether a field of a form shows the problem of a member.
 func shows(fields []formField, name string) bool {
 	for _, f := range fields {
-		if f.Name == name && f.Kind != "group" && f.Kind != "rows" || shows(f.Fields, name) {
+		if f.Name == name || shows(f.Fields, name) {
 			return true
 		}
 		for _, row := range f.Rows {
