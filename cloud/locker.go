@@ -367,7 +367,7 @@ type LockerView interface {
 	RunningOpenings(DeviceID) ([]Opening, error)
 	// DoorHistory lists a part of a device's openings that were asked for since a
 	// time, newest first.
-	DoorHistory(d DeviceID, since time.Time, p Page) ([]Opening, Listed, error)
+	DoorHistory(d DeviceID, of DeliveryID, since time.Time, p Page) ([]Opening, Listed, error)
 	// DeliveryOpenings lists a delivery's openings, oldest first.
 	DeliveryOpenings(DeliveryID) ([]Opening, error)
 	Command(string) (Command, error)

@@ -25,8 +25,14 @@ func (c Config) lockerLists() []catalog.Operation {
 				ID:    "delivery_id", Refs: []string{"delivery_id", "current_delivery_id"}, Title: []string{"delivery_number"}, State: "status", States: "delivery",
 				Columns: []string{"delivery_number", "status", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
 				Verbs:   []string{"smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
+				Links: []catalog.Link{
+					{Words: "story.recipient", To: "/track/{packages.0.tracking_number}", Operation: "smart_lockers.deliveries.find"},
+					{Words: "hooklog.title", To: "/console/webhooks?reference={delivery_number}", Operation: "webhook_logs.list"},
+				},
 				Story: []catalog.Strand{
 					{Operation: "otep.events", Fills: map[string]string{"tracking_number": "{packages.0.tracking_number}", "format": "otep"}, Rows: "data", Icon: "parcel", At: "occurred_at", What: "status_code", Words: "otep", More: []string{"location.name", "incident_reason"}},
+					{Operation: "smart_lockers.devices.door_reports", Fills: map[string]string{"id": "{device_id}", "delivery_id": "{delivery_id}"}, Rows: "door_reports", Icon: "door", At: "requested_at", What: "kind", Words: "value", More: []string{"requested_by_name", "reason", "doors.0.grid_code"}, State: "state", States: "opening"},
+					{Operation: "audit.list", Fills: map[string]string{"target": "{delivery_number}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", Words: "action", More: []string{"actor_name", "surface"}},
 				},
 			},
 		}, c.Lockers.ListStaffDeliveries, nil),

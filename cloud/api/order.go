@@ -102,6 +102,7 @@ func (c Config) orders() []catalog.Operation {
 					{Operation: "webhook_logs.list", Fills: map[string]string{"reference_type": "order", "reference_id": "{order_id}", "per_page": "50"}, Rows: "logs", Icon: "webhook", At: "created_at", What: "event", More: []string{"url", "error"}, State: "status", States: "outbox", Noun: "webhook_log"},
 					{Operation: "audit.list", Fills: map[string]string{"target": "order:{order_id}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", Words: "action", More: []string{"actor_name", "surface"}},
 				},
+				Links: []catalog.Link{{Words: "story.recipient", To: "{recipient_link}", Operation: "orders.find"}},
 				Parts: []catalog.Part{{Input: "package_tracking_numbers", Of: "packages", ID: "tracking_number", Title: "tracking_number"}},
 			},
 		}, o.List, nil),

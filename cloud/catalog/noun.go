@@ -61,6 +61,8 @@ type Noun struct {
 	Related []Relation
 	// Story are the operations whose answers tell what happened to a record.
 	Story []Strand
+	// Links are further pages about a record.
+	Links []Link
 	// Parts are the choices that a record offers to its verbs: their input Input names
 	// elements of the record's list Of.
 	Parts []Part
@@ -76,6 +78,11 @@ type Noun struct {
 // Relation is a list of another noun that is shown with a record: those whose member
 // By, of the path or a filter, is the record's ID.
 type Relation struct{ Noun, By string }
+
+// Link is another page about a record: To is its address, with members of the record in
+// braces, and Words the key of its name. It is shown to those who may call Operation, and
+// where each member has a value.
+type Link struct{ Words, To, Operation string }
 
 // Part offers the elements of a record's list for a member of an input: doors of a
 // cabinet, packages of an order.
@@ -343,6 +350,9 @@ func structOf(t reflect.Type) reflect.Type {
 // memberAt is the member of a type at a path, nil when there is none.
 func memberAt(t reflect.Type, path string) *reflect.StructField {
 	name, rest, deeper := strings.Cut(path, ".")
+	if deeper && t.Kind() == reflect.Slice && strings.Trim(name, "0123456789") == "" { // an element
+		return memberAt(t.Elem(), rest)
+	}
 	t = structOf(t)
 	if t == nil {
 		return nil

@@ -13,7 +13,8 @@ const historyLife = 90 * 24 * time.Hour
 
 // HistoryInput asks for a part of the history of a cabinet's doors.
 type HistoryInput struct {
-	Device cloud.DeviceID `path:"id"`
+	Device   cloud.DeviceID   `path:"id"`
+	Delivery cloud.DeliveryID `query:"delivery_id" doc:"Only openings for this delivery"`
 	check.LongKeyset
 }
 
@@ -76,7 +77,7 @@ func (s staff) ListDoorHistory(ctx context.Context, c cloud.Caller, in HistoryIn
 		for _, cell := range cells {
 			codes[cell.GridID] = cell.GridCode
 		}
-		list, listed, err := v.DoorHistory(d.ID, since, page)
+		list, listed, err := v.DoorHistory(d.ID, in.Delivery, since, page)
 		out = HistoryOutput{Result: true, PageOutput: in.Output(in, listed), Reports: []HistoryLine{}}
 		for _, o := range list {
 			out.Reports = append(out.Reports, historyLine(o, codes, biz.Location()))

@@ -79,7 +79,7 @@ func (p consolePages) onTheRoad(c context.Context, ctx *fasthttp.RequestCtx, v v
 // addOpenings adds the newest openings of a cabinet to what happened just now.
 func (b *board) addOpenings(v cloud.View, x cabinet, cells []cloud.Compartment) error {
 	b.Feeds = true
-	list, _, err := v.DoorHistory(x.ID, b.Made.Add(-feedSpan), cloud.Page{Sort: "-requested_at", Limit: feedOpenings})
+	list, _, err := v.DoorHistory(x.ID, 0, b.Made.Add(-feedSpan), cloud.Page{Sort: "-requested_at", Limit: feedOpenings})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -232,14 +233,24 @@ func asObject(body any) (map[string]any, error) {
 	return out, nil
 }
 
-// at is the value of a record at a path of members, nil when there is none.
-func at(record map[string]any, path string) any {
-	name, rest, deeper := strings.Cut(path, ".")
-	if !deeper {
-		return record[name]
+// at is the value at a path in a record, nil for none. An element of a list is named by
+// its number.
+func at(v any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
 	}
-	inner, _ := record[name].(map[string]any)
-	return at(inner, rest)
+	return v
 }
 
 // titleOf is what people call a record.

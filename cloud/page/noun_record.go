@@ -164,11 +164,31 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	if n.Name == "order" && p.cfg.Chats && slices.Contains(staff, v.c.Account.Type) && p.may(c, v, "order_chat.find") {
 		out.Menu = append(out.Menu, verbLink{To: chatsPath + "/" + url.PathEscape(id), Text: v.T("chat.title"), Key: "m"})
 	}
+	for _, l := range n.Links {
+		if to, ok := linkTo(l.To, record); ok && p.may(c, v, l.Operation) {
+			out.Menu = append(out.Menu, verbLink{To: to, Text: v.T(l.Words)})
+		}
+	}
 	out.Menu = append(out.Menu, off...)
 	if o := p.cfg.Catalog.Find(n.Find); o != nil {
 		out.Call = "curl -H 'Authorization: Bearer …' " + p.base(ctx) + addressOf(o, id)
 	}
 	return out
+}
+
+// linkTo is the address of a page about a record, whose members are escaped where the
+// address is not one of them; false where one has no value.
+func linkTo(text string, record map[string]any) (string, bool) {
+	whole, ok := inBraces.FindString(text) == text, true
+	to := inBraces.ReplaceAllStringFunc(text, func(m string) string {
+		v := filledIn(m, record)
+		ok = ok && v != ""
+		if whole {
+			return v
+		}
+		return url.QueryEscape(v)
+	})
+	return to, ok
 }
 
 // addressOf is an operation's address about a record.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +23,11 @@ type storyLine struct {
 	More  string
 	State shown
 	To    string
+}
+
+// repeats reports whether another line tells the same, such as the event of a step.
+func (l storyLine) repeats(o storyLine) bool {
+	return l.at.Sub(o.at).Abs() < 2*time.Second && strings.EqualFold(l.What, o.What)
 }
 
 // maxStory are the newest lines of a story that a page shows.
@@ -49,10 +53,18 @@ func (p nounPages) story(c context.Context, ctx *fasthttp.RequestCtx, v visitor,
 			continue
 		}
 		rows, _ := at(answer, s.Rows).([]any)
+		first := len(out)
 		for _, x := range rows {
-			if row, ok := x.(map[string]any); ok {
-				out = append(out, p.storyLine(v.frame, s, row))
+			row, ok := x.(map[string]any)
+			if !ok {
+				continue
 			}
+			if l := p.storyLine(v.frame, s, row); !slices.ContainsFunc(out[:first], l.repeats) {
+				out = append(out, l)
+			}
+		}
+		if n := len(out); n > first && !out[first].at.After(out[n-1].at) { // oldest first
+			slices.Reverse(out[first:])
 		}
 	}
 	slices.SortStableFunc(out, func(a, b storyLine) int { return b.at.Compare(a.at) })
@@ -94,23 +106,7 @@ func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) stor
 
 var inBraces = regexp.MustCompile(`\{([a-z_0-9.]+)\}`)
 
-// filledIn is a text with members of a record in place of their paths in braces. An
-// element of a list is named by its number.
+// filledIn is a text with members of a record in place of their paths in braces.
 func filledIn(text string, record map[string]any) string {
-	return inBraces.ReplaceAllStringFunc(text, func(m string) string {
-		var v any = record
-		for name := range strings.SplitSeq(strings.Trim(m, "{}"), ".") {
-			switch x := v.(type) {
-			case map[string]any:
-				v = x[name]
-			case []any:
-				i, err := strconv.Atoi(name)
-				if err != nil || i >= len(x) {
-					return ""
-				}
-				v = x[i]
-			}
-		}
-		return plainText(v)
-	})
+	return inBraces.ReplaceAllStringFunc(text, func(m string) string { return plainText(at(record, strings.Trim(m, "{}"))) })
 }

@@ -276,10 +276,13 @@ func (v lockerView) RunningOpenings(id cloud.DeviceID) ([]cloud.Opening, error) 
 
 var historySorts = sortable{"requested_at": {name: "requested_at", idText: true}}
 
-// DoorHistory lists a part of a device's openings since a time.
-func (v lockerView) DoorHistory(id cloud.DeviceID, since time.Time, p cloud.Page) ([]cloud.Opening, cloud.Listed, error) {
+// DoorHistory lists a part of a device's openings since a time, of one delivery or all.
+func (v lockerView) DoorHistory(id cloud.DeviceID, of cloud.DeliveryID, since time.Time, p cloud.Page) ([]cloud.Opening, cloud.Listed, error) {
 	var c conditions
 	c.and("device_id = $%d", int64(id))
+	if of != 0 {
+		c.and("delivery_id = $%d", int64(of))
+	}
 	c.and("requested_at >= $%d", since.UnixMilli())
 	p.Sort, p.Down = "requested_at", true
 	return part(v.snapshot, keyList{from: "opening", columns: openingColumns, where: c, page: p}, historySorts, scanOpening)

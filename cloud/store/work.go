@@ -105,7 +105,9 @@ func (v workView) WorkItems(f cloud.WorkFilter) (out []cloud.WorkItem, cut bool,
 			}
 			if s.severity == "" { // the gravest first, and of each severity the oldest
 				found = slices.DeleteFunc(found, func(w cloud.WorkItem) bool { return f.Severity != "" && w.Severity != f.Severity })
-				slices.SortStableFunc(found, func(a, b cloud.WorkItem) int { return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity) })
+				slices.SortStableFunc(found, func(a, b cloud.WorkItem) int {
+					return slices.Index(severities, a.Severity) - slices.Index(severities, b.Severity)
+				})
 			}
 			if len(found) > f.Limit {
 				found, cut = found[:f.Limit], true

@@ -82,14 +82,14 @@ func doorHistory(t *testing.T, db *store.DB) {
 	c := &cloud.Changes{}
 	for n := range 7 {
 		at := now.Add(time.Duration(n/2) * time.Second) // two at a time
-		c.Openings = append(c.Openings, cloud.Opening{ID: fmt.Sprint("op_", n), BusinessID: 1, DeviceID: cloud.DeviceID(1 + n/6), Kind: wire.OpenStaff, State: cloud.OpeningEnded, Reason: "why", RequestedAt: at})
+		c.Openings = append(c.Openings, cloud.Opening{ID: fmt.Sprint("op_", n), BusinessID: 1, DeviceID: cloud.DeviceID(1 + n/6), Kind: wire.OpenStaff, State: cloud.OpeningEnded, Reason: "why", RequestedAt: at, DeliveryID: cloud.DeliveryID(7 * (1 - n%2) * min(n/2, 1))})
 	}
 	write(t, db, 0, c)
 	var seen []string
 	p := cloud.Page{Limit: 2}
 	for range 4 {
 		look(t, db, func(v cloud.View) {
-			rows, listed, err := v.DoorHistory(1, now.Add(time.Second), p)
+			rows, listed, err := v.DoorHistory(1, 0, now.Add(time.Second), p)
 			require.NoError(t, err)
 			require.Equal(t, 4, listed.Total)
 			for _, o := range rows {
@@ -102,4 +102,10 @@ func doorHistory(t *testing.T, db *store.DB) {
 		}
 	}
 	require.Equal(t, []string{"op_5", "op_4", "op_3", "op_2"}, seen)
+	look(t, db, func(v cloud.View) {
+		rows, _, err := v.DoorHistory(1, 7, time.Time{}, cloud.Page{Limit: 9})
+		require.NoError(t, err)
+		require.Len(t, rows, 2, "those of one delivery")
+		require.Equal(t, "op_4", rows[0].ID)
+	})
 }

@@ -1,0 +1,45 @@
+package page_test
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	protocol "github.com/postern-io/postern/protocol/wire"
+)
+
+// A parcel's story has its own openings and what staff did, the newest first, and leads to
+// what the recipient sees and to its webhooks.
+func TestStoryOfAParcel(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	d, now := r.w.Delivery, time.Now().UTC().Truncate(time.Second)
+	opening := func(id string, of cloud.DeliveryID, kind protocol.OpeningKind, at time.Time) cloud.Opening {
+		return cloud.Opening{ID: id, BusinessID: 42, DeviceID: d.DeviceID, DeliveryID: of, Kind: kind, State: cloud.OpeningSettled, Requester: cloud.Requester{Type: "staff", Name: "Opener " + id}, RequestedAt: at, OpenedAt: at,
+			Doors: []cloud.OpeningDoor{{Door: 1, GridID: 8801}}}
+	}
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Openings: []cloud.Opening{
+		opening("op_a", d.ID, protocol.OpenDeposit, now.Add(-2*time.Minute)), opening("op_b", d.ID, protocol.OpenPickup, now.Add(-time.Minute)), opening("op_c", 0, protocol.OpenStaff, now)}},
+		AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: 42, At: now.Add(-90 * time.Second), Actor: "account:1", Action: "delivery_cancelled", Target: d.Number}}}})
+	g := r.do("GET", "/console/parcels/"+url.PathEscape(strconv.Itoa(int(d.ID))), nil)
+	require.Equal(t, 200, g.status)
+	i := strings.Index(g.body, `<ol class="story">`)
+	require.Positive(t, i, "there is a story")
+	story := g.body[i : i+strings.Index(g.body[i:], "</ol>")]
+	at := func(text string) int {
+		k := strings.Index(story, text)
+		require.NotEqual(t, -1, k, "%s: %s", text, story)
+		return k
+	}
+	require.Less(t, at("Opener op_b"), at("cancelled"))
+	require.Less(t, at("cancelled"), at("Opener op_a"))
+	require.NotContains(t, story, "op_c", "of another parcel, or none")
+	require.Contains(t, g.body, `<a href="/track/`+d.Packages[0].TrackingNumber+`">What the recipient sees</a>`)
+	require.Contains(t, g.body, `<a href="/console/webhooks?reference=`+d.Number+`">Webhooks</a>`)
+}
