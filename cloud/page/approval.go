@@ -243,17 +243,17 @@ func (p approvalPages) approvals(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	p.show(ctx, fasthttp.StatusOK, "approvals.html", approvalsPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff),
-		Total: waiting.Total, Groups: p.groups(v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: p.rows(v.frame, decided.Approvals),
+		Total: waiting.Total, Groups: groups(p.kit, v.frame, waiting.Approvals), Shown: len(waiting.Approvals), Decided: rows(p.kit, v.frame, decided.Approvals),
 		Missing: p.why(v.frame, p.cfg.Pipeline.May(c, p.cfg.Catalog.Find("approvals.reject_many"), v.c))})
 }
 
-func (p *kit) groups(f frame, list []approval.Body) (out []approvalGroup) {
+func groups(k *kit, f frame, list []approval.Body) (out []approvalGroup) {
 	for _, g := range approval.Groups(list) {
 		var ids []string
 		for _, a := range g.Approvals {
 			ids = append(ids, string(a.ApprovalID))
 		}
-		out = append(out, approvalGroup{strings.Join(ids, " "), p.rows(f, g.Approvals)})
+		out = append(out, approvalGroup{strings.Join(ids, " "), rows(k, f, g.Approvals)})
 	}
 	return out
 }
@@ -359,7 +359,7 @@ func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx,
 		return
 	}
 	a := r.Approval
-	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), A: p.row(v.frame, a), Note: outside(note, maxNote),
+	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), A: row(p.kit, v.frame, a), Note: outside(note, maxNote),
 		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
 	page.Title = page.A.Summary
 	if p.may(c, v, "webhook_settings.save") {
@@ -381,7 +381,7 @@ func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx,
 	if a.Error != nil {
 		page.Error, page.ErrorCode, page.ErrorDetails = a.Error.Message, a.Error.Code, details(a.Error)
 	}
-	for _, w := range p.rows(v.frame, waiting.Approvals) {
+	for _, w := range rows(p.kit, v.frame, waiting.Approvals) {
 		if w.ID != a.ApprovalID {
 			page.Next = &w
 			break
@@ -442,16 +442,16 @@ func details(f *approval.Failure) []leaf {
 	return leaves(raw)
 }
 
-func (p *kit) rows(f frame, list []approval.Body) []approvalRow {
+func rows(k *kit, f frame, list []approval.Body) []approvalRow {
 	var out []approvalRow
 	for _, a := range list {
-		out = append(out, p.row(f, a))
+		out = append(out, row(k, f, a))
 	}
 	return out
 }
 
-func (p *kit) row(f frame, a approval.Body) approvalRow {
-	r := approvalRow{ID: a.ApprovalID, Summary: outside(p.asked(f.Lang, a.Tool, a.Summary), 300), Tool: outside(a.Tool, 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
+func row(k *kit, f frame, a approval.Body) approvalRow {
+	r := approvalRow{ID: a.ApprovalID, Summary: outside(asked(k.cfg.Catalog, f.Lang, a.Tool, a.Summary), 300), Tool: outside(a.Tool, 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
 		Asked: f.Time(stamp(a.RequestedAt)), Until: f.Time(stamp(a.ExpiresAt)), Decided: f.Time(stamp(a.ReviewedAt)), Left: left(f, stamp(a.ExpiresAt))}
 	if a.RequestedBy.TokenName != nil {
 		r.Token = outside(*a.RequestedBy.TokenName, 100)
@@ -464,9 +464,9 @@ func (p *kit) row(f frame, a approval.Body) approvalRow {
 
 // asked is what an agent asks for in the reader's language: what its tool does, and the
 // rest of the summary, which names what with.
-func (p *kit) asked(lang, tool, summary string) string {
+func asked(c *catalog.Catalog, lang, tool, summary string) string {
 	for _, server := range catalog.ToolServers() {
-		t := p.cfg.Catalog.Tool(server.ID, tool)
+		t := c.Tool(server.ID, tool)
 		if t == nil {
 			continue
 		}

@@ -91,7 +91,7 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 	for _, r := range cfg.Agents.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: oauth.MaxBody, Handle: r.Handle})
 	}
-	describes, err := agentdocs.New(agentdocs.Config{Catalog: table, Tools: tools.New(tools.Config{Catalog: table, Pipeline: line}).Tools})
+	describes, err := agentdocs.New(agentdocs.Config{Catalog: table, Tools: tools.New(tools.Config{Catalog: table, Pipeline: line}).Tools, About: func(scope string) string { return locale.Scope(locale.English, scope) }})
 	require.NoError(t, err)
 	for _, x := range describes.Documents() {
 		mounts = append(mounts, rest.Mount{Path: x.Path, Document: func(q rest.DocumentQuery) (rest.Document, error) {

@@ -179,7 +179,7 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 			key = x.Kind
 		}
 	case cloud.WorkApproval:
-		title = outside(p.asked(v.Lang, x.Type, x.Title), maxValue)
+		title = outside(asked(p.cfg.Catalog, v.Lang, x.Type, x.Title), maxValue)
 	case cloud.WorkFault:
 		title = v.V("exception", x.Type)
 	}

@@ -15,6 +15,7 @@ import (
 	agentdocs "github.com/postern-io/postern/cloud/docs/agent"
 	"github.com/postern-io/postern/cloud/docs/developer"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/rest"
@@ -29,7 +30,7 @@ const agentBody = 4 << 20
 func (s *Server) toolServers(approvals *approval.Service, graph *graphql.Server, version string) ([]rest.Mount, error) {
 	tools := tool.New(tool.Config{Catalog: s.Catalog, Pipeline: s.line, Store: s.Store, Approvals: waiting{approvals, s}, GraphQL: documents{graph}, DigestKey: s.Keys.digests(), PerMinute: s.rates.tools, Log: s.log})
 	s.tools = tools
-	describes, err := agentdocs.New(agentdocs.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version})
+	describes, err := agentdocs.New(agentdocs.Config{Catalog: s.Catalog, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: version, About: func(scope string) string { return locale.Scope(locale.English, scope) }})
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	SDL     string
 	Fields  []catalog.GraphQLField
 	Version string // of the product
+	// About says in a few words what a scope lets one do; nil: nothing.
+	About func(scope string) string
 }
 
 // Service makes the documents and runs the tools that read them.
@@ -96,6 +98,9 @@ type Document struct {
 // catalogue. All other tools must be there before the first document is asked
 // for.
 func New(cfg Config) (*Service, error) {
+	if cfg.About == nil {
+		cfg.About = func(string) string { return "" }
+	}
 	s := &Service{cfg: cfg, made: map[string]map[string]File{}}
 	body, err := skillFile(cfg.Versions)
 	if err != nil {

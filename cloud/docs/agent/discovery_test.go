@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	graph, err := graphql.New(graphql.Config{Catalog: c})
 	require.NoError(t, err)
 	tools := tool.New(tool.Config{Catalog: c, GraphQL: noGraphQL{}})
-	s, err := agentdocs.New(agentdocs.Config{Catalog: c, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: "1.2.3"})
+	s, err := agentdocs.New(agentdocs.Config{Catalog: c, Tools: tools.Tools, Versions: tool.Versions, SDL: graph.Schema(), Fields: graph.Fields(), Version: "1.2.3", About: func(scope string) string { return locale.Scope(locale.English, scope) }})
 	require.NoError(t, err)
 	return &world{t, c, s, graph}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/locale"
 )
 
 // name is what this deployment calls itself.
@@ -134,7 +133,7 @@ func (s *Service) content(base string) manifestBody {
 		m.Profiles = append(m.Profiles, profile{p, catalog.ProfileScopes(p)})
 	}
 	for _, x := range cloud.AllScopes() {
-		m.Scopes = append(m.Scopes, scope{x, locale.Scope(locale.English, x)})
+		m.Scopes = append(m.Scopes, scope{x, s.cfg.About(x)})
 	}
 	for _, x := range catalog.ToolServers() {
 		for _, d := range s.cfg.Tools(x.ID) {
