@@ -29,6 +29,7 @@ var (
 	justNow   = texts{"just now", "刚刚", "剛剛", "à l’instant", "gerade eben", "ahora mismo"}
 	minsAgo   = texts{"%d min ago", "%d 分钟前", "%d 分鐘前", "il y a %d min", "vor %d Min.", "hace %d min"}
 	inMins    = texts{"in %d min", "%d 分钟后", "%d 分鐘後", "dans %d min", "in %d Min.", "en %d min"}
+	today     = texts{"today", "今天", "今天", "aujourd’hui", "heute", "hoy"}
 	yesterday = texts{"yesterday", "昨天", "昨天", "hier", "gestern", "ayer"}
 	tomorrow  = texts{"tomorrow", "明天", "明天", "demain", "morgen", "mañana"}
 	// day and month, and with a year: %[1]d the day, %[2]s the month, %[3]d the year.
@@ -69,6 +70,27 @@ func Clock(lang string, t, now time.Time) string {
 	case days > -7 && days < 7:
 		return join(i, weekdays[t.Weekday()][i], clock(i, t))
 	}
+	return date(i, t, now)
+}
+
+// Day is a day in words: today and its neighbours, a weekday within the week, else a date.
+func Day(lang string, t, now time.Time) string {
+	i := index(lang)
+	switch days := dayNumber(t) - dayNumber(now); {
+	case days == 0:
+		return today[i]
+	case days == -1:
+		return yesterday[i]
+	case days == 1:
+		return tomorrow[i]
+	case days > -7 && days < 7:
+		return weekdays[t.Weekday()][i]
+	}
+	return date(i, t, now)
+}
+
+// date is the day and month of a time, and its year where that is not now's.
+func date(i int, t, now time.Time) string {
 	f := fullDate
 	if t.Year() == now.Year() {
 		f = dayMonth

@@ -35,3 +35,14 @@ func TestMoment(t *testing.T) {
 		}
 	}
 }
+
+func TestDaysInWords(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("", -5*3600)
+	now := time.Date(2026, 11, 27, 23, 50, 0, 0, zone) // a Friday, and Saturday already in UTC
+	for day, want := range map[string]string{"2026-11-27": "today", "2026-11-26": "yesterday", "2026-11-28": "tomorrow", "2026-11-30": "Monday", "2026-11-21": "Saturday", "2026-12-04": "4 Dec", "2027-01-02": "2 Jan 2027"} {
+		d, err := time.Parse(time.DateOnly, day)
+		require.NoError(t, err)
+		require.Equal(t, want, locale.Day(locale.English, d, now), day)
+	}
+}

@@ -5,6 +5,7 @@ package locale
 var workWords = map[string]texts{
 	"member.date":         {"Date", "日期", "日期", "Date", "Datum", "Fecha"},
 	"work.nav":            {"Main pages", "主要页面", "主要頁面", "Pages principales", "Hauptseiten", "Páginas principales"},
+	"work.menu":           {"Pages", "页面", "頁面", "Pages", "Seiten", "Páginas"},
 	"work.home":           {"Home", "首页", "首頁", "Accueil", "Start", "Inicio"},
 	"work.search":         {"Find a parcel, order, cabinet or person", "查找包裹、订单、快递柜或人员", "尋找包裹、訂單、智慧櫃或人員", "Trouver un colis, une commande, une consigne ou une personne", "Paket, Auftrag, Schrank oder Person finden", "Buscar un paquete, pedido, taquilla o persona"},
 	"work.done":           {"Done: %s", "已完成：%s", "已完成：%s", "Fait : %s", "Erledigt: %s", "Hecho: %s"},

@@ -206,8 +206,11 @@ func statusFor(tried error) int {
 // describeError is an error in words, with the scope that is missing.
 func describeError(f frame, e *cloud.Error) string {
 	text := locale.Error(f.Lang, e.Code, e.Args...)
+	if e.Code == "ACCOUNT_TYPE_NOT_ALLOWED" { // whose own words speak of tokens
+		text = f.T("work.otheraccount")
+	}
 	if scope, ok := e.Details["scope"].(string); ok {
-		text += " (" + scope + ")"
+		text += " (" + locale.Scope(f.Lang, scope) + ")"
 	}
 	return text
 }

@@ -199,7 +199,7 @@ func TestAPageSaysHowThingsStandNow(t *testing.T) {
 	})
 	g = r.do("GET", approvalsPath+"/"+string(odd), nil)
 	clean(t, r, g)
-	for _, want := range []string{"It is not known what would change", "The agent gave no reason", "Show all arguments", "the last", "<bdi>cancel_order</bdi></h1>"} {
+	for _, want := range []string{"It is not known what would change", "The agent gave no reason", "Show all arguments", "the last", "<bdi>Cancel order</bdi></h1>"} {
 		require.Contains(t, g.body, want)
 	}
 	long := r.ask(r.w.Tokens[cloud.Broker], func(in *approval.ProposeInput) {
@@ -251,7 +251,7 @@ func TestWhoMayDecideOnPages(t *testing.T) {
 	for _, path := range []string{approvalsPath, one} {
 		g := r.do("GET", path, nil)
 		require.Equal(t, 403, g.status)
-		require.Contains(t, g.body, "(approvals:read)")
+		require.Contains(t, g.body, "("+locale.Scope("en", "approvals:read")+")")
 		require.NotContains(t, g.body, "120045")
 		for _, want := range []string{`action="/console/logout"`, `href="/console"`, "Ask your administrator for the right"} {
 			require.Contains(t, g.body, want, "the page is no dead end")

@@ -183,7 +183,9 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 		x := drawerDoor{Grid: g.GridID, Lock: status, door: door{Guess: guess, GridCode: g.GridCode, Size: g.Size, Number: g.Door, Door: status, State: g.State, Sign: sign(status, g.State)}}
 		if g.BlockReason != nil {
-			x.Reason = *g.BlockReason
+			if x.Reason = v.T("block." + *g.BlockReason); x.Reason == "block."+*g.BlockReason { // a person's own words
+				x.Reason = outside(*g.BlockReason, maxValue)
+			}
 		}
 		if g.DeliveryID != nil && parcels {
 			found, err := run[locker.StaffDeliveryOutput](c, ctx, p.kit, v, "smart_lockers.deliveries.find", map[string]any{"id": fmt.Sprint(int64(*g.DeliveryID))})

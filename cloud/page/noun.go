@@ -254,9 +254,12 @@ func at(v any, path string) any {
 }
 
 // titleOf is what people call a record.
-func titleOf(n *catalog.Noun, record map[string]any) string {
+func titleOf(lang string, n *catalog.Noun, record map[string]any) string {
 	for _, path := range n.Title {
 		if s := plainText(at(record, path)); s != "" {
+			if path == "type" || path == "kind" {
+				s = capital(valueWords(lang, path, s))
+			}
 			return outside(s, maxValue)
 		}
 	}

@@ -36,7 +36,7 @@ func TestWhatWasTypedStaysWithoutTheRight(t *testing.T) {
 		grant(left...)
 		g = r.do("POST", path, form)
 		require.Equal(t, 403, g.status)
-		for _, want := range []string{`value="MY-REFERENCE-7"`, `value="Ann &lt;b&gt;Bell"`, `role="alert"`, "(orders:", "An administrator of your business"} {
+		for _, want := range []string{`value="MY-REFERENCE-7"`, `value="Ann &lt;b&gt;Bell"`, `role="alert"`, "(Orders, tracking and proofs: see", "An administrator of your business"} {
 			require.Contains(t, g.body, want, left)
 		}
 		require.Equal(t, 403, r.do("GET", path, nil).status)

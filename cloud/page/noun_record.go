@@ -118,7 +118,7 @@ func (p nounPages) showOnly(c context.Context, ctx *fasthttp.RequestCtx, v visit
 
 // record lays out a record with what the visitor may do to it.
 func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string, record map[string]any) nounRecord {
-	heading := titleOf(n, record)
+	heading := titleOf(v.Lang, n, record)
 	here := ConsolePath + "/" + n.Path
 	refs := p.references(c, ctx, v)
 	if n.Name == "delivery" {

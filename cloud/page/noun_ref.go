@@ -54,7 +54,7 @@ func (r *references) read(n *catalog.Noun) (list []choice) {
 	rows, _ := answer[member].([]any)
 	for _, x := range rows {
 		if record, ok := x.(map[string]any); ok {
-			list = append(list, choice{Value: plainText(record[n.ID]), Text: titleOf(n, record)})
+			list = append(list, choice{Value: plainText(record[n.ID]), Text: titleOf(r.v.Lang, n, record)})
 		}
 	}
 	return list

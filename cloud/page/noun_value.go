@@ -68,6 +68,9 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		if t, err := time.Parse(time.RFC3339Nano, v); err == nil && len(v) >= len("2006-01-02T15:04:05Z") {
 			return shown{Text: v, At: f.Time(t)}
 		}
+		if t, err := time.Parse(time.DateOnly, v); err == nil {
+			return shown{Text: v, At: f.Day(t)}
+		}
 		if isCountry(name) {
 			return shown{Text: locale.Country(f.Lang, outside(v, maxValue))}
 		}

@@ -131,7 +131,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		denied = cmp.Or(denied, err)
 		m.offerParts(n, record)
 		if id != "" && record != nil {
-			out.About = titleOf(n, record)
+			out.About = titleOf(v.Lang, n, record)
 			back = recordAddress(n, record)
 		}
 	}

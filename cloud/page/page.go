@@ -376,6 +376,16 @@ type moment struct {
 	Minutes int
 }
 
+// Day is a day in words as of today in the page's zone.
+func (f frame) Day(t time.Time) *moment {
+	now := time.Now()
+	if f.Zone != nil {
+		now = now.In(f.Zone)
+	}
+	iso := t.Format(time.DateOnly)
+	return &moment{ISO: iso, Text: locale.Day(f.Lang, t, now), Full: iso}
+}
+
 // Time is a time in the page's zone, in words as of now; nil when it did not happen.
 func (f frame) Time(t time.Time) *moment { return f.timeAt(t, time.Now()) }
 

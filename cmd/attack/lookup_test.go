@@ -111,10 +111,10 @@ func TestAttackGuessesInOneDocument(t *testing.T) {
 		}
 		return g.from("198.51.100.8", "POST", "/api/graphql", `{"query":"{`+fields.String()+`}"}`)
 	}
+	p := g.order(g.box.Admin.Token, "DOC-1")
 	require.NotContains(t, document().raw, "RATE_LIMITED")
 	document()
 	require.Contains(t, document().raw, "RATE_LIMITED", "a document costs its size")
-	p := g.order(g.box.Admin.Token, "DOC-1")
 	require.Equal(t, 429, g.from("198.51.100.8", "GET", "/api/v1/tracking/"+p.number, "").status)
 	require.Equal(t, 200, g.from("198.51.100.9", "GET", "/api/v1/tracking/"+p.number, "").status)
 }
