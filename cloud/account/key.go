@@ -112,7 +112,7 @@ func (s *Service) FindKey(ctx context.Context, c cloud.Caller, in ByKey) (out Ke
 // KeyInput asks for a key.
 type KeyInput struct {
 	Name        string       `json:"name" required:"true" max:"64"`
-	Profile     string       `json:"profile" enum:"alliance-readonly,datasets-readonly,wms-readonly,support,ops-readonly,ops-write,full" doc:"What the key may when scopes are empty; ops-readonly when absent"`
+	Profile     string       `json:"profile" default:"ops-readonly" enum:"alliance-readonly,datasets-readonly,wms-readonly,support,ops-readonly,ops-write,full" doc:"What the key may when scopes are empty; ops-readonly when absent"`
 	Scopes      cloud.Scopes `json:"scopes" max:"100" doc:"What the key may, of what its owner may"`
 	ExpiresAt   string       `json:"expires_at" format:"moment" doc:"A year from now when absent, five years at most"`
 	IPAllowlist []string     `json:"ip_allowlist" max:"100" doc:"Addresses and prefixes that it may come from; empty: any"`

@@ -216,7 +216,10 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	}
 	shownPaths := columns
 	for _, path := range p.offered(n) {
-		out.Columns = append(out.Columns, choice{path, memberWords(v.Lang, path), slices.Contains(shownPaths, path)})
+		x := choice{path, memberWords(v.Lang, path), slices.Contains(shownPaths, path)}
+		if !slices.ContainsFunc(out.Columns, func(o choice) bool { return o.Text == x.Text }) { // a record's ID and its name are called the same
+			out.Columns = append(out.Columns, x)
+		}
 	}
 	return out, nil
 }
