@@ -62,6 +62,11 @@ func (c Config) lockerLists() []catalog.Operation {
 				Live: []string{"Exceptions"},
 				ID:   "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
 				Columns: []string{"type", "severity", "status", "device_id", "grid_code", "opened_at", "closed_at"},
+				Links: []catalog.Link{
+					{Words: "todo.door", To: "/console/cabinets/{device_id}#door-{grid_code}", Operation: "smart_lockers.devices.find"},
+					{Words: "todo.parcel", To: "/console/parcels/{delivery_id}", Operation: "smart_lockers.deliveries.find"},
+					{Words: "noun.work_item", To: "/console/work#exception-{exception_id}", Operation: "work_items.list"},
+				},
 			},
 		}, c.Lockers.ListCabinetExceptions, nil),
 	}

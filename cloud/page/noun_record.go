@@ -165,8 +165,13 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		out.Menu = append(out.Menu, verbLink{To: chatsPath + "/" + url.PathEscape(id), Text: v.T("chat.title"), Key: "m"})
 	}
 	for _, l := range n.Links {
-		if to, ok := linkTo(l.To, record); ok && p.may(c, v, l.Operation) {
-			out.Menu = append(out.Menu, verbLink{To: to, Text: v.T(l.Words)})
+		to, ok := linkTo(l.To, record)
+		switch x := (verbLink{To: to, Text: v.T(l.Words)}); {
+		case !ok || !p.may(c, v, l.Operation):
+		case len(n.Verbs) == 0:
+			out.Buttons = append(out.Buttons, x)
+		default:
+			out.Menu = append(out.Menu, x)
 		}
 	}
 	out.Menu = append(out.Menu, off...)
@@ -182,11 +187,11 @@ func linkTo(text string, record map[string]any) (string, bool) {
 	whole, ok := inBraces.FindString(text) == text, true
 	to := inBraces.ReplaceAllStringFunc(text, func(m string) string {
 		v := filledIn(m, record)
-		ok = ok && v != ""
+		ok = ok && v != "" && v != "0"
 		if whole {
 			return v
 		}
-		return url.QueryEscape(v)
+		return strings.ReplaceAll(url.QueryEscape(v), "+", "%20") // in a path, a query and a fragment alike
 	})
 	return to, ok
 }

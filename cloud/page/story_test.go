@@ -43,3 +43,18 @@ func TestStoryOfAParcel(t *testing.T) {
 	require.Contains(t, g.body, `<a href="/track/`+d.Packages[0].TrackingNumber+`">What the recipient sees</a>`)
 	require.Contains(t, g.body, `<a href="/console/webhooks?reference=`+d.Number+`">Webhooks</a>`)
 }
+
+// An exception leads to its door, its parcel and the work list.
+func TestAnExceptionLeadsOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{
+		{ID: 9301, BusinessID: 42, DeviceID: 88, GridCode: "A 1/2", Source: "w1", Type: "door_left_open", Severity: "high", Status: "open", OpenedAt: time.Now().Add(-time.Hour)}}}})
+	g := r.do("GET", "/console/exceptions/9301", nil)
+	require.Equal(t, 200, g.status)
+	require.Contains(t, g.body, `href="/console/cabinets/88#door-A%201%2F2"`)
+	require.Contains(t, g.body, `href="/console/work#exception-9301"`)
+	require.NotContains(t, g.body, `href="/console/parcels/0"`)
+	require.NotContains(t, g.body, "door_left_open", "its type is said in words")
+}
