@@ -15,6 +15,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, pushes)
 	maps.Copy(all, chats)
 	maps.Copy(all, scopes)
+	maps.Copy(all, calls)
 	maps.Copy(all, thingWords)
 	maps.Copy(all, setups)
 	maps.Copy(all, persons)
