@@ -45,7 +45,7 @@ type CabinetGaps struct {
 type CabinetState struct {
 	DeviceID DeviceID
 	Name     string
-	State    string
+	State    string // "": free, but its door was never read
 	Count    int
 }
 

@@ -39,6 +39,7 @@ var reportWords = map[string]texts{
 	"report.occupied":         {"Occupied", "已占用", "已佔用", "Occupés", "Belegt", "Ocupados"},
 	"report.reserved":         {"Reserved", "已预留", "已預留", "Réservés", "Reserviert", "Reservados"},
 	"report.free":             {"Free", "空闲", "空閒", "Libres", "Frei", "Libres"},
+	"report.unread":           {"Not read yet", "尚未读取", "尚未讀取", "Pas encore lus", "Noch nicht gelesen", "Aún sin leer"},
 	"report.blocked":          {"Blocked", "停用", "停用", "Bloqués", "Gesperrt", "Bloqueados"},
 	"report.connections":      {"Without connection", "断线时间", "斷線時間", "Sans connexion", "Ohne Verbindung", "Sin conexión"},
 	"report.connections.said": {"Cabinets: %s. Gaps: %s. Hours in all: %s.", "快递柜 %s 个，断线 %s 次，共 %s 小时。", "智慧櫃 %s 個，斷線 %s 次，共 %s 小時。", "Consignes : %s. Coupures : %s. Heures au total : %s.", "Schränke: %s. Lücken: %s. Stunden insgesamt: %s.", "Taquillas: %s. Cortes: %s. Horas en total: %s."},

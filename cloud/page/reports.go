@@ -414,9 +414,9 @@ func (r reporting) occupancy() (report.OccupancyOutput, error) {
 
 func (r reporting) drawOccupancy() (chart.Chart, error) {
 	out, err := r.occupancy()
-	drawn := r.newChart("report.occupancy", chart.Stack, "report.cabinet", [2]string{"report.occupied"}, [2]string{"report.reserved", "calm"}, [2]string{"report.free", "off"}, [2]string{"report.blocked", "bad"})
+	drawn := r.newChart("report.occupancy", chart.Stack, "report.cabinet", [2]string{"report.occupied"}, [2]string{"report.reserved", "calm"}, [2]string{"report.free", "off"}, [2]string{"report.blocked", "bad"}, [2]string{"report.unread", "warn"})
 	for _, x := range out.Items {
-		addCategory(&drawn, chart.Category{Text: outside(x.DeviceName, maxValue)}, float64(x.Occupied), float64(x.Reserved), float64(x.Free), float64(x.Blocked))
+		addCategory(&drawn, chart.Category{Text: outside(x.DeviceName, maxValue)}, float64(x.Occupied), float64(x.Reserved), float64(x.Free), float64(x.Blocked), float64(x.Unread))
 	}
 	drawn.Sentence = r.T("report.occupancy.none")
 	if out.Compartments > 0 {

@@ -38,8 +38,8 @@ func TestReportsPage(t *testing.T) {
 	require.Equal(t, 200, file.status)
 	require.Equal(t, "text/csv; charset=utf-8", file.header("Content-Type"))
 	require.Contains(t, file.header("Content-Disposition"), "report-occupancy-")
-	require.Contains(t, file.body, "Cabinet,Occupied,Reserved,Free,Blocked\n")
-	require.Contains(t, file.body, "'=1+<b>x</b>,1,0,0,0\n")
+	require.Contains(t, file.body, "Cabinet,Occupied,Reserved,Free,Blocked,Not read yet\n")
+	require.Contains(t, file.body, "'=1+<b>x</b>,1,0,0,0,0\n")
 	require.Equal(t, 404, r.do("GET", "/console/reports/nothing.csv", nil).status)
 
 	at := time.Now().In(r.w.Business.Location())

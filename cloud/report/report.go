@@ -348,6 +348,7 @@ type Occupancy struct {
 	Reserved     int `json:"reserved"`
 	Free         int `json:"free"`
 	Blocked      int `json:"blocked" doc:"Blocked, or cleaned now"`
+	Unread       int `json:"unread" doc:"Free as far as the cloud knows, but no reading of the door says so"`
 }
 
 func (o *Occupancy) add(state string, n int) {
@@ -359,6 +360,8 @@ func (o *Occupancy) add(state string, n int) {
 		o.Reserved += n
 	case cloud.GridFree:
 		o.Free += n
+	case "":
+		o.Unread += n
 	default:
 		o.Blocked += n
 	}

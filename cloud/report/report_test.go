@@ -246,6 +246,8 @@ func TestReportsOfOneBusiness(t *testing.T) {
 					c.Compartments = append(c.Compartments, cloud.Compartment{GridID: grid, DeviceID: id, Door: uint(i) + 1, Column: 1, PickupEnabled: true, State: state})
 				}
 				grid++
+				c.Compartments = append(c.Compartments, cloud.Compartment{GridID: grid, DeviceID: id, Door: 29, Column: 1, PickupEnabled: true, DoorStatus: "unknown", State: cloud.GridFree})
+				grid++
 				c.Compartments = append(c.Compartments, cloud.Compartment{GridID: grid, DeviceID: id, Door: 30, State: cloud.GridFree}) // removed from the layout
 				write(t, db, 0, c)
 			}
@@ -259,7 +261,7 @@ func TestReportsOfOneBusiness(t *testing.T) {
 		}
 		full, err := s.Occupancy(t.Context(), ann, report.CabinetsInput{})
 		require.NoError(t, err)
-		require.Equal(t, report.Occupancy{Compartments: 9, Occupied: 2, Reserved: 2, Free: 1, Blocked: 4}, full.Occupancy)
+		require.Equal(t, report.Occupancy{Compartments: 11, Occupied: 2, Reserved: 2, Free: 1, Blocked: 4, Unread: 2}, full.Occupancy)
 		require.Equal(t, []cloud.DeviceID{71, 70}, []cloud.DeviceID{full.Items[0].DeviceID, full.Items[1].DeviceID}, "the fullest first")
 		hooks, err := s.Webhooks(t.Context(), ann, report.RangeInput{})
 		require.NoError(t, err)

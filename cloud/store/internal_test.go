@@ -198,6 +198,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlOverlaps":                   "counts secrets that overlap, for metrics",
 		"sqlTrimAsides":                 "walks what one device has aside, which is bounded by it",
 		"sqlDropTerms":                  "a virtual table is said to be scanned whatever it does; this is a range of its row numbers",
+		"sqlCompartmentStates":          "counts the doors of one business",
 		"sqlShipmentsByPackageExternal": "sorts the orders of one carrier's number, which are few",
 		"sqlNewestByPackageExternal":    "sorts the orders of one carrier's number, which are few",
 		"sqlTimelineByNumber":           "walks the newest 2,050 events that its inner statement found by index",

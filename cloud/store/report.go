@@ -56,8 +56,8 @@ WHERE d.business_id = $1 AND d.retired_at IS NULL AND NOT d.disabled AND NOT x.o
 
 	sqlEndpointHours = `SELECT h.hour, h.attempts, h.failures FROM endpoint e JOIN endpoint_hour h ON h.endpoint_id = e.id
 WHERE e.business_id = $1 AND h.hour >= $2 AND h.hour < $3`
-	sqlCompartmentStates = `SELECT d.id, d.name, c.state, COUNT(*) FROM device d JOIN compartment c ON c.device_id = d.id
-WHERE d.business_id = $1 AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled) GROUP BY d.id, c.state ORDER BY d.id, c.state`
+	sqlCompartmentStates = `SELECT d.id, d.name, CASE WHEN c.state = 'free' AND c.door_status = 'unknown' THEN '' ELSE c.state END AS seen, COUNT(*) FROM device d JOIN compartment c ON c.device_id = d.id
+WHERE d.business_id = $1 AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled) GROUP BY d.id, seen ORDER BY d.id, seen`
 	sqlOrderDays = `SELECT scheduled_date, status_id, COUNT(*) FROM orders
 WHERE business_id = $1 AND scheduled_date >= $2 AND scheduled_date <= $3 GROUP BY scheduled_date, status_id ORDER BY scheduled_date, status_id`
 	sqlDeliveredSlots = `SELECT scheduled_date, status_at / 900000, COUNT(*) FROM orders
