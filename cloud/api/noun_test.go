@@ -39,7 +39,15 @@ func TestNounsHaveWords(t *testing.T) {
 				values = slices.Concat(values, r.Item.Enum)
 			}
 			for _, v := range values {
-				if strings.Trim(v, "0123456789") != "" {
+				switch {
+				case strings.Trim(v, "0123456789") == "":
+				case m.Name == "profile":
+					want("profile." + v)
+				case m.Name == "scopes" || m.Name == "permissions":
+					if area, _, _ := strings.Cut(v, ":"); locale.Scope(locale.English, v) == v {
+						missing["scope."+area] = true
+					}
+				default:
 					want("value." + v)
 				}
 			}

@@ -86,10 +86,6 @@ func TestKeysOfTheConsole(t *testing.T) {
 	chromium, node := browsertest.Tools(t)
 	x := newWorld(t)
 	x.furnish()
-	now := time.Now()
-	for _, d := range []cloud.Device{x.w.Device, x.w.Spare} { // doors open from afar
-		x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{{DeviceID: d.ID, Generation: 1, Node: "test", Online: true, ConnectedAt: now, LastSeenAt: now}}}})
-	}
 	d := newDesk(t, x)
 	cmd := exec.CommandContext(t.Context(), node, "keymap.mjs", d.listen(), x.signIn("admin", x.token(admin)).session, chromium)
 	cmd.Dir = "../page/browser"

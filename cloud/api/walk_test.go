@@ -124,7 +124,10 @@ var foreignWords = []string{foreign, "Rival Post", "Berlin Hauptbahnhof", "BER-0
 
 // furnish gives both businesses a record of every kind, and marks those of the second.
 func (x *world) furnish() {
-	t := x.t
+	t, now := x.t, time.Now()
+	for _, d := range []cloud.Device{x.w.Device, x.w.Spare} { // doors open from afar
+		x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{{DeviceID: d.ID, Generation: 1, Node: "test", Online: true, ConnectedAt: now, LastSeenAt: now}}}})
+	}
 	for id := cloud.AccountID(21); id <= 27; id++ {
 		var a cloud.Account
 		require.NoError(t, x.w.DB.Look(t.Context(), func(v cloud.View) (err error) { a, err = v.Account(id); return err }))

@@ -89,7 +89,7 @@ var calls = map[string]texts{
 	"verb.order_chat.edit":                             {"Edit message", "编辑消息", "編輯訊息", "Modifier le message", "Nachricht bearbeiten", "Editar mensaje"},
 	"verb.order_chat.delete":                           {"Delete message", "删除消息", "刪除訊息", "Supprimer le message", "Nachricht löschen", "Borrar mensaje"},
 	"verb.order_chat.read":                             {"Mark messages as read", "标记消息为已读", "標記訊息為已讀", "Marquer les messages comme lus", "Nachrichten als gelesen markieren", "Marcar mensajes como leídos"},
-	"verb.order_chat.typing":                           {"Show that somebody types", "显示正在输入", "顯示正在輸入", "Montrer que quelqu’un écrit", "Zeigen, dass jemand schreibt", "Mostrar que alguien escribe"},
+	"verb.order_chat.typing":                           {"Show that a person types", "显示正在输入", "顯示正在輸入", "Montrer que quelqu’un écrit", "Zeigen, dass jemand schreibt", "Mostrar que alguien escribe"},
 	"verb.order_chat.attach":                           {"Attach file", "附加文件", "附加檔案", "Joindre un fichier", "Datei anhängen", "Adjuntar archivo"},
 	"verb.order_chat.close":                            {"Close conversation", "关闭对话", "關閉對話", "Clore la conversation", "Gespräch schließen", "Cerrar conversación"},
 	"verb.order_chat.reopen":                           {"Open conversation again", "重新打开对话", "重新開啟對話", "Rouvrir la conversation", "Gespräch wieder öffnen", "Reabrir conversación"},
