@@ -118,22 +118,22 @@ func TestPreviewsTellNoHiddenPrices(t *testing.T) {
 		key := c.key(c.box.Customer.Token, `{"name":"agent","profile":"full","require_approval":"all"}`)
 		a := c.send("POST", "/api/v1/client/orderCreate", key, newOrder("HP-1"))
 		require.Equal(t, 202, a.status, "%s", a.raw)
-		for _, hidden := range []string{"total_price", "shipping_price", "price_details", "4711"} {
+		for _, hidden := range []string{"total_price", "shipping_price", "price_details", "4711.53"} {
 			require.NotContains(t, string(a.raw), hidden)
 		}
 		require.Contains(t, string(a.raw), `"price_hidden":true`)
 		tried := c.send("POST", "/api/v1/client/orderCreate", c.key(c.box.Customer.Token, `{"name":"dry","profile":"full","dry_run_only":true}`), newOrder("HP-2"))
-		require.NotContains(t, string(tried.raw), "4711", "%s", tried.raw)
+		require.NotContains(t, string(tried.raw), "4711.53", "%s", tried.raw)
 		require.Contains(t, string(tried.raw), `"price_hidden":true`)
 		return a
 	}
 	one, other := start(t), start(t)
-	a, b := preview(one, "4711"), preview(other, "4711")
+	a, b := preview(one, "4711.53"), preview(other, "4711.53")
 	require.Equal(t, a.at("approval.preview.would_change.affected"), b.at("approval.preview.would_change.affected"), "the same call of the same customer")
 	require.NotEqual(t, a.at("approval.digest"), b.at("approval.digest"), "without the key of the deployment nothing can be compared")
 
 	seen := one.ok("GET", fmt.Sprint("/api/v1/mcp/approvals/", a.at("approval_id")), one.box.Admin.Token, "")
-	require.Contains(t, string(seen.raw), "4711", "who decides sees the price: %s", seen.raw)
+	require.Contains(t, string(seen.raw), "4711.53", "who decides sees the price: %s", seen.raw)
 	one.prices("900")
 	refused := one.send("POST", fmt.Sprint("/api/v1/mcp/approvals/", a.at("approval_id"), "/approve"), one.box.Admin.Token, `{}`)
 	require.Equal(t, "APPROVAL_CHANGED", refused.at("code"), "%s", refused.raw)
