@@ -30,7 +30,7 @@ func KnownScope(s string) bool {
 	return ok
 }
 
-// Scopes are what somebody is given of what an account may do.
+// Scopes are the rights of an employee, a key or a grant.
 type Scopes []string
 
 // ItemValues are the scopes that there are.

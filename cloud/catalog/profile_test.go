@@ -136,7 +136,7 @@ func TestProfilesGrow(t *testing.T) {
 	require.Nil(t, ProfileScopes("nosuch"))
 }
 
-// Whoever makes a key chooses among all profiles.
+// The input of a key lists all profiles.
 func TestKeysOfEveryProfile(t *testing.T) {
 	t.Parallel()
 	f, _ := reflect.TypeFor[account.KeyInput]().FieldByName("Profile")

@@ -82,7 +82,7 @@ func TestHealthOnThePageOfACabinet(t *testing.T) {
 	require.Contains(t, g.body, "No health report has come yet")
 }
 
-// A dispatcher begins the day at the day board; whoever looks after cabinets at home.
+// A dispatcher begins at the day board, an operator of cabinets at home.
 func TestWhereADayBegins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

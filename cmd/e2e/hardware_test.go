@@ -217,7 +217,7 @@ func (w *world) inspect(cabinet int, only []uint) {
 
 // lookAndClear opens one door for staff at the cabinet, who empty and clear it. A
 // door that does not open is left alone, what does not lie there any more is not
-// looked for, and a compartment that somebody else uses by then is not called empty.
+// looked for, and a compartment in use again by then is not called empty.
 func (w *world) lookAndClear(c *cabinet, id cloud.DeviceID, x cloud.Compartment) {
 	began, yes := time.Now().Add(-time.Millisecond), true
 	out, err := w.server().Lockers.OpenGrids(w.soon(), w.staff, locker.StaffOpenInput{Device: id, Grids: []cloud.GridID{x.GridID}, Reason: "look inside", Attended: &yes})
