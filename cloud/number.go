@@ -17,6 +17,16 @@ const (
 	oldNumberDigit = 9  // of the numbers before: computed from the order's id
 )
 
+// OrderNumber is the number of the order that a package's number begins with: all before
+// its last hyphen and digits. ok is false for a text that is no package's number.
+func OrderNumber(text string) (order string, ok bool) {
+	i := strings.LastIndexByte(text, '-')
+	if i <= 0 || strings.Trim(text[i+1:], "0123456789") != "" {
+		return "", false
+	}
+	return text[:i], true
+}
+
 // NewTrackingNumber makes a number from crypto/rand. Safe for concurrent use.
 func NewTrackingNumber() string {
 	out := append(make([]byte, 0, len(numberPrefix)+numberLength), numberPrefix...)

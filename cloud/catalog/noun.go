@@ -80,8 +80,8 @@ type Noun struct {
 type Relation struct{ Noun, By string }
 
 // Link is another page about a record: To is its address, with members of the record in
-// braces, and Words the key of its name. It is shown to callers with the right to call Operation, and
-// where each member has a value.
+// braces, and Words the key of its name. It is shown to callers with the right to call
+// Operation, and where each member has a value.
 type Link struct{ Words, To, Operation string }
 
 // Part offers the elements of a record's list for a member of an input: doors of a

@@ -21,10 +21,10 @@ type Found struct {
 const wholePhone = 7
 
 // FindByText finds at most limit orders that the caller may see: those with exactly this
-// number, of their own or of a package, or reference, or else the newest that contain the text in their numbers,
-// reference, recipient's name or telephone number. It finds nothing that is only like the
-// text, and reads no more rows of the search than it needs: what many orders contain is
-// found at once, newest first.
+// number, of their own or of a package, or reference, or else the newest that contain the
+// text in their numbers, reference, recipient's name or telephone number. It finds nothing
+// that is only like the text, and reads no more rows of the search than it needs: what
+// many orders contain is found at once, newest first.
 func FindByText(ctx context.Context, s *Service, c cloud.Caller, text string, limit int) (out []Found, err error) {
 	r, err := reachOf(c)
 	if err != nil || r.nothing || r.driver != 0 {
@@ -36,10 +36,11 @@ func FindByText(ctx context.Context, s *Service, c cloud.Caller, text string, li
 		}
 	}
 	err = s.store.Look(ctx, func(v cloud.View) error {
-		for _, number := range []string{text, orderNumber(text)} {
-			if number == "" {
-				continue
-			}
+		numbers := []string{text}
+		if number, ok := cloud.OrderNumber(text); ok {
+			numbers = append(numbers, number)
+		}
+		for _, number := range numbers {
 			o, err := v.OrderByNumber(r.business, number)
 			switch {
 			case err == nil && (number == text || slices.ContainsFunc(o.Packages, func(p cloud.OrderPackage) bool { return cloud.NumberKey(p.Number) == cloud.NumberKey(text) })):

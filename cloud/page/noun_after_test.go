@@ -84,13 +84,7 @@ func TestAVerbShowsItsAnswer(t *testing.T) {
 	r := newRig(t, nil)
 	r.signedIn()
 	const path = "/console/cabinets/88/command"
-	g := r.do("GET", path, nil)
-	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {g.hidden(t, "key")}, "was": {g.hidden(t, "was")}, "in:type": {"sync"}, "step": {"next"}}
-	g = r.do("POST", path, form)
-	require.Equal(t, 200, g.status, g.body)
-	form.Set("digest", g.hidden(t, "digest"))
-	form.Set("step", "do")
-	g = r.do("POST", path, form)
+	g := r.confirm(path, url.Values{"in:type": {"sync"}})
 	require.Equal(t, 200, g.status, g.body)
 	require.Regexp(t, `(?s)<h2>Result</h2>.*State.*<bdi>`, g.body)
 	require.Contains(t, afterNote.FindString(g.body), "Notified: cabinets: 1")
@@ -103,22 +97,10 @@ func TestTheListFollowsWhatIsGone(t *testing.T) {
 	r := newRig(t, nil)
 	r.signedIn()
 	const list = "/console/api-keys"
-	confirm := func(path string, form url.Values) got {
-		g := r.do("GET", path, nil)
-		form.Set("form", formField.FindStringSubmatch(g.body)[1])
-		form.Set("key", g.hidden(t, "key"))
-		form.Set("was", g.hidden(t, "was"))
-		form.Set("step", "next")
-		g = r.do("POST", path, form)
-		require.Equal(t, 200, g.status, g.body)
-		form.Set("digest", g.hidden(t, "digest"))
-		form.Set("step", "do")
-		return r.do("POST", path, form)
-	}
-	require.Equal(t, 200, confirm(list+"/new", url.Values{"in:name": {"short lived"}}).status)
+	require.Equal(t, 200, r.confirm(list+"/new", url.Values{"in:name": {"short lived"}}).status)
 	m := regexp.MustCompile(list + `/(\d+)`).FindStringSubmatch(r.do("GET", list, nil).body)
 	require.NotNil(t, m)
-	g := confirm(m[0]+"/revoke", url.Values{})
+	g := r.confirm(m[0]+"/revoke", url.Values{})
 	require.Equal(t, 303, g.status, g.body)
 	require.Contains(t, g.header("Location"), list+"?done=")
 	g = r.do("GET", g.header("Location"), nil)
@@ -143,10 +125,7 @@ func TestAPreviewHasWords(t *testing.T) {
 	r := newRig(t, nil)
 	r.signedIn()
 	const path = "/console/cabinets/88/block"
-	g := r.do("GET", path, nil)
-	require.Equal(t, 200, g.status)
-	form := url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {g.hidden(t, "key")}, "was": {g.hidden(t, "was")}, "in:grid_id": {"8801"}, "in:reason": {"dirty"}, "step": {"next"}}
-	g = r.do("POST", path, form)
+	g := r.fillIn(path, url.Values{"in:grid_id": {"8801"}, "in:reason": {"dirty"}})
 	require.Equal(t, 200, g.status, g.body)
 	part := g.body[strings.Index(g.body, "<main"):strings.Index(g.body, "</main>")]
 	require.Contains(t, part, "A01")
@@ -202,7 +181,7 @@ func TestMomentsAreChosen(t *testing.T) {
 	const path = "/console/api-keys/new"
 	g := r.do("GET", path, nil)
 	require.Contains(t, g.body, `name="in:expires_at" type="datetime-local"`)
-	g = r.do("POST", path, url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {g.hidden(t, "key")}, "was": {g.hidden(t, "was")}, "in:name": {"till"}, "in:expires_at": {"2027-03-01T18:30"}, "step": {"next"}})
+	g = r.fillIn(path, url.Values{"in:name": {"till"}, "in:expires_at": {"2027-03-01T18:30"}})
 	require.Equal(t, 200, g.status)
 	require.Contains(t, g.body[strings.Index(g.body, "<main"):], `<dd><bdi>2027-03-01 18:30 EST</bdi></dd>`)
 	require.Contains(t, g.body[strings.Index(g.body, "<main"):], `<caption><bdi>API key till</bdi>`)
@@ -214,9 +193,7 @@ func TestProblemsOfGroups(t *testing.T) {
 	r := newRig(t, nil)
 	r.signedIn()
 	const path = "/console/orders/new?type=D"
-	g := r.do("GET", path, nil)
-	require.Equal(t, 200, g.status)
-	g = r.do("POST", path, url.Values{"form": {formField.FindStringSubmatch(g.body)[1]}, "key": {g.hidden(t, "key")}, "was": {g.hidden(t, "was")}, "in:type": {"D"}, "in:packages[0].weight": {"1"}, "step": {"next"}})
+	g := r.fillIn(path, url.Values{"in:type": {"D"}, "in:packages[0].weight": {"1"}})
 	require.Equal(t, 422, g.status)
 	i := strings.Index(g.body, `<legend>Recipient</legend>`)
 	require.Positive(t, i)

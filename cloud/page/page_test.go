@@ -190,6 +190,28 @@ func (r *rig) signIn(email string) got {
 	return r.do("POST", "/console/login", url.Values{"email": {email}, "password": {webtest.Password}, "form": {m[1]}})
 }
 
+// fillIn opens a generated form, fills it in and sends it to be looked at. The hidden
+// fields of the page are added to form.
+func (r *rig) fillIn(path string, form url.Values) got {
+	r.t.Helper()
+	g := r.do("GET", path, nil)
+	require.Equal(r.t, 200, g.status, path)
+	for name, field := range map[string]string{"form": formField.FindStringSubmatch(g.body)[1], "key": g.hidden(r.t, "key"), "was": g.hidden(r.t, "was"), "step": "next"} {
+		form.Set(name, field)
+	}
+	return r.do("POST", path, form)
+}
+
+// confirm fills in a form and does what its preview showed.
+func (r *rig) confirm(path string, form url.Values) got {
+	r.t.Helper()
+	g := r.fillIn(path, form)
+	require.Equal(r.t, 200, g.status, g.body)
+	form.Set("digest", g.hidden(r.t, "digest"))
+	form.Set("step", "do")
+	return r.do("POST", path, form)
+}
+
 func (r *rig) signedIn() {
 	r.t.Helper()
 	g := r.signIn(r.w.Emails[cloud.ClientAdmin])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -82,8 +81,8 @@ func (v orderView) OrderByNumber(b cloud.BusinessID, number string) (cloud.Order
 // its packages.
 func formerKey(number string) string {
 	key := numberKey(number)
-	if i := strings.LastIndexByte(key, '-'); i > 0 && strings.Trim(key[i+1:], "0123456789") == "" {
-		return key[:i]
+	if order, ok := cloud.OrderNumber(key); ok {
+		return order
 	}
 	return key
 }

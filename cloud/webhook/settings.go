@@ -221,47 +221,23 @@ func levelOf(v cloud.View, c cloud.Caller, in LevelInput) (cloud.BusinessID, clo
 // FindSettings shows a level's settings. Errors: ACCOUNT_TYPE_NOT_ALLOWED,
 // CUSTOMER_NOT_FOUND.
 func (s accountHooks) FindSettings(ctx context.Context, c cloud.Caller, in LevelInput) (out SettingsOutput, err error) {
-	var receivers []cloud.Endpoint
-	var zone *time.Location
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, customer, err := levelOf(v, c, in)
-		if err != nil {
-			return err
+		if err == nil {
+			out, err = s.showSettings(v, c, b, customer)
 		}
-		if out, err = s.showSettings(v, c, b, customer); err != nil {
-			return err
-		}
-		of, err := v.Business(b)
-		zone = of.Location()
-		if err != nil {
-			return err
-		}
-		all, err := v.AccountEndpoints(b)
-		if err != nil {
-			return err
-		}
-		for _, u := range out.URLs {
-			i := slices.IndexFunc(all, func(e cloud.Endpoint) bool { return e.ID == u.URLID })
-			receivers = append(receivers, all[i])
-		}
-		return nil
+		return err
 	})
-	if err != nil || len(receivers) == 0 {
+	if err != nil || len(out.URLs) == 0 {
 		return out, err
 	}
-	ids := make([]cloud.EndpointID, len(receivers))
-	for i, e := range receivers {
-		ids[i] = e.ID
+	list, err := s.health(ctx, c)
+	for _, h := range list {
+		if i := slices.IndexFunc(out.URLs, func(u URLBody) bool { return u.URLID == h.URLID }); i >= 0 {
+			out.URLs[i].Status, out.URLs[i].Since = h.Status, h.Since
+		}
 	}
-	reports, err := s.store.ReportEndpoints(ctx, ids, time.Now())
-	if err != nil {
-		return out, fmt.Errorf("report on addresses: %w", err)
-	}
-	for i, e := range receivers {
-		status, since := standing(e, reports[i], s.held(e.BusinessID, e.URL).Why)
-		out.URLs[i].Status, out.URLs[i].Since = status, cloud.Stamp(since, zone)
-	}
-	return out, nil
+	return out, err
 }
 
 // SaveSettings changes a level's settings. Saving sends what was paused, and
