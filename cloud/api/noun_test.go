@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,4 +117,38 @@ func listedStates(table *catalog.Catalog, n catalog.Noun) (out []string) {
 		}
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return s == "all" }) // a filter's, no state
+}
+
+// A form offers reasons for what staff do to orders, interceptions, deliveries and
+// cabinets: as many in each language, short enough for the member, and none for
+// operations that do not exist or are not done by a form.
+func TestFormsOfferReasons(t *testing.T) {
+	table := api.New(api.Config{Setup: new(setup.Service)})
+	offered := 0
+	for _, n := range table.Nouns() {
+		for _, verb := range n.Verbs {
+			for _, m := range table.Find(verb).Members() {
+				if m.Name != "reason" || m.Type.Kind() != reflect.String || len(m.Rules().Enum) > 0 {
+					continue
+				}
+				list := locale.QuickTexts(locale.English, verb, "reason")
+				if slices.Contains([]string{"order", "cabinet", "delivery"}, n.Name) {
+					require.GreaterOrEqual(t, len(list), 2, verb)
+				}
+				if len(list) > 0 {
+					offered++
+				}
+				for _, lang := range locale.All() {
+					texts := locale.QuickTexts(lang.Code, verb, "reason")
+					require.Len(t, texts, len(list), "%s in %s", verb, lang.Code)
+					for _, text := range texts {
+						require.Less(t, len([]rune(text)), int(*m.Rules().Max), text)
+					}
+				}
+			}
+		}
+	}
+	source, err := os.ReadFile("../locale/reason.go")
+	require.NoError(t, err)
+	require.Len(t, regexp.MustCompile(`"quick\.[a-z_.]+": `).FindAll(source, -1), offered, "reasons of what is no form")
 }

@@ -3,6 +3,7 @@ package locale
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 func TestEveryMessageHasEveryLanguage(t *testing.T) {
@@ -135,7 +137,7 @@ func TestEveryWordIsUsed(t *testing.T) {
 		}
 	}
 	values := regexp.MustCompile(`^(clock|lane|gap|pickup|door|grid|delivery|outbox|exception|severity|opening|end|phase|limit|term|risk|approval|check|reach|profile|ask|push|chat(?:role|status)|hook(?:next|reason|error|span|setting|done|pause|wait|check|expect|job|kind)|tool\.wrong|tool\.ask)\.`)
-	console := regexp.MustCompile(`^(noun|verb|member|value|area|item|next|order|route|driver|device|assignment|third_party|interception|invitation|endpoint|business|pass|outcome|exception_status|job|notice|operation|action|state|scope|story|thing|block)\.`) // made from the catalogue, or by kinds of work items; their tests look for them
+	console := regexp.MustCompile(`^(noun|verb|member|value|area|item|next|order|route|driver|device|assignment|third_party|interception|invitation|endpoint|business|pass|outcome|exception_status|job|notice|operation|action|state|scope|story|thing|block|note|quick)\.`) // made from the catalogue, or by kinds of work items; their tests look for them
 	for key := range words {
 		if console.MatchString(key) {
 			continue
@@ -160,6 +162,39 @@ func TestEveryWordIsUsed(t *testing.T) {
 	for _, m := range used.FindAllStringSubmatch(all.String(), -1) {
 		require.Contains(t, words, m[1], "a page uses a word that is not there")
 	}
+}
+
+// What cabinets and the cloud note of exceptions has words.
+func TestEveryNoteHasWords(t *testing.T) {
+	t.Parallel()
+	said := regexp.MustCompile(`(?:raise|loseDeliveries)\(.*"([a-z][^"]*)"(?:\+b\.Reason)?\)|(?:detail|evidence) :?= "([^"]+)"`)
+	found := map[string]bool{}
+	for _, dir := range []string{"../locker", "../../edge/locker"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		require.NoError(t, err)
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(name)
+			require.NoError(t, err)
+			for _, m := range said.FindAllStringSubmatch(string(b), -1) {
+				found[m[1]+m[2]] = true
+			}
+		}
+	}
+	require.Greater(t, len(found), 15)
+	for note := range found {
+		require.Contains(t, notes, "note."+note)
+	}
+	for key := range notes {
+		require.Contains(t, found, strings.TrimPrefix(key, "note."), "no source says it")
+	}
+	for _, reason := range []string{wire.EndDepositUnverified, wire.EndOpenFailed, wire.EndCancelled, wire.EndNotCollected} {
+		require.NotContains(t, Note("de", endedNote+reason), "end.", reason)
+		require.NotContains(t, Note("de", endedNote+reason), reason)
+	}
+	require.Equal(t, "my own words", Note("de", "my own words"))
 }
 
 // The words that no message in English has: a subject is a noun, and what is sent

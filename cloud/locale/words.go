@@ -16,6 +16,8 @@ var words = func() map[string]texts {
 	maps.Copy(all, chats)
 	maps.Copy(all, scopes)
 	maps.Copy(all, calls)
+	maps.Copy(all, notes)
+	maps.Copy(all, quickTexts)
 	maps.Copy(all, thingWords)
 	maps.Copy(all, setups)
 	maps.Copy(all, persons)

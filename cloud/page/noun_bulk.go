@@ -87,7 +87,7 @@ func (p jobPages) many(ctx *fasthttp.RequestCtx) {
 	if all {
 		out.Records = v.T("bulk.allmatch")
 	}
-	m := &maker{p: p.nounPages, f: v.frame, c: c, ctx: ctx, v: v, values: map[string]string{}, rows: map[string]int{}, refs: p.references(c, ctx, v)}
+	m := &maker{p: p.nounPages, of: operation, f: v.frame, c: c, ctx: ctx, v: v, values: map[string]string{}, rows: map[string]int{}, refs: p.references(c, ctx, v)}
 	target, _ := n.About(o)
 	members := slices.DeleteFunc(formMembers(o, target), func(m catalog.Member) bool { return isSecret(m.Name) })
 	again := func(problem string, status int) {

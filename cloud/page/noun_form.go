@@ -26,6 +26,7 @@ type formField struct {
 	Min, Max, Pattern     string
 	Length                int
 	Choices               []choice
+	Quick                 []string      // texts that are offered for one that is written
 	Fields                []formField   // of a group
 	Rows                  [][]formField // of rows
 }
@@ -43,6 +44,7 @@ const (
 // maker makes the fields of a form.
 type maker struct {
 	p        nounPages
+	of       string // name of the operation
 	f        frame
 	c        context.Context
 	ctx      *fasthttp.RequestCtx
@@ -187,6 +189,9 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 		}
 		if x.Name == "phone" {
 			f.Kind = "tel"
+		}
+		if f.Kind == "text" {
+			f.Quick = locale.QuickTexts(m.f.Lang, m.of, f.Name)
 		}
 		f.Pattern = r.Pattern
 	case t.Kind() == reflect.Struct || t.Kind() == reflect.Slice || t.Kind() == reflect.Map:

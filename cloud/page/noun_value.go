@@ -82,6 +82,8 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 			if p.cfg.Catalog.Find(v) != nil {
 				return shown{Text: label(f.Lang, v)}
 			}
+		case "note":
+			v = locale.Note(f.Lang, v)
 		case "noun":
 			if p.cfg.Catalog.Noun(v) != nil {
 				return shown{Text: f.T("noun." + v + ".one")}

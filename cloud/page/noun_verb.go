@@ -114,7 +114,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if q := string(ctx.QueryArgs().Peek("of")); q != "" {
 		out.Action += "?of=" + url.QueryEscape(q)
 	}
-	m := &maker{p: p, f: v.frame, c: c, ctx: ctx, v: v, values: map[string]string{}, rows: map[string]int{}, refs: p.references(c, ctx, v)}
+	m := &maker{p: p, of: operation, f: v.frame, c: c, ctx: ctx, v: v, values: map[string]string{}, rows: map[string]int{}, refs: p.references(c, ctx, v)}
 	target, many := "", false
 	if operation != n.Create {
 		target, many = n.About(o)

@@ -1,10 +1,11 @@
-// Package ring says how much of a long test runs. `make test` and `make check`
-// run the quick ring: few seeds, few kills, each model on one database, one pass
-// of each browser. `make full` runs the same tests whole. Only tests import this
-// package; it keeps no state, reads the environment at each call, and every
-// function is safe for concurrent use.
+// Package ring says how much of a long test runs. `make test` runs the quick ring:
+// few seeds, no browser and no other programs but ours. `make check` adds a pass of
+// each browser, of other people's suites and of the commands of the documents, and the
+// walks over every operation; `make full` runs the same tests whole. Each ring holds
+// the ones before it. Only tests import this package; it keeps no state, reads the
+// environment at each call, and every function is safe for concurrent use.
 //
-//	POSTERN_RING=test|full      which ring; unset is test
+//	POSTERN_RING=test|check|full  which ring; unset is test
 //	POSTERN_SEEDS=2001-4000     the seeds of tests that take a range, in either ring
 //	POSTERN_ROUNDS=1-200        the rounds of tests that kill processes, in either ring
 //
@@ -31,19 +32,24 @@ const (
 const FullSeeds = 10_000
 
 // Full reports whether the full ring runs.
-func Full() bool {
+func Full() bool { return level() == "full" }
+
+// Check reports whether the ring of `make check` runs, alone or within the full one.
+func Check() bool { return level() != "test" }
+
+func level() string {
 	switch v := os.Getenv(Env); v {
-	case "", "test":
-		return false
-	case "full":
-		return true
+	case "":
+		return "test"
+	case "test", "check", "full":
+		return v
 	default:
-		panic(fmt.Sprintf("%s is %q; it must be test or full", Env, v))
+		panic(fmt.Sprintf("%s is %q; it must be test, check or full", Env, v))
 	}
 }
 
-// Count is quick in the quick ring and full in the full one. The thing counted is
-// the caller's: runs of a model, bytes, steps.
+// Count is full in the full ring and quick in the others. The thing counted is the
+// caller's: runs of a model, bytes, steps.
 func Count(quick, full int) int {
 	if Full() {
 		return full
@@ -74,8 +80,17 @@ func Rounds(quick, full int) (first, last int) {
 	return 1, Count(quick, full)
 }
 
+// SkipUnlessCheck skips a test that is left to `make check`. why says in words what the
+// quick ring runs in its place, or what the test needs.
+func SkipUnlessCheck(t testing.TB, why string) {
+	t.Helper()
+	if !Check() {
+		t.Skipf("runs with %s=check: %s", Env, why)
+	}
+}
+
 // SkipUnlessFull skips a test that runs in the full ring only. why says in words
-// what the quick ring runs in its place.
+// what the other rings run in its place.
 func SkipUnlessFull(t testing.TB, why string) {
 	t.Helper()
 	if !Full() {
