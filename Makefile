@@ -7,11 +7,12 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release image
+.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release image
 
-# The three rings. `make test` and `make check` run the quick one: short seeds,
-# each model on SQLite, one pass of the browser. `make full` runs the same tests
-# whole, in parts of at most an hour each on two cores. Tests ask package
+# The three rings. `make test` runs the quick one: short seeds, each model on SQLite, in
+# one process. `make check` adds the real programs, PostgreSQL, one pass of the browser
+# and other people's tools. `make full` runs the same tests whole, in parts of at most
+# an hour each on two cores. Each holds the ones before it; tests ask package
 # internal/ring which one it is.
 #
 # No wait in a test has a bound of its own: these are the only ones. A package of
@@ -26,15 +27,15 @@ AT_ONCE ?= -p 3 -parallel 4
 LINKED  := -ldflags '-s -w'
 # Tests make much garbage in small heaps: a heap of five times what lives costs a
 # tenth less processor time than one of twice that.
-test full-seeds-% full-kills-%: export GOGC := 400
-test full-seeds-% full-kills-%: export GOMEMLIMIT := 1GiB
+test test-check full-seeds-% full-kills-%: export GOGC := 400
+test test-check full-seeds-% full-kills-%: export GOMEMLIMIT := 1GiB
 # Files of tests lie in memory where there is room: power cuts are played in process,
 # and a killed process loses nothing that the kernel has, so that a disk would only
 # let tests wait for thousands of syncs. Benchmarks and the rest of the full ring
 # stay on the disk.
 MEMORY := $(shell test -w /dev/shm && test "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 6000000 && echo /dev/shm)
 ifneq ($(MEMORY),)
-test race full-seeds-% full-kills-%: export TMPDIR := $(MEMORY)
+test test-check race full-seeds-% full-kills-%: export TMPDIR := $(MEMORY)
 endif
 
 # Packages that start goroutines of their own; cmd/internal/archtest keeps the
@@ -53,8 +54,12 @@ cluster: ## start three nodes of the cloud behind a balancer, to try it: kill an
 
 # The simulated days take longest and wait for little: first, so that they do not
 # end alone.
-test: ## run all tests of the quick ring, in under 4 minutes with a warm build cache
-	$(GO) test $(AT_ONCE) $(LINKED) -timeout $(QUICK) ./cmd/e2e ./cloud/api ./cloud/server ./...
+TESTS := $(GO) test $(AT_ONCE) $(LINKED) -timeout $(QUICK) ./cmd/e2e ./cloud/api ./cloud/server ./...
+test: ## run the tests of the quick ring, in under 4 minutes with a warm build cache
+	$(TESTS)
+
+test-check: ## run the tests of `make check`: those of `make test`, real programs, PostgreSQL, a browser
+	POSTERN_RING=check $(TESTS)
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
@@ -142,8 +147,8 @@ full-cluster: ## three nodes behind a balancer (needs haproxy), killed and resta
 full-fuzz: ## fuzz every decoder for 45 seconds each
 	$(MAKE) fuzz FUZZTIME=45s
 
-full-race: ## all packages under the race detector, in the quick ring (needs gcc)
-	CGO_ENABLED=1 $(GO) test $(AT_ONCE) -race -count 1 -timeout $(HOUR) ./...
+full-race: ## all packages under the race detector, as far as `make check` runs them (needs gcc)
+	POSTERN_RING=check CGO_ENABLED=1 $(GO) test $(AT_ONCE) -race -count 1 -timeout $(HOUR) ./...
 
 bench: ## the figures, as ratios against a bare loop of the same run
 	$(GO) test -run '^$$' -bench . -benchtime 2s -timeout $(HOUR) ./edge/... ./cloud/... ./cmd/bench
@@ -163,6 +168,6 @@ lint: ## vet, format, staticcheck
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
-check: test race lint ## what a change must pass: test, race, lint, formatting and the list of modules
+check: test-check race lint ## what a change must pass: all tests but the long ones, race, lint, formatting and the list of modules
 	$(GO) mod tidy -diff
 	$(GO) mod verify

@@ -19,6 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/projection"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // checked starts the proxy that holds a server to its own document. It gives the
@@ -26,18 +27,11 @@ import (
 // how often.
 func checked(t *testing.T, upstream string) (addr string, end func() map[string]map[string]int) {
 	t.Helper()
-	missing := t.Skipf
-	if os.Getenv("POSTERN_BROWSER_TESTS") == "require" {
-		missing = t.Fatalf
-	}
 	program, err := exec.LookPath("node")
-	if err != nil {
-		missing("node is missing")
-	}
+	ring.Needs(t, ring.EnvBrowsers, "node", err == nil)
 	dir := filepath.Join("..", "page", "browser")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules", "ajv-formats")); err != nil {
-		missing("node_modules/ajv-formats is missing (npm ci in cloud/page/browser)")
-	}
+	_, err = os.Stat(filepath.Join(dir, "node_modules", "ajv-formats"))
+	ring.Needs(t, ring.EnvBrowsers, "node_modules/ajv-formats (npm ci in cloud/page/browser)", err == nil)
 	cmd := exec.CommandContext(t.Context(), program, "proxy.mjs", upstream)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	in, err := cmd.StdinPipe()

@@ -334,16 +334,16 @@ func (s logins) Disconnected(ctx context.Context, code string, generation int64)
 	}
 	s.end(x)
 	s.sessions.remove(x)
-	s.offline(ctx, x.id, generation, nil)
+	s.offline(ctx, x.id, generation, nil, func() bool { return false })
 }
 
-// offline marks a session's device as gone unless a newer session owns it. A
-// signed last will counts when its agent is the one that speaks and has said
-// nothing since; without one the connection has ended.
-func (s *core) offline(ctx context.Context, id cloud.DeviceID, generation int64, will *wire.Status) {
+// offline marks a session's device as gone unless a newer session owns it, or it has
+// come back as the decision is made. A signed last will counts when its agent is the one
+// that speaks and has said nothing since; without one the connection has ended.
+func (s *core) offline(ctx context.Context, id cloud.DeviceID, generation int64, will *wire.Status, back func() bool) {
 	err := s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := v.Session(id)
-		if err != nil || row.Generation != generation || !row.Online {
+		if err != nil || row.Generation != generation || !row.Online || back() {
 			return &cloud.Changes{}, ignoreNotFound(err)
 		}
 		if will != nil && row.Instance != "" {

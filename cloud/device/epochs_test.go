@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device/devicetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -95,6 +96,7 @@ func TestEpochsWithoutEndAreBounded(t *testing.T) {
 
 // A cabinet that loses its store now and then is taken at once.
 func TestStoresThatAreLostNowAndThen(t *testing.T) {
+	ring.SkipUnlessCheck(t, "one store that is lost")
 	bubble(t, func(t *testing.T, _ *devicetest.World, d *devicetest.Device) {
 		d.Tell(wire.KindTamper, wire.Tamper{What: "x"})
 		for n := range uint64(15) {

@@ -32,7 +32,7 @@ func (s presence) check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		here := s.sessions.generations() // read after the rows: every session that logged in meanwhile is in it
+		here := s.sessions.generations()
 		living := map[string]bool{}
 		if s.cfg.Living != nil { // after them as well: every process that began a session is in it
 			if living, err = s.cfg.Living(ctx); err != nil {
@@ -49,7 +49,9 @@ func (s presence) check(ctx context.Context) error {
 				stands = here[row.DeviceID] >= row.Generation
 			}
 			if row.Online && !stands {
-				s.offline(ctx, row.DeviceID, row.Generation, nil)
+				// A login is committed before its session is here, and its status comes after it:
+				// one that is not here as this is decided says later that it is online.
+				s.offline(ctx, row.DeviceID, row.Generation, nil, func() bool { return s.sessions.holds(row.DeviceID, row.Generation) })
 			}
 		}
 		if len(rows) < page {

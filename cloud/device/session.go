@@ -159,6 +159,18 @@ func (s *sessions) list() []*session {
 	return slices.Collect(maps.Values(s.byCode))
 }
 
+// holds reports whether a device's session of a generation is here.
+func (s *sessions) holds(id cloud.DeviceID, generation int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.byCode {
+		if x.id == id {
+			return x.generation == generation
+		}
+	}
+	return false
+}
+
 // generations are those of the sessions by device.
 func (s *sessions) generations() map[cloud.DeviceID]int64 {
 	out := map[cloud.DeviceID]int64{}

@@ -22,6 +22,7 @@ import (
 
 // joined starts another node on the world's database until ctx ends.
 func joined(ctx context.Context, w *devicetest.World, s device.Store, log *slog.Logger) *device.Service {
+	synctest.Wait() // the world's own node, which knows of no other, has looked after presence
 	peer := device.New(device.Config{Store: s, Signer: w.Signer, ServerKey: w.Keys.Server, Node: "two", Living: both(w), Log: log})
 	peer.SetSender(nobody{})
 	go func() { _ = peer.Run(ctx) }()
@@ -75,6 +76,48 @@ func TestStatusOfASessionThatAnotherNodeTookOverChangesNothing(t *testing.T) {
 		d.Status(nil)
 		synctest.Wait()
 		require.Equal(t, newest, sessionOf(w, d.ID))
+	})
+}
+
+// slowLogin gives a login back some time after it is committed.
+type slowLogin struct {
+	*store.DB
+	wait atomic.Int64 // nanoseconds
+}
+
+func (s *slowLogin) Decide(ctx context.Context, d cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error {
+	err := s.DB.Decide(ctx, d, fn)
+	time.Sleep(time.Duration(s.wait.Swap(0)))
+	return err
+}
+
+// A look at presence between a login's commit and its session does not show the device
+// offline that has said since that it is online.
+func TestPresenceWaitsForALoginThatIsNotBackYet(t *testing.T) {
+	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		s, hold, held := &slowLogin{DB: w.Store}, make(chan struct{}), false
+		peer := device.New(device.Config{Store: s, Signer: w.Signer, ServerKey: w.Keys.Server, Node: "two", Living: func(ctx context.Context) (map[string]bool, error) {
+			if row := sessionOf(w, d.ID); row.Node == "two" && row.Online && !held {
+				held = true
+				<-hold
+			}
+			return both(w)(ctx)
+		}})
+		peer.SetSender(nobody{})
+		time.Sleep(5 * time.Second)
+		go func() { _ = peer.Run(ctx) }() // looks after presence at 5, 20, 35 s, the world's own node at 15 and 30 s
+		time.Sleep(11 * time.Second)
+		s.wait.Store(int64(6 * time.Second))
+		generation, err := peer.Login(ctx, "CAB-1", w.Box.Devices[0].Secret)
+		require.NoError(t, err)
+		peer.Receive("CAB-1", generation, "status", wire.MustEncode(wire.Status{State: wire.Online, Epoch: d.Epoch, Instance: []byte("newer")}))
+		synctest.Wait()
+		require.True(t, held)
+		close(hold)
+		synctest.Wait()
+		require.True(t, sessionOf(w, d.ID).Online)
 	})
 }
 

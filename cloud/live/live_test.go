@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -572,10 +571,7 @@ func TestTwoNodes(t *testing.T) {
 func TestMosquittoReceivesWithIssuedCredentials(t *testing.T) {
 	t.Parallel()
 	path, err := exec.LookPath("mosquitto_sub")
-	if err != nil {
-		require.Empty(t, os.Getenv("POSTERN_REQUIRE_TOOLS"), err)
-		t.Skip("mosquitto_sub is not installed")
-	}
+	ring.Needs(t, ring.EnvTools, "mosquitto_sub", err == nil)
 	db := storetest.OpenSQLite(t)
 	people(t, db)
 	n := start(t, db)

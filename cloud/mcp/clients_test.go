@@ -30,6 +30,7 @@ func Listen(t testing.TB, cfg Config) string {
 		c, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = h.ShutdownWithContext(c)
+		_ = ln.Close() // where Serve has not begun, the end of the server is not the listener's
 		<-ended
 	})
 	return "http://" + ln.Addr().String() + "/mcp"

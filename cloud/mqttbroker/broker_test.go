@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -510,12 +509,7 @@ func TestPrefixIsChecked(t *testing.T) {
 func mosquitto(t *testing.T, name string, args ...string) (out string, err error) {
 	t.Helper()
 	path, look := exec.LookPath(name)
-	if look != nil {
-		if os.Getenv("POSTERN_REQUIRE_TOOLS") != "" {
-			require.NoError(t, look)
-		}
-		t.Skipf("%s is not installed", name)
-	}
+	ring.Needs(t, ring.EnvTools, name, look == nil)
 	b, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
 	return string(b), err
 }

@@ -28,23 +28,10 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// Variables of the browser test: set BrowserTests to "require" where a missing
-// browser is a failure; Pictures is a folder for screenshots.
-const (
-	browserTests = "POSTERN_BROWSER_TESTS"
-	pictures     = "POSTERN_BROWSER_PICTURES"
-)
-
 // tool finds a program or file of the browser test.
 func tool(t *testing.T, what string, ok bool) {
 	t.Helper()
-	if ok {
-		return
-	}
-	if os.Getenv(browserTests) == "require" {
-		t.Fatalf("%s is missing", what)
-	}
-	t.Skipf("%s is missing (npm ci in cloud/page/browser; Debian's chromium)", what)
+	ring.Needs(t, ring.EnvBrowsers, what+" (npm ci in cloud/page/browser; Debian's chromium)", ok)
 }
 
 type findings struct {
@@ -138,7 +125,7 @@ func withBrowser(t *testing.T, args []string) []string {
 	chromium, err := browsertest.Program()
 	tool(t, "chromium", err == nil)
 	args = append(args, chromium)
-	if dir := os.Getenv(pictures); dir != "" {
+	if dir := os.Getenv(browsertest.Pictures); dir != "" {
 		args = append(args, dir)
 	}
 	return args

@@ -231,12 +231,8 @@ func TestDiscoveryBeforeOtherPeoplesTools(t *testing.T) {
 	t.Parallel()
 	ring.SkipUnlessFull(t, "cloud/docs/agent checks the documents by itself")
 	const folder = "../page/browser"
-	if _, err := os.Stat(folder + "/node_modules"); err != nil {
-		if os.Getenv("POSTERN_BROWSER_TESTS") == "require" {
-			t.Fatal("node_modules is missing")
-		}
-		t.Skip("node_modules is missing (npm ci in cloud/page/browser)")
-	}
+	_, err := os.Stat(folder + "/node_modules")
+	ring.Needs(t, ring.EnvBrowsers, "node_modules (npm ci in cloud/page/browser)", err == nil)
 	w := newAgentWorld(t, Config{})
 	cmd := exec.CommandContext(t.Context(), "node", "discovery.mjs", w.base)
 	cmd.Dir = folder

@@ -129,23 +129,12 @@ func (w *talkWorld) listen(role string) (paho.Client, *ear) {
 	return c, e
 }
 
-// needed skips the test without a tool, or fails it where tools are required.
-func needed(t *testing.T, name, variable string, there bool) {
-	t.Helper()
-	if !there && os.Getenv(variable) != "" {
-		t.Fatal(name + " is needed and not there")
-	}
-	if !there {
-		t.Skip(name + " is not there")
-	}
-}
-
 // mosquitto is the reference client of MQTT; it comes again by itself when its
 // connection ends.
 func (w *talkWorld) mosquitto(p pass, at int, version string) *ear {
 	w.t.Helper()
 	program, err := exec.LookPath("mosquitto_sub")
-	needed(w.t, "mosquitto_sub", "POSTERN_REQUIRE_TOOLS", err == nil)
+	ring.Needs(w.t, ring.EnvTools, "mosquitto_sub", err == nil)
 	host, port, err := net.SplitHostPort(w.addr[at])
 	require.NoError(w.t, err)
 	args := []string{"-h", host, "-p", port, "-V", version, "-i", p.ClientID, "-u", p.Username, "-P", p.Password, "-q", "1", "-F", "%t %p"}
@@ -170,10 +159,10 @@ func (w *talkWorld) mosquitto(p pass, at int, version string) *ear {
 func (w *talkWorld) node(p pass, at, version int, refused []string, publish string) *ear {
 	w.t.Helper()
 	program, err := exec.LookPath("node")
-	needed(w.t, "node", "POSTERN_BROWSER_TESTS", err == nil)
+	ring.Needs(w.t, ring.EnvBrowsers, "node", err == nil)
 	dir := filepath.Join("..", "live", "apps")
 	_, err = os.Stat(filepath.Join(dir, "node_modules", "mqtt"))
-	needed(w.t, "node_modules/mqtt (npm ci in cloud/live/apps)", "POSTERN_BROWSER_TESTS", err == nil)
+	ring.Needs(w.t, ring.EnvBrowsers, "node_modules/mqtt (npm ci in cloud/live/apps)", err == nil)
 	address := map[int]string{overTCP: "mqtt://" + w.addr[at], overTLS: "mqtts://" + w.addr[at], overWS: "ws://" + w.addr[at] + "/mqtt", overWSS: "wss://" + w.addr[at] + "/mqtt"}[at]
 	how, err := json.Marshal(map[string]any{"address": address, "client_id": p.ClientID, "username": p.Username, "password": p.Password, "topics": p.Topics, "ca": w.ca, "version": version,
 		"refused": refused, "publish": publish})

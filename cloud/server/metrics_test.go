@@ -155,12 +155,7 @@ func TestPrometheusTakesTheRules(t *testing.T) {
 	t.Parallel()
 	ring.SkipUnlessFull(t, "names of metrics and labels against a real node")
 	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		if os.Getenv("POSTERN_REQUIRE_TOOLS") == "1" {
-			t.Fatal("promtool is missing: install the package prometheus")
-		}
-		t.Skip("promtool is not installed")
-	}
+	ring.Needs(t, ring.EnvTools, "promtool (Debian's prometheus)", err == nil)
 	for _, args := range [][]string{{"check", "rules", "../../configs/alerts.yaml"}, {"test", "rules", "testdata/alerts_test.yaml"}} {
 		out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput()
 		require.NoError(t, err, "%s", out)

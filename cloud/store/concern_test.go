@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // With a million orders nearly all of which are done, the few that are not are
@@ -90,10 +90,7 @@ func TestTheDeliveryLogIsReadByItsIndexes(t *testing.T) {
 		}
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		url := os.Getenv("POSTERN_TEST_POSTGRES")
-		if url == "" {
-			t.Skip("POSTERN_TEST_POSTGRES is not set")
-		}
+		url := ring.Postgres(t)
 		ctx := t.Context()
 		admin, err := pgx.Connect(ctx, url)
 		require.NoError(t, err)

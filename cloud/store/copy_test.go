@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // releases are the copies of a database in testdata/copies, each written by the
@@ -127,7 +128,7 @@ func loadDump(t *testing.T, address, dump string) {
 
 // writeRelease plays the demo's day on both engines and copies what it stored.
 func writeRelease(t *testing.T, name string) {
-	require.NotEmpty(t, os.Getenv(storetest.PostgresEnv), "set "+storetest.PostgresEnv)
+	require.NotEmpty(t, os.Getenv(ring.EnvPostgres), "set "+ring.EnvPostgres)
 	dir := filepath.Join("testdata", "copies", name)
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	demo := filepath.Join(t.TempDir(), "demo")
@@ -156,14 +157,14 @@ func writeRelease(t *testing.T, name string) {
 	runProgram(t, demo, "--once", "--dir", day, "--database", address)
 	db = storetest.Open(t, store.Config{URL: address, Instance: "demo", Box: openCopyBox(t, dir)})
 	storetest.FillCopy(t, db)
-	dump := runProgram(t, "pg_dump", "--schema", copySchema, "--inserts", "--rows-per-insert", "50", "--no-owner", "--no-privileges", "--no-tablespaces", "--no-comments", os.Getenv(storetest.PostgresEnv))
+	dump := runProgram(t, "pg_dump", "--schema", copySchema, "--inserts", "--rows-per-insert", "50", "--no-owner", "--no-privileges", "--no-tablespaces", "--no-comments", os.Getenv(ring.EnvPostgres))
 	writeCopied(t, dir, "postgres", "sql", keepPlainLines(dump), db)
 }
 
 // makeCopySchema makes the schema of the dump, dropped with the test, and returns
 // the address of a database in it.
 func makeCopySchema(t *testing.T) string {
-	base := os.Getenv(storetest.PostgresEnv)
+	base := os.Getenv(ring.EnvPostgres)
 	c, err := pgx.Connect(t.Context(), base)
 	require.NoError(t, err)
 	_, err = c.Exec(t.Context(), "CREATE SCHEMA "+copySchema)

@@ -31,6 +31,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // statements are the values of this package's sql constants, by name.
@@ -89,10 +90,7 @@ func TestEveryStatementPreparesOnSQLite(t *testing.T) {
 
 func TestEveryStatementPreparesOnPostgreSQL(t *testing.T) {
 	t.Parallel()
-	url := os.Getenv("POSTERN_TEST_POSTGRES")
-	if url == "" {
-		t.Skip("POSTERN_TEST_POSTGRES is not set")
-	}
+	url := ring.Postgres(t)
 	ctx := t.Context()
 	c, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)
@@ -118,10 +116,7 @@ func TestEveryStatementPreparesOnPostgreSQL(t *testing.T) {
 // A server without pg_trgm finds what begins with the text.
 func TestSearchWithoutTrigrams(t *testing.T) {
 	t.Parallel()
-	url := os.Getenv("POSTERN_TEST_POSTGRES")
-	if url == "" {
-		t.Skip("POSTERN_TEST_POSTGRES is not set")
-	}
+	url := ring.Postgres(t)
 	ctx := t.Context()
 	c, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)

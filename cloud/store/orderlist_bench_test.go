@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // manyOrders is how many orders of one business the lists are measured with, and
@@ -109,10 +109,7 @@ const firstFilled = 1_765_000_000_000
 
 // openSchema opens a store in a schema of its own, dropped with the test.
 func openSchema(b testing.TB) *DB {
-	url := os.Getenv("POSTERN_TEST_POSTGRES")
-	if url == "" {
-		b.Skip("POSTERN_TEST_POSTGRES is not set")
-	}
+	url := ring.Postgres(b)
 	admin, err := pgx.Connect(b.Context(), url)
 	require.NoError(b, err)
 	schema := "lists_" + strings.ToLower(rand.Text())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // column is one of a table as the database describes it.
@@ -25,7 +25,7 @@ func columnsOf(t *testing.T, db *DB) map[string][]column {
 	out := map[string][]column{}
 	require.NoError(t, db.engine.read(t.Context(), func(ctx context.Context, q querier) error {
 		sql := `SELECT m.name, c.name, lower(c.type) FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`
-		if isPostgres(os.Getenv("POSTERN_TEST_POSTGRES")) && t.Name() == "TestNothingOfARemovedBusinessRemains/postgres" {
+		if t.Name() == "TestNothingOfARemovedBusinessRemains/postgres" {
 			sql = `SELECT table_name::text, column_name::text, data_type::text FROM information_schema.columns WHERE table_schema = current_schema() ORDER BY ordinal_position`
 		}
 		_, err := list(ctx, q, sql, func(r rows, _ *struct{}) error {
@@ -226,10 +226,7 @@ func TestNothingOfARemovedBusinessRemains(t *testing.T) {
 // freshSchema is the address of an empty schema.
 func freshSchema(t *testing.T) string {
 	t.Helper()
-	url := os.Getenv("POSTERN_TEST_POSTGRES")
-	if url == "" {
-		t.Skip("POSTERN_TEST_POSTGRES is not set")
-	}
+	url := ring.Postgres(t)
 	ctx := context.WithoutCancel(t.Context())
 	admin, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)

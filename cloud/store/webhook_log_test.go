@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Pages of a business's log go by an index each, in its order, on either
@@ -55,10 +55,7 @@ func TestTheLogOfABusinessIsReadByItsIndexes(t *testing.T) {
 		}
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		url := os.Getenv("POSTERN_TEST_POSTGRES")
-		if url == "" {
-			t.Skip("POSTERN_TEST_POSTGRES is not set")
-		}
+		url := ring.Postgres(t)
 		ctx := t.Context()
 		admin, err := pgx.Connect(ctx, url)
 		require.NoError(t, err)
@@ -154,10 +151,7 @@ FROM generate_series(1, 40000) AS n`
 // over, also when no node of that name ever comes back.
 func TestWhatADeadNodeSentByHandEnds(t *testing.T) {
 	t.Parallel()
-	url := os.Getenv("POSTERN_TEST_POSTGRES")
-	if url == "" {
-		t.Skip("POSTERN_TEST_POSTGRES is not set")
-	}
+	url := ring.Postgres(t)
 	ctx := t.Context()
 	admin, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)

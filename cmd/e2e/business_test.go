@@ -56,6 +56,7 @@ type box struct {
 // second factors, a cabinet whose hardware is replaced with a parcel inside, one that
 // is stolen, a pickup order up to its end. The audit trail names who did each of it.
 func TestABusinessRunsByCallsAlone(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the calls one by one")
 	if testing.Short() {
 		t.Skip("runs in real time")
 	}

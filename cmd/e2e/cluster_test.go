@@ -39,12 +39,7 @@ func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 	ring.SkipUnlessFull(t, "two nodes of one program, the model of their leases, and the killed programs of one node")
 	t.Parallel()
 	balancer, err := exec.LookPath("haproxy")
-	if err != nil {
-		if os.Getenv("POSTERN_REQUIRE_TOOLS") == "1" {
-			require.NoError(t, err)
-		}
-		t.Skip("haproxy is not installed")
-	}
+	ring.Needs(t, ring.EnvTools, "haproxy", err == nil)
 	first, last := ring.Rounds(1, 200)
 	bin := build(t)
 	clocks := shiftedClocks(t)

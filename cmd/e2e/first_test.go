@@ -38,12 +38,8 @@ func TestAStrangerBegins(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts programs")
 	}
-	if _, err := exec.LookPath("nginx"); err != nil {
-		if os.Getenv("POSTERN_REQUIRE_TOOLS") != "" {
-			t.Fatal("nginx is missing (Debian's nginx-light)")
-		}
-		t.Skip("nginx is missing (Debian's nginx-light)")
-	}
+	_, err := exec.LookPath("nginx")
+	ring.Needs(t, ring.EnvTools, "nginx (Debian's nginx-light)", err == nil)
 	bin := build(t)
 	for name, database := range map[string]func(t *testing.T) string{
 		"with an empty folder":     func(*testing.T) string { return "" },

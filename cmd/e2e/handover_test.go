@@ -96,6 +96,7 @@ func TestAParcelIsHandedOver(t *testing.T) {
 				d, err := w.cloud.Store.FindDeviceByCode(ctx, c.code)
 				return err == nil && c.agent.Loop().State().Meta.CodeList == d.CodeList
 			})
+			time.Sleep(time.Second) // two changes of a code are not of one moment
 		}
 		first, err := w.cloud.Lockers.HandOver(ctx, by, locker.HandoverInput{Delivery: "ref:R-1", Name: "Sam Smith", Phone: "+14165550199"})
 		require.NoError(t, err)

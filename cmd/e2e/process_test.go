@@ -52,6 +52,7 @@ var buildOnce = sync.OnceValues(func() ([]byte, error) {
 // tables for a debugger: once for all tests.
 func build(t *testing.T) programs {
 	t.Helper()
+	ring.SkipUnlessCheck(t, "the same parts in one process, in simulated time")
 	out, err := buildOnce()
 	require.NoError(t, err, "%s", out)
 	return built

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // exposure is what systemd may find of a unit at most, in tenths: 0 is nothing, 100 all.
@@ -17,12 +19,7 @@ const exposure = "20"
 func TestSystemdUnits(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		if os.Getenv("POSTERN_REQUIRE_TOOLS") == "1" {
-			require.NoError(t, err)
-		}
-		t.Skip("systemd-analyze is not installed")
-	}
+	ring.Needs(t, ring.EnvTools, "systemd-analyze", err == nil)
 	units, err := filepath.Glob("../../deploy/systemd/*.service")
 	require.NoError(t, err)
 	require.Len(t, units, 2)

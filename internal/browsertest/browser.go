@@ -26,12 +26,8 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// Variables of browser tests: Required is "require" where a missing browser is a
-// failure; Pictures is a folder for screenshots.
-const (
-	Required = "POSTERN_BROWSER_TESTS"
-	Pictures = "POSTERN_BROWSER_PICTURES"
-)
+// Pictures names the variable with a folder for screenshots.
+const Pictures = "POSTERN_BROWSER_PICTURES"
 
 // axe is the checker of accessibility that the pages' own browser tests install,
 // as tests of programs see it from their folder.
@@ -58,19 +54,17 @@ func Tools(t *testing.T) (chromium, node string) {
 	t.Helper()
 	chromium, err := Program()
 	node, lost := exec.LookPath("node")
-	if err != nil || lost != nil {
-		require.NotEqual(t, "require", os.Getenv(Required), "chromium or node is missing")
-		t.Skip("chromium or node is missing")
-	}
+	ring.Needs(t, ring.EnvBrowsers, "chromium or node", err == nil && lost == nil)
 	return chromium, node
 }
 
-// Start starts the browser until the test ends; nil when this machine has none.
+// Start starts the browser until the test ends; nil when this machine has none, and in
+// the quick ring.
 func Start(t *testing.T) *Chromium {
 	t.Helper()
 	program, err := Program()
-	if err != nil {
-		if os.Getenv(Required) == "require" {
+	if !ring.Check() || err != nil {
+		if ring.Check() && os.Getenv(ring.EnvBrowsers) == "require" {
 			t.Fatal("chromium is missing (Debian's chromium)")
 		}
 		return nil
@@ -258,7 +252,7 @@ func (x *Tab) CheckAccess(where string) {
 	require.False(x.t, wide, "%s: wider than its window", where)
 	script, err := os.ReadFile(axe)
 	if err != nil {
-		require.NotEqual(x.t, "require", os.Getenv(Required), "axe-core is missing (npm ci in cloud/page/browser)")
+		require.NotEqual(x.t, "require", os.Getenv(ring.EnvBrowsers), "axe-core is missing (npm ci in cloud/page/browser)")
 		x.t.Logf("%s: axe-core is missing (npm ci in cloud/page/browser)", where)
 		return
 	}

@@ -57,17 +57,20 @@ func Count(quick, full int) int {
 	return quick
 }
 
-// Seeds is the range of seeds to try, both ends included: that of POSTERN_SEEDS,
-// else quickFirst to quickLast in the quick ring and 1 to FullSeeds in the full
-// one.
-func Seeds(quickFirst, quickLast uint64) (first, last uint64) {
+// Seeds is the range of seeds to try, both ends included: that of POSTERN_SEEDS, else
+// 1 to quick in the quick ring, to check in that of `make check`, and to FullSeeds in the
+// full one.
+func Seeds(quick, check uint64) (first, last uint64) {
 	if first, last, ok := readRange(EnvSeeds); ok {
 		return first, last
 	}
 	if Full() {
 		return 1, FullSeeds
 	}
-	return quickFirst, quickLast
+	if Check() {
+		return 1, check
+	}
+	return 1, quick
 }
 
 // Rounds is the range of rounds to run, both ends included: that of
@@ -78,6 +81,45 @@ func Rounds(quick, full int) (first, last int) {
 		return int(first), int(last)
 	}
 	return 1, Count(quick, full)
+}
+
+// Variables of what a machine has: Tools and Browsers say that what is missing is a
+// failure and no reason to skip, by "1" and by "require"; EnvPostgres is the address of a
+// PostgreSQL server to test against.
+const (
+	EnvTools    = "POSTERN_REQUIRE_TOOLS"
+	EnvBrowsers = "POSTERN_BROWSER_TESTS"
+	EnvPostgres = "POSTERN_TEST_POSTGRES"
+)
+
+// Needs leaves a test of other people's programs to `make check`, and there skips it on a
+// machine that lacks one, or fails it where the variable, EnvTools or EnvBrowsers,
+// requires them. what names the program and where it comes from.
+func Needs(t testing.TB, variable, what string, there bool) {
+	t.Helper()
+	SkipUnlessCheck(t, "it needs "+what)
+	switch value := os.Getenv(variable); {
+	case there:
+	case value == "1" || value == "require":
+		t.Fatalf("%s is missing", what)
+	default:
+		t.Skipf("%s is missing", what)
+	}
+}
+
+// Postgres is the address of the PostgreSQL server to test against. It skips the test
+// without one, and in the quick ring, which runs each model on SQLite; benchmarks have no
+// ring.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	if _, measured := t.(*testing.B); !measured {
+		SkipUnlessCheck(t, "the same on SQLite")
+	}
+	address := os.Getenv(EnvPostgres)
+	if address == "" {
+		t.Skip(EnvPostgres + " is not set")
+	}
+	return address
 }
 
 // SkipUnlessCheck skips a test that is left to `make check`. why says in words what the

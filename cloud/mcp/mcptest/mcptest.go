@@ -25,10 +25,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// required is set to "require" where missing Node packages are a failure.
-const required = "POSTERN_BROWSER_TESTS"
+	"github.com/postern-io/postern/internal/ring"
+)
 
 // patience bounds one run of a program.
 const patience = 2 * time.Minute
@@ -56,12 +55,9 @@ const oldest = 22
 // among them, else the system's. It skips the test when something is missing.
 func Node(t testing.TB) (dir, program string) {
 	t.Helper()
-	missing := func(what string) {
+	need := func(what string, there bool) {
 		t.Helper()
-		if os.Getenv(required) == "require" {
-			t.Fatalf("%s is missing", what)
-		}
-		t.Skipf("%s is missing (npm ci in cloud/mcp/conformance)", what)
+		ring.Needs(t, ring.EnvBrowsers, what+" (npm ci in cloud/mcp/conformance)", there)
 	}
 	dir = folder(t)
 	cpu := runtime.GOARCH
@@ -71,9 +67,7 @@ func Node(t testing.TB) (dir, program string) {
 	program = filepath.Join(dir, "node_modules", "node-"+runtime.GOOS+"-"+cpu, "bin", "node")
 	if _, err := os.Stat(program); err != nil {
 		program, err = exec.LookPath("node")
-		if err != nil || major(t, program) < oldest {
-			missing("Node " + strconv.Itoa(oldest))
-		}
+		need("Node "+strconv.Itoa(oldest), err == nil && major(t, program) >= oldest)
 	}
 	list, err := os.ReadFile(filepath.Join(dir, "package.json"))
 	require.NoError(t, err)
@@ -81,9 +75,7 @@ func Node(t testing.TB) (dir, program string) {
 	require.NoError(t, json.Unmarshal(list, &packages))
 	for name, version := range packages.Dependencies {
 		b, err := os.ReadFile(filepath.Join(dir, "node_modules", name, "package.json"))
-		if err != nil {
-			missing("node_modules/" + name)
-		}
+		need("node_modules/"+name, err == nil)
 		var have struct{ Version string }
 		require.NoError(t, json.Unmarshal(b, &have))
 		require.Equal(t, version, have.Version, "%s is another than package.json names (npm ci in cloud/mcp/conformance)", name)

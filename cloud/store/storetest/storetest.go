@@ -29,10 +29,6 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// PostgresEnv names the variable that holds the address of a PostgreSQL server
-// to test against.
-const PostgresEnv = "POSTERN_TEST_POSTGRES"
-
 // Box is a sealing box for tests.
 func Box(t testing.TB) *seal.Box {
 	b, err := seal.New(bytes.Repeat([]byte{42}, seal.KeySize))
@@ -96,7 +92,7 @@ func Open(t testing.TB, cfg store.Config) *store.DB {
 // PostgresURL makes an empty schema of its own for the test, dropped with it, and
 // skips the test when no server is given.
 func PostgresURL(t testing.TB) string {
-	base := postgresBase(t)
+	base := ring.Postgres(t)
 	schema := "t" + randomName()
 	runPostgres(t, base, "CREATE SCHEMA "+schema)
 	t.Cleanup(func() { runPostgres(t, base, "DROP SCHEMA "+schema+" CASCADE") })
@@ -108,7 +104,7 @@ func PostgresURL(t testing.TB) string {
 // server is given. It is a copy of a template that the first caller makes and
 // later runs use again: a tenth of what making the tables costs.
 func MigratedPostgresURL(t testing.TB) string {
-	base := postgresBase(t)
+	base := ring.Postgres(t)
 	template, err := postgresTemplate()
 	require.NoError(t, err)
 	name := "postern_t" + randomName()
@@ -122,7 +118,7 @@ func MigratedPostgresURL(t testing.TB) string {
 // database that is used cannot be copied.
 var postgresTemplate = sync.OnceValues(func() (string, error) {
 	name := "postern_template_" + store.Schema()
-	return name, makeTemplate(os.Getenv(PostgresEnv), name)
+	return name, makeTemplate(os.Getenv(ring.EnvPostgres), name)
 })
 
 func makeTemplate(base, name string) error {
@@ -159,15 +155,6 @@ func makeTemplate(base, name string) error {
 	}
 	_, err = c.Exec(ctx, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false")
 	return err
-}
-
-// postgresBase is the address of the server, or skips the test.
-func postgresBase(t testing.TB) string {
-	base := os.Getenv(PostgresEnv)
-	if base == "" {
-		t.Skip(PostgresEnv + " is not set")
-	}
-	return base
 }
 
 func randomName() string {

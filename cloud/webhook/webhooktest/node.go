@@ -14,17 +14,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
-// Need skips the test without a tool, or fails it where tools are required.
+// Need leaves the test to a ring with other people's tools, and skips it without one of
+// them, or fails it where they are required.
 func Need(t *testing.T, name string, there bool) {
 	t.Helper()
-	if !there && os.Getenv("POSTERN_BROWSER_TESTS") == "require" {
-		t.Fatal(name + " is needed and not there")
-	}
-	if !there {
-		t.Skip(name + " is not there: run npm ci in cloud/webhook/verifiers")
-	}
+	ring.Needs(t, ring.EnvBrowsers, name+" (npm ci in cloud/webhook/verifiers)", there)
 }
 
 // Node runs a script of cloud/webhook/verifiers with an input and gives back

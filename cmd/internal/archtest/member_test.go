@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // source is a package as go list says it.
@@ -160,6 +162,7 @@ func fields(t types.Type, seen map[types.Type]bool, found func(owner string, f *
 // A member that a caller may give and no code takes is left out without a word. Those
 // that are kept whole and shown again have their effect in answers.
 func TestEveryMemberOfAnInputIsRead(t *testing.T) {
+	ring.SkipUnlessCheck(t, "it types the whole cloud")
 	t.Parallel()
 	p := loadCloud(t)
 	require.Greater(t, len(p.inputs), 150, "operations")

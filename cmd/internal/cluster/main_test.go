@@ -76,9 +76,7 @@ func TestAKilledNodeRunsAgain(t *testing.T) {
 	for _, tool := range []string{"haproxy", "/usr/lib/postgresql"} {
 		_, err := exec.LookPath(tool)
 		_, folder := os.Stat(tool)
-		if err != nil && folder != nil && os.Getenv("POSTERN_REQUIRE_TOOLS") != "1" {
-			t.Skip(tool + " is not installed")
-		}
+		ring.Needs(t, ring.EnvTools, tool, err == nil || folder == nil)
 	}
 	file := filepath.Join(t.TempDir(), "cluster")
 	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", file, ".").CombinedOutput()

@@ -16,10 +16,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 	ring.SkipUnlessFull(t, "the databases that CI starts")
 	ctx := t.Context()
 	first, err := New(ctx, os.TempDir())
-	if err != nil && os.Getenv("POSTERN_REQUIRE_TOOLS") != "1" {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
+	ring.Needs(t, ring.EnvTools, "PostgreSQL's programs", err == nil)
 	t.Cleanup(func() { require.NoError(t, first.Remove()) })
 	t.Cleanup(func() { require.NoError(t, first.Crash()) })
 	require.NoError(t, first.Start(ctx))
