@@ -308,8 +308,31 @@ func (s *AccountChanges) preview(e *effectList) {
 	})
 	previewEach(e, "Tokens", s.Tokens, func(x Token) {
 		old, err := e.view.Token(x.Hash)
-		e.showChanged("token", x.ID, x.Name, old, err)
+		shown := e.showChanged("token", x.ID, x.Name, old, err)
+		maps.Copy(shown.After, x.rights())
+		if shown.Before != nil {
+			maps.Copy(shown.Before, old.rights())
+		}
 	})
+}
+
+// rights are what a key may, for a person who decides about it; none of a login or of
+// an agent's token, whose grant has them.
+func (t Token) rights() map[string]any {
+	if t.ID == 0 {
+		return nil
+	}
+	out := map[string]any{"require_approval": cmp.Or(t.Policy.Approval, AskNever)}
+	switch {
+	case len(t.Scopes) > 0:
+		out["scopes"] = t.Scopes
+	default:
+		out["profile"] = cmp.Or(t.Profile, "full") // everything that the account may
+	}
+	if len(t.IPAllowlist) > 0 {
+		out["ip_allowlist"] = t.IPAllowlist
+	}
+	return out
 }
 
 // rights are what an account may, for a person who decides about it.

@@ -37,7 +37,7 @@ func (f found) Provider(ProviderID) (Provider, error) { return Provider{ID: 17},
 func (f found) Account(AccountID) (Account, error) {
 	return Account{ID: 9, Type: Customer, Email: "a@example.com", Enabled: true, PasswordHash: "p"}, f.broken
 }
-func (f found) Token([32]byte) (Token, error)                   { return Token{}, f.broken }
+func (f found) Token([32]byte) (Token, error)                   { return Token{ID: 3}, f.broken }
 func (f found) Device(DeviceID) (Device, error)                 { return Device{ID: 88}, f.broken }
 func (f found) Compartment(DeviceID, uint) (Compartment, error) { return Compartment{}, f.broken }
 func (f found) Delivery(DeliveryID) (Delivery, error)           { return Delivery{Status: "reserved"}, f.broken }
@@ -77,7 +77,9 @@ func TestPreviewsShowEachKind(t *testing.T) {
 		{Changes{AccountChanges: AccountChanges{Accounts: []Account{{ID: 9, Name: "Ada", Type: Customer, Email: "b@example.com", Permissions: []string{"orders:read"}, PasswordHash: "q"}}}},
 			Effect{Type: "account", ID: AccountID(9), Name: "Ada", Before: m{"account_type": Customer, "email": "a@example.com", "enabled": true},
 				After: m{"changed": true, "account_type": Customer, "email": "b@example.com", "enabled": false, "permissions": []string{"orders:read"}, "password": Masked}}, m{"new": true, "email": "b@example.com", "password": Masked}},
-		{Changes{AccountChanges: AccountChanges{Tokens: []Token{{ID: 3, Name: "Key"}}}}, Effect{Type: "token", ID: Token{ID: 3}.ID, Name: "Key", Before: m{}, After: changed}, m{"new": true}},
+		{Changes{AccountChanges: AccountChanges{Tokens: []Token{{ID: 3, Name: "Key", Scopes: []string{"orders:read"}, IPAllowlist: []string{"198.51.100.7"}, Policy: KeyPolicy{Approval: AskAll}}}}},
+			Effect{Type: "token", ID: Token{ID: 3}.ID, Name: "Key", Before: m{"profile": "full", "require_approval": AskNever},
+				After: m{"changed": true, "scopes": []string{"orders:read"}, "ip_allowlist": []string{"198.51.100.7"}, "require_approval": AskAll}}, m{"new": true, "scopes": []string{"orders:read"}}},
 		{Changes{DeviceChanges: DeviceChanges{Devices: []Device{{ID: 88, Code: "F-1"}}}}, Effect{Type: "device", ID: DeviceID(88), Name: "F-1", Before: m{}, After: changed}, m{"new": true}},
 		{Changes{LockerChanges: LockerChanges{Compartments: []Compartment{{DeviceID: 88, Door: 4, GridCode: "A4"}}}}, Effect{Type: "compartment", ID: "88/4", Name: "A4", Before: m{}, After: changed}, m{"new": true}},
 		{Changes{LockerChanges: LockerChanges{Deliveries: []Delivery{{ID: 6, Number: "D-6", Status: "deposited"}}}}, Effect{Type: "delivery", ID: DeliveryID(6), Name: "D-6", Before: m{"status": Delivery{Status: "reserved"}.Status}, After: m{"changed": true, "status": Delivery{Status: "deposited"}.Status}}, m{"new": true}},

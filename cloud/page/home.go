@@ -214,6 +214,8 @@ func (p consolePages) needs(c context.Context, ctx *fasthttp.RequestCtx, v visit
 		count += "+"
 	}
 	switch {
+	case total == 0 && b.Failing != "":
+		b.Needs = v.T("home.zerobut", b.Failing)
 	case total == 0:
 		b.Needs = v.T("home.zero")
 	case total == 1:

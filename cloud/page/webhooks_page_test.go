@@ -113,6 +113,7 @@ func TestThePagesShowWhatWasSentToWhom(t *testing.T) {
 
 	g = r.do("GET", "/console", nil)
 	require.Contains(t, g.body, `<a class="pill ob-failed" href="/console/webhooks">2 did not arrive</a>`)
+	require.NotContains(t, g.body, "Nothing needs you.")
 	require.Contains(t, g.body, one(hookGone), "the card has all channels")
 	require.NotContains(t, g.body, one(hookTheirs))
 
