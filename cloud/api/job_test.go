@@ -228,6 +228,67 @@ func fileOfOrders(t *testing.T, x *world) {
 	require.Equal(t, 422, x.upload(me, "driver", file).status)
 }
 
+// What is wrong with many lines is said once, and one value mends all of them: of a
+// member whose column has something else, and of one that has no column. Lines without
+// that problem keep what they say, and nothing is started by it.
+func TestOneValueMendsManyLines(t *testing.T) { onBoth(t, oneValue) }
+
+func oneValue(t *testing.T, x *world) {
+	x.runJobs()
+	d := newDesk(t, x)
+	p := x.signIn("admin", x.token(admin))
+	me, file := p.session, "type,order_ref,recipient.name,recipient.phone,recipient.address_line1,recipient.city,recipient.province,recipient.postal_code,packages.weight\n"
+	for n := range 120 {
+		kind := "Z"
+		if n%10 == 0 {
+			kind = "D"
+		}
+		file += fmt.Sprintf("%s,V-%d,Ada Moreau,+14165550123,100 Queen St W,Toronto,ON,M5H 2N2,1\n", kind, n)
+	}
+	id := at(x.upload(me, "order", []byte(file)).json, "job", "job_id").(string)
+	require.EqualValues(t, 120, x.jobIn(me, id, "checked")["refused"])
+	problems := func() map[string]map[string]any {
+		out := map[string]map[string]any{}
+		for _, y := range x.made("GET", "/api/v1/jobs/"+id+"/problems", me, "")["problems"].([]any) {
+			y := y.(map[string]any)
+			out[y["path"].(string)] = y
+		}
+		return out
+	}
+	got := problems()
+	require.Len(t, got, 2, "%v", got)
+	require.EqualValues(t, 108, got["type"]["rows"])
+	require.EqualValues(t, 2, got["type"]["first_row"])
+	require.Contains(t, got["type"]["choices"], "Delivery")
+	require.EqualValues(t, 120, got["recipient.country"]["rows"])
+	require.Len(t, got["recipient.country"]["messages"], 1)
+
+	page := d.ask(me, "/console/jobs/"+id, nil)
+	require.Contains(t, page.body, "What is wrong")
+	require.Contains(t, page.body, "Set for all (108) and check")
+	for _, bad := range []string{`{"path":"colour","value":"red"}`, `{"path":"","value":"D"}`, `{"path":"order_ref","value":"same"}`, `{"path":"type"}`} {
+		require.Equal(t, 422, x.do("POST", "/api/v1/jobs/"+id+"/fill", me, bad).status, bad)
+	}
+	require.Equal(t, 404, x.do("POST", "/api/v1/jobs/"+id+"/fill", x.w.OtherAdmin, `{"path":"type","value":"D"}`).status)
+	require.Equal(t, 404, x.do("GET", "/api/v1/jobs/"+id+"/problems", x.w.OtherAdmin, "").status)
+
+	require.Equal(t, 303, d.ask(me, "/console/jobs/"+id, url.Values{"do": {"fill"}, "path": {"type"}, "value": {"Delivery"}}).status)
+	require.EqualValues(t, 120, x.jobIn(me, id, "checked")["refused"], "the country is missing")
+	require.Len(t, problems(), 1)
+	x.made("POST", "/api/v1/jobs/"+id+"/fill", me, `{"path":"recipient.country","value":"CA"}`)
+	j := x.jobIn(me, id, "checked")
+	require.EqualValues(t, 0, j["refused"], "%v", x.rowsOf(me, id, "refused"))
+	require.Empty(t, problems())
+	for n, row := range x.rowsOf(me, id, "open") {
+		cells := row.(map[string]any)["cells"].([]any)
+		require.Equal(t, []any{map[bool]string{true: "D", false: "Delivery"}[n%10 == 0], "V-" + strconv.Itoa(n), "CA"}, []any{cells[0], cells[1], cells[9]})
+	}
+	require.EqualValues(t, 0, j["succeeded"])
+	x.made("POST", "/api/v1/jobs/"+id+"/start", me, `{"digest":"`+j["digest"].(string)+`","count":120}`)
+	require.EqualValues(t, 120, x.jobIn(me, id, "completed")["succeeded"])
+	require.Equal(t, "JOB_STATE_CONFLICT", x.do("POST", "/api/v1/jobs/"+id+"/fill", me, `{"path":"type","value":"D"}`).code())
+}
+
 // A job whose process ends in the middle, and that two nodes take up, does each row once.
 func TestAJobThatIsInterrupted(t *testing.T) { onBoth(t, interrupted) }
 

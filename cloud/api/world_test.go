@@ -625,10 +625,10 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": x.interception(false)}
 	case "interceptions.reject", "interceptions.approve":
 		s.in = m{"id": x.interception(true)}
-	case "jobs.find", "jobs.rows":
+	case "jobs.find", "jobs.rows", "jobs.problems":
 		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobChecked)}
-	case "jobs.start", "jobs.cancel", "jobs.columns", "jobs.mend":
-		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobChecked), "digest": "d", "row": 1, "columns": []string{"type"}, "cells": []string{"D"}}
+	case "jobs.start", "jobs.cancel", "jobs.columns", "jobs.mend", "jobs.fill":
+		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobChecked), "digest": "d", "row": 1, "columns": []string{"type"}, "cells": []string{"D"}, "path": "type", "value": "D"}
 	case "jobs.retry":
 		s.in = m{"id": x.bulk(x.token(admin), "orders", cloud.JobFailed)}
 	case "jobs.import":
@@ -911,13 +911,14 @@ func (x *world) bulk(token, name, status string) string {
 	s, err := x.w.FindToken(x.t.Context(), auth.Hash(token))
 	require.NoError(x.t, err)
 	now := time.Now().UTC()
-	j := cloud.Job{ID: "bat_" + x.next("bulk"), BusinessID: s.Account.BusinessID, AccountID: s.Account.ID, Surface: "web", Language: "en", Operation: "orders.create", Noun: "order", Total: 1, Status: status, CreatedAt: now,
+	j := cloud.Job{ID: "bat_" + x.next("bulk"), BusinessID: s.Account.BusinessID, AccountID: s.Account.ID, Surface: "web", Language: "en", Operation: "orders.create", Noun: "order", Total: 2, Status: status, CreatedAt: now,
 		Digest: "d", File: name + ".csv", FileHash: x.next("hash"), Headers: []string{"type"}, Columns: []string{"type"}}
 	row := cloud.JobRow{JobID: j.ID, Row: 1, Input: []byte(`{"cells":["D"]}`), Checked: []byte(`{}`)}
+	bad := cloud.JobRow{JobID: j.ID, Row: 2, Input: []byte(`{"cells":["X"]}`), Checked: []byte(`{"code":"VALIDATION_FAILED","message":"Invalid input.","errors":{"type":["type must be one of D, P."]}}`), Bad: true}
 	if status == cloud.JobFailed {
 		j.StartedAt, j.FinishedAt, row.Failed, row.Result = now, now, true, []byte(`{"message":"It failed."}`)
 	}
-	x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{j}, JobRows: []cloud.JobRow{row}}})
+	x.w.Write(x.t, cloud.Changes{JobChanges: cloud.JobChanges{Jobs: []cloud.Job{j}, JobRows: []cloud.JobRow{row, bad}}})
 	return j.ID
 }
 

@@ -431,13 +431,12 @@ func (s *Service) Match(ctx context.Context, c cloud.Caller, in ColumnsInput) (O
 			return cloud.E(cloud.Conflict, "JOB_STATE_CONFLICT", j.Status)
 		}
 		f := check.Fields{}
-		known := FlatColumns(o)
 		for i, path := range in.Columns {
 			switch {
 			case i >= len(j.Headers):
 				f.Say("columns", "The file has fewer columns.")
 			case path == "":
-			case !slices.ContainsFunc(known, func(c Column) bool { return c.Path == path }):
+			case !isColumn(o, path):
 				f.Say("columns", "One of these is no member that a file can fill.")
 			case slices.Contains(in.Columns[:i], path):
 				f.Say("columns", "Two columns fill the same member.")

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/check"
 )
 
@@ -177,31 +178,59 @@ func (s *Service) showRow(lang string, j cloud.Job, r cloud.JobRow) RowView {
 		out.Title = out.RecordID
 	}
 	for _, path := range slices.Sorted(maps.Keys(o.Errors)) {
-		e := CellError{Column: Label(s.cfg.Word, lang, path), Path: path, Choices: []string{}}
-		if i := slices.Index(j.Columns, path); i >= 0 && i < len(j.Headers) {
-			e.Column = j.Headers[i]
-		}
+		e := CellError{Column: column(s.cfg, lang, j, path), Path: path, Choices: []string{}}
 		for i, m := range o.Errors[path] {
 			if i > 0 {
 				e.Message += " "
 			}
-			e.Message += strings.ReplaceAll(m, path, e.Column)
+			e.Message += inColumn(m, path, e.Column)
 		}
 		if o := s.table.Find(j.Operation); o != nil {
-			for _, f := range FlatColumns(o) {
-				if f.Path == path {
-					for _, v := range f.choices() {
-						e.Choices = append(e.Choices, s.cfg.Word(lang, "value."+v))
-						if e.Choices[len(e.Choices)-1] == "value."+v {
-							e.Choices[len(e.Choices)-1] = v
-						}
-					}
-				}
-			}
+			e.Choices = choices(s.cfg, lang, o, path)
 		}
 		out.Errors = append(out.Errors, e)
 	}
 	return out
+}
+
+// column is what the people of a file call a member: the header of its column, else the
+// member in words.
+func column(cfg Config, lang string, j cloud.Job, path string) string {
+	if i := slices.Index(j.Columns, path); i >= 0 && i < len(j.Headers) {
+		return j.Headers[i]
+	}
+	return Label(cfg.Word, lang, path)
+}
+
+// inColumn is a message about a member with the name of its column.
+func inColumn(message, path, column string) string {
+	if path == "" {
+		return message
+	}
+	return strings.ReplaceAll(message, path, column)
+}
+
+// choices are the values that a member allows, in words, where they are few.
+func choices(cfg Config, lang string, o *catalog.Operation, path string) []string {
+	out := []string{}
+	for _, f := range FlatColumns(o) {
+		if f.Path != path {
+			continue
+		}
+		for _, v := range f.choices() {
+			word := cfg.Word(lang, "value."+v)
+			if word == "value."+v {
+				word = v
+			}
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// isColumn reports whether a file can fill a member.
+func isColumn(o *catalog.Operation, path string) bool {
+	return slices.ContainsFunc(FlatColumns(o), func(c Column) bool { return c.Path == path })
 }
 
 // shownError is an error that callers see; nil for others.

@@ -88,6 +88,11 @@ var bulkWords = map[string]texts{
 	"bulk.unused":        {"Leave out", "不导入", "不匯入", "Ignorer", "Weglassen", "Omitir"},
 	"bulk.match":         {"Match and check again", "对应并重新检查", "對應並重新檢查", "Associer et revérifier", "Zuordnen und neu prüfen", "Asignar y comprobar de nuevo"},
 	"bulk.mend":          {"Save and check this row", "保存并检查此行", "儲存並檢查此列", "Enregistrer et vérifier la ligne", "Zeile speichern und prüfen", "Guardar y comprobar la fila"},
+	"bulk.problems":      {"What is wrong", "问题", "問題", "Ce qui ne va pas", "Was nicht stimmt", "Qué está mal"},
+	"bulk.whole":         {"The row as a whole", "整行", "整列", "La ligne entière", "Die Zeile als Ganzes", "La fila entera"},
+	"bulk.rows":          {"Rows: %d", "行数：%d", "列數：%d", "Lignes : %d", "Zeilen: %d", "Filas: %d"},
+	"bulk.value":         {"%s for all of them", "为所有这些行设置%s", "為所有這些列設定%s", "%s pour toutes", "%s für alle", "%s para todas"},
+	"bulk.fill":          {"Set for all (%d) and check", "全部设置（%d）并检查", "全部設定（%d）並檢查", "Définir pour toutes (%d) et vérifier", "Für alle setzen (%d) und prüfen", "Fijar en todas (%d) y comprobar"},
 	"bulk.choices":       {"Allowed: %s", "允许：%s", "允許：%s", "Autorisé : %s", "Erlaubt: %s", "Permitido: %s"},
 	"bulk.cut":           {"The list ended early. Load it again.", "列表提前中断，请重新下载。", "清單提前中斷，請重新下載。", "La liste s’est arrêtée avant la fin. Rechargez-la.", "Die Liste endete vorzeitig. Bitte neu laden.", "La lista terminó antes de tiempo. Vuelva a cargarla."},
 }

@@ -101,6 +101,7 @@ var calls = map[string]texts{
 	"verb.jobs.create":                                 {"Prepare an operation on many records", "准备批量操作", "準備批次操作", "Préparer une opération groupée", "Vorgang an vielen Einträgen vorbereiten", "Preparar una operación en bloque"},
 	"verb.jobs.import":                                 {"Prepare import", "准备导入", "準備匯入", "Préparer un import", "Import vorbereiten", "Preparar importación"},
 	"verb.jobs.columns":                                {"Match columns of an import", "匹配导入列", "對應匯入欄位", "Associer les colonnes", "Spalten zuordnen", "Asignar columnas"},
+	"verb.jobs.fill":                                   {"Set a value in refused lines of an import", "为导入中被拒绝的行设置值", "為匯入中被拒絕的列設定值", "Définir une valeur pour les lignes refusées d’un import", "Wert in abgelehnten Zeilen eines Imports setzen", "Fijar un valor en las filas rechazadas de una importación"},
 	"verb.jobs.mend":                                   {"Mend a line of an import", "修正导入行", "修正匯入列", "Corriger une ligne d’import", "Zeile eines Imports berichtigen", "Corregir una línea"},
 	"verb.user.live_token":                             {"Create live credentials", "创建实时凭据", "建立即時憑證", "Créer un accès en direct", "Live-Zugang erstellen", "Crear acceso en directo"},
 	"verb.driver.push_token.set":                       {"Register the app for pushes", "登记应用推送", "登記應用程式推播", "Inscrire l’application aux notifications", "App für Push anmelden", "Registrar la app para notificaciones"},

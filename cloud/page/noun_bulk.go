@@ -156,11 +156,22 @@ type jobPage struct {
 	Type              string // what a person types to start; "" for nothing
 	Start             string // text of the button; "" where it cannot be started
 	Cancels, Retries  bool
+	Problems          []jobProblem
+	MoreProblems      int
 	Tables            []jobTable
 	Columns           []columnPick
 	Bad               string // address of the bad lines as a file; "" when there are none
 	Result            string
 	Risk              string
+}
+
+// jobProblem is what is wrong with a member in some rows.
+type jobProblem struct {
+	ID, Column, Path string
+	Rows             int
+	Messages         []string
+	Fills            bool     // a value can be set for all of them
+	Choices          []string // of the value; none for any
 }
 
 // jobTable are rows of a job.
@@ -303,6 +314,11 @@ func (p jobPages) jobData(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	if state == cloud.JobChecked {
 		tables, states = []jobTable{{Title: "bulk.refused", Bad: true}, {Title: "bulk.firstgood"}}, []string{"refused", "open"}
 	}
+	if refused > 1 && state == cloud.JobChecked {
+		if err := p.addProblems(c, ctx, v, id, &out); err != nil {
+			return jobPage{}, err
+		}
+	}
 	var headers []string
 	list, _ := j["headers"].([]any)
 	for _, h := range list {
@@ -337,6 +353,24 @@ func (p jobPages) jobData(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 	}
 	return out, nil
+}
+
+// addProblems adds what is wrong with several rows, to be mended for all of them.
+func (p jobPages) addProblems(c context.Context, ctx *fasthttp.RequestCtx, v visitor, id string, out *jobPage) error {
+	answer, err := run[job.ProblemsOutput](c, ctx, p.kit, v, "jobs.problems", map[string]any{"id": id})
+	if err != nil {
+		return err
+	}
+	fills := p.may(c, v, "jobs.fill")
+	for i, x := range answer.Problems {
+		y := jobProblem{ID: "p-" + strconv.Itoa(i), Column: outside(x.Column, maxValue), Path: x.Path, Rows: x.Rows, Fills: fills && x.Fills && x.Rows > 1, Choices: x.Choices}
+		for _, m := range x.Messages {
+			y.Messages = append(y.Messages, outside(namedOnce(x.Column, m), maxValue))
+		}
+		out.Problems = append(out.Problems, y)
+	}
+	out.MoreProblems = answer.Omitted
+	return nil
 }
 
 // jobLine is a row of a job, with fields where it can be mended.
@@ -428,6 +462,8 @@ func (p jobPages) changeJob(ctx *fasthttp.RequestCtx) {
 		operation, in["columns"] = "jobs.columns", texts("column")
 	case "mend":
 		operation, in["row"], in["cells"] = "jobs.mend", string(args.Peek("row")), texts("cell")
+	case "fill":
+		operation, in["path"], in["value"] = "jobs.fill", string(args.Peek("path")), string(args.Peek("value"))
 	default:
 		p.missing(ctx)
 		return

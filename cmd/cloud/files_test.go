@@ -12,11 +12,13 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/object/objecttest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Files move to a bucket and back, nodes serve them from where they are, and the
 // key's secret is shown nowhere.
 func TestFilesMoveToABucketAndBack(t *testing.T) {
+	ring.SkipUnlessCheck(t, "it needs processes of its own")
 	t.Parallel()
 	dir, server := t.TempDir(), objecttest.Start(t)
 	secret := file(t, objecttest.Secret+"\n")

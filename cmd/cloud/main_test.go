@@ -271,6 +271,7 @@ func TestTheLoginOfTheProxyIsReadAndNeverShown(t *testing.T) {
 }
 
 func TestDemoData(t *testing.T) {
+	ring.SkipUnlessCheck(t, "it needs processes of its own")
 	t.Parallel()
 	dir, box := madeOnce(t)
 	t.Run("is whole", func(t *testing.T) { isWhole(t, dir, box) })

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 func TestReadyAsksTheNodeOnThisMachine(t *testing.T) {
@@ -62,6 +64,7 @@ func TestReadyAsksTheNodeOnThisMachine(t *testing.T) {
 }
 
 func TestKeysLieWhereTheSettingSays(t *testing.T) {
+	ring.SkipUnlessCheck(t, "it needs processes of its own")
 	t.Parallel()
 	dir := t.TempDir()
 	keys, data := filepath.Join(dir, "mounted.json"), filepath.Join(dir, "data")

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // mutate runs the tool over the package in testdata.
@@ -21,6 +23,7 @@ func mutate(t *testing.T, args ...string) report {
 }
 
 func TestSurvivorsAreTheKnownOnes(t *testing.T) {
+	ring.SkipUnlessCheck(t, "it compiles and tests a module")
 	t.Parallel()
 	before, err := os.ReadFile("testdata/parcel/parcel.go")
 	require.NoError(t, err)
@@ -138,6 +141,7 @@ func TestSitesAreChosenByPlaceAndKind(t *testing.T) {
 
 // A package without tests of its own is judged by those of its parent.
 func TestPackageWithoutTestsIsJudgedByItsParent(t *testing.T) {
+	ring.SkipUnlessCheck(t, "it compiles and tests a module")
 	t.Parallel()
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), []string{"-json", "-limit", "2s", "./testdata/parcel/label"}, &out, &strings.Builder{}))
