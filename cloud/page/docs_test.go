@@ -12,6 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // ids are the ids of a page, which must differ.
@@ -40,6 +41,7 @@ func isPlain(t *testing.T, body string) {
 // The list leads to a page of every operation of the table, with what a caller must know,
 // in every language.
 func TestDocsShowEveryOperation(t *testing.T) {
+	ring.SkipUnlessCheck(t, "a page of the documents")
 	t.Parallel()
 	r := newRig(t, nil)
 	ops := api.New(api.Config{}).Operations()

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // pages is a log that several write to.
@@ -63,6 +65,7 @@ func TestSecretsForTheCheckStayWithTheCall(t *testing.T) {
 
 // The guide's programs log in and say who that is.
 func TestProgramsOfTheGuide(t *testing.T) {
+	ring.SkipUnlessCheck(t, "it runs other programs")
 	t.Parallel()
 	w := newAgentWorld(t, Config{})
 	run := map[string][]string{"go": {"go", "run", "program.go"}, "python": {"python3", "program.py"}, "php": {"php", "program.php"}}
