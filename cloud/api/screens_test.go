@@ -35,7 +35,7 @@ const maxScreen = 120_000
 // The main pages of a business that is at work have no error in a real browser; their
 // pictures are those of docs/screens, made anew with
 //
-//	POSTERN_SCREENS=$PWD/docs/screens go test ./cloud/api -run TestScreens
+//	POSTERN_RING=check POSTERN_SCREENS=$PWD/docs/screens go test ./cloud/api -run TestScreens
 func TestScreens(t *testing.T) {
 	folder := os.Getenv(screensFolder)
 	if folder == "" && !ring.Full() {

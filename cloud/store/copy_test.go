@@ -40,7 +40,7 @@ import (
 // day twice and takes five minutes; pg_dump must be there and the database of
 // the variable empty of a schema named like copySchema:
 //
-//	POSTERN_TEST_POSTGRES=postgres://… go test ./cloud/store -run TestCopies -write-copy NAME -timeout 15m
+//	POSTERN_RING=check POSTERN_TEST_POSTGRES=postgres://… go test ./cloud/store -run TestCopies -write-copy NAME -timeout 15m
 //
 // A copy that is written stays as it is: a difference to its golden file is a
 // fault of the present code.

@@ -35,7 +35,7 @@ func TestKilledCloudTakesEachOrderOnce(t *testing.T) {
 	}
 	defer func() {
 		if t.Failed() {
-			t.Logf("try it again: go test ./cmd/e2e -run TestKilledCloudTakesEachOrderOnce -kill-seed %d -kill-rounds %d", seed, *killRounds)
+			t.Logf("try it again: POSTERN_RING=check go test ./cmd/e2e -run TestKilledCloudTakesEachOrderOnce -kill-seed %d -kill-rounds %d", seed, *killRounds)
 		}
 	}()
 	rnd := rand.New(rand.NewPCG(seed, 12))
