@@ -102,6 +102,7 @@ var members = map[string]texts{
 	"member.delivered":                        {"Already delivered", "已送达", "已送達", "Déjà livré", "Schon zugestellt", "Ya entregado"},
 	"member.delivered_at":                     {"Delivered at", "送达时间", "送達時間", "Livré le", "Zugestellt am", "Entregado el"},
 	"member.delivery_status":                  {"State of the parcel", "包裹状态", "包裹狀態", "État du colis", "Stand des Pakets", "Estado del paquete"},
+	"member.seen_delivery_id":                 {"Parcel that was seen", "所见包裹", "所見包裹", "Colis vu", "Gesehenes Paket", "Paquete visto"},
 	"member.delivery_id":                      {"Parcel", "包裹", "包裹", "Colis", "Paket", "Paquete"},
 	"member.delivery_instruction":             {"Delivery note", "派送说明", "配送說明", "Consigne de livraison", "Zustellhinweis", "Instrucciones de entrega"},
 	"member.delivery_number":                  {"Parcel number", "包裹编号", "包裹編號", "Numéro du colis", "Paketnummer", "Número de paquete"},

@@ -16,6 +16,9 @@ type ClearInput struct {
 	Device cloud.DeviceID `path:"id" json:"-"`
 	Grid   cloud.GridID   `path:"grid_id" json:"-"`
 	Reason string         `json:"reason" required:"true" max:"120" doc:"Why, such as what a person who looked inside found; the audit trail keeps it with your name"`
+	// Seen, where it is given, is the delivery that the grid showed as the caller decided:
+	// another parcel that came meanwhile is not cleared.
+	Seen *cloud.DeliveryID `json:"seen_delivery_id" min:"0" doc:"delivery_id of the grid as it was looked at, 0 for none. A grid that holds another by now is refused and left as it is"`
 }
 
 // ClearedPackage is a package that counted as inside a compartment until staff
@@ -52,7 +55,8 @@ const (
 // empty on both sides sends no command. A deposit made before the clear, but
 // reported later, raises item_missing. The command waits 24 hours for a cabinet
 // that is offline. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, DEVICE_DISABLED,
-// DELIVERY_STATE_CONFLICT (an opening runs on the door). Source: lockers-devices 8, 9.
+// DELIVERY_STATE_CONFLICT (an opening runs on the door, or it holds another delivery than
+// the caller saw). Source: lockers-devices 8, 9.
 func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out ClearOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
@@ -68,6 +72,9 @@ func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out Cl
 		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == in.Grid })
 		if at < 0 {
 			return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+		}
+		if now := cells[at].DeliveryID; in.Seen != nil && *in.Seen != now {
+			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"delivery_id": now}}
 		}
 		cleared, err := clearing{w.requests}.clear(c, cells[at], in.Reason)
 		if err != nil {

@@ -45,6 +45,15 @@ func TestClearedCompartmentEndsItsDelivery(t *testing.T) {
 		s.status(cloud.DeliveryDelivered)
 		require.Empty(s.t, s.commandKinds())
 
+		for _, seen := range []cloud.DeliveryID{0, s.find().DeliveryID + 1} {
+			_, err = s.Lockers.Clear(ctx, s.staff(), locker.ClearInput{Device: s.ID, Grid: s.grid(door), Reason: "x", Seen: &seen})
+			require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(err), "it holds another than was seen")
+			s.status(cloud.DeliveryDelivered)
+		}
+		held := s.find().DeliveryID
+		_, err = s.Lockers.Clear(cloud.WithPreview(ctx, &p), s.staff(), locker.ClearInput{Device: s.ID, Grid: s.grid(door), Reason: "x", Seen: &held})
+		require.NoError(s.t, err)
+
 		out, err := s.clear(s.staff(), door)
 		require.NoError(s.t, err)
 		require.Equal(s.t, []locker.ClearedPackage{{DeliveryID: s.find().DeliveryID, DeliveryNumber: s.code, ReferenceNumber: "R-1", TrackingNumber: "PK-1", Deposited: true, DeliveryEnds: true}}, out.Cleared)

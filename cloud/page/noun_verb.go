@@ -318,7 +318,7 @@ func (p nounPages) isGone(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 // names the record, nor what only programs need.
 func formMembers(o *catalog.Operation, target string) []catalog.Member {
 	return slices.DeleteFunc(o.Members(), func(m catalog.Member) bool {
-		return m.Name == target || m.Name == "wait_seconds" || m.Name == "config_version"
+		return m.Name == target || m.Name == "wait_seconds" || m.Name == "config_version" || m.Name == "seen_delivery_id" // the digest of a preview holds the page to what it showed
 	})
 }
 
