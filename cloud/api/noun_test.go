@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -151,4 +152,28 @@ func TestFormsOfferReasons(t *testing.T) {
 	source, err := os.ReadFile("../locale/reason.go")
 	require.NoError(t, err)
 	require.Len(t, regexp.MustCompile(`"quick\.[a-z_.]+": `).FindAll(source, -1), offered, "reasons of what is no form")
+}
+
+// An exception that staff close is gone from the work list, and its page is there: the
+// form of the close leads to a page that says what happened.
+func TestAClosedExceptionLeadsOn(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	d := newDesk(t, x)
+	x.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{
+		{ID: 9301, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "closed", Type: "door_left_open", Severity: "high", Status: "open", OpenedAt: time.Now().Add(-time.Hour)}}}})
+	p := x.signIn("admin", x.token(admin))
+	form := "/console/work/exception-9301/close"
+	s := d.ask(p.session, form, nil)
+	require.Equal(t, 200, s.status, mainPart.FindString(s.body))
+	s = d.ask(p.session, form, filled(formIn(t, s), "step", "next", "in:note", "The door is shut"))
+	require.Equal(t, 200, s.status, mainPart.FindString(s.body))
+	s = d.ask(p.session, form, filled(formIn(t, s), "step", "do"))
+	require.Equal(t, 303, s.status, mainPart.FindString(s.body))
+	require.True(t, strings.HasPrefix(s.to, "/console/work?done="), s.to)
+	s = d.ask(p.session, s.to, nil)
+	require.Equal(t, 200, s.status)
+	require.NotContains(t, mainPart.FindString(s.body), "exception-9301")
+	require.Equal(t, 200, d.ask(p.session, "/console/exceptions/9301", nil).status, "one that is closed has its page")
+	require.Equal(t, 404, d.ask(x.signIn("other", x.w.OtherAdmin).session, "/console/exceptions/9301", nil).status)
 }

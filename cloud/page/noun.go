@@ -316,6 +316,14 @@ func (p nounPages) find(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 			return nil, cloud.E(cloud.NotFound, "NOT_FOUND")
 		}
 	}
+	for _, m := range o.Members() { // those too that the list leaves out unless it is asked for all
+		switch {
+		case m.Name == "status" && slices.Contains(m.Rules().Enum, "all"):
+			in["status"] = "all"
+		case m.Name == "per_page":
+			in["per_page"] = csvPage
+		}
+	}
 	member, _ := o.Listed()
 	for range maxLooked {
 		out, err := p.read(c, ctx, v, n.List, in)

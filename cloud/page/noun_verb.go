@@ -286,7 +286,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if operation == n.Create && recordAddress(n, found) != "" {
 		to = recordAddress(n, found)
 	}
-	if out.Type != "" || o.Method == "DELETE" && id != "" && p.isGone(c, ctx, v, n, id) {
+	if out.Type != "" || operation != n.Create && id != "" && p.isGone(c, ctx, v, n, id) {
 		to = ConsolePath + "/" + n.Path
 	}
 	sep := "?"
