@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cmd/internal/postgres"
 	"github.com/postern-io/postern/edge/kiosk"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
@@ -221,12 +220,6 @@ type partnerAnswer struct {
 	Doors []struct {
 		Door uint `json:"compartment_number"`
 	} `json:"doors"`
-	Delivery struct {
-		ID           cloud.DeliveryID `json:"delivery_id"`
-		Number       string           `json:"delivery_number"`
-		DeliveryCode string           `json:"delivery_code"`
-		PickupCode   string           `json:"pickup_code"`
-	} `json:"delivery"`
 }
 
 // call asks whatever node the balancer chooses, again while none answers. A call is done

@@ -127,7 +127,6 @@ type slaughter struct {
 // killNode is a process of the cloud with its addresses.
 type killNode struct {
 	name, http, mqtt string // http empty: it serves none
-	admin            string // address of its metrics; empty: the usual one
 	bin              programs
 	env              []string
 	*process
@@ -221,9 +220,6 @@ func (s *slaughter) nodeArgs(n *killNode) []string {
 	require.NoError(s.t, err)
 	args := []string{"--data", filepath.Join(s.dir, "cloud"), "--listen", n.http, "--mqtt-listen", n.mqtt,
 		"--webhook-http", "--webhook-allow-network", "127.0.0.0/8", "--webhook-allow-port", port}
-	if n.admin != "" {
-		args = append(args, "--admin-listen", n.admin)
-	}
 	if s.database == "" {
 		return args
 	}
