@@ -55,7 +55,7 @@ cluster: ## start three nodes of the cloud behind a balancer, to try it: kill an
 # The simulated days take longest and wait for little: first, so that they do not
 # end alone.
 TESTS := $(GO) test $(AT_ONCE) $(LINKED) -timeout $(QUICK) ./cmd/e2e ./cloud/api ./cloud/server ./...
-test: ## run the tests of the quick ring, in under 4 minutes with a warm build cache
+test: ## run the tests of the quick ring, in some minutes; what has not changed is not run again
 	$(TESTS)
 
 test-check: ## run the tests of `make check`: those of `make test`, real programs, PostgreSQL, a browser
