@@ -298,22 +298,24 @@ func (s *AccountChanges) preview(e *effectList) {
 	previewEach(e, "Accounts", s.Accounts, func(x Account) {
 		old, err := e.view.Account(x.ID)
 		shown := e.showChanged("account", x.ID, x.Name, old, err)
-		maps.Copy(shown.After, x.rights())
-		if shown.Before != nil {
-			maps.Copy(shown.Before, old.rights())
-		}
+		shown.addRights(x.rights(), old.rights())
 		if x.PasswordHash != old.PasswordHash {
 			shown.After["password"] = Masked
 		}
 	})
 	previewEach(e, "Tokens", s.Tokens, func(x Token) {
 		old, err := e.view.Token(x.Hash)
-		shown := e.showChanged("token", x.ID, x.Name, old, err)
-		maps.Copy(shown.After, x.rights())
-		if shown.Before != nil {
-			maps.Copy(shown.Before, old.rights())
-		}
+		e.showChanged("token", x.ID, x.Name, old, err).addRights(x.rights(), old.rights())
 	})
+}
+
+// addRights shows what something may from now on, and what it might before where it was
+// there.
+func (x *Effect) addRights(now, old map[string]any) {
+	maps.Copy(x.After, now)
+	if x.Before != nil {
+		maps.Copy(x.Before, old)
+	}
 }
 
 // rights are what a key may, for a person who decides about it; none of a login or of

@@ -334,16 +334,16 @@ func (s logins) Disconnected(ctx context.Context, code string, generation int64)
 	}
 	s.end(x)
 	s.sessions.remove(x)
-	s.offline(ctx, x.id, generation, nil, func() bool { return false })
+	s.offline(ctx, x.id, generation, nil, nil)
 }
 
-// offline marks a session's device as gone unless a newer session owns it, or it has
-// come back as the decision is made. A signed last will counts when its agent is the one
+// offline marks a session's device as gone unless a newer session owns it, or back,
+// where it is given, says as the decision is made that it is here. A signed last will counts when its agent is the one
 // that speaks and has said nothing since; without one the connection has ended.
 func (s *core) offline(ctx context.Context, id cloud.DeviceID, generation int64, will *wire.Status, back func() bool) {
 	err := s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := v.Session(id)
-		if err != nil || row.Generation != generation || !row.Online || back() {
+		if err != nil || row.Generation != generation || !row.Online || back != nil && back() {
 			return &cloud.Changes{}, ignoreNotFound(err)
 		}
 		if will != nil && row.Instance != "" {

@@ -34,7 +34,7 @@ func (s presence) check(ctx context.Context) error {
 		}
 		here := s.sessions.generations()
 		living := map[string]bool{}
-		if s.cfg.Living != nil { // after them as well: every process that began a session is in it
+		if s.cfg.Living != nil { // read after the rows: every process that began a session is in it
 			if living, err = s.cfg.Living(ctx); err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ func (s queue) status(ctx context.Context, x *session, in incoming) {
 		if x.upKey == nil {
 			will = nil
 		}
-		s.offline(ctx, x.id, x.generation, will, func() bool { return false })
+		s.offline(ctx, x.id, x.generation, will, nil)
 		return
 	}
 	var t *statusIntake

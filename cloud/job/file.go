@@ -416,6 +416,16 @@ func (s *Service) Import(ctx context.Context, c cloud.Caller, in ImportInput) (O
 	return s.save(ctx, c, j, items)
 }
 
+// checkedFile is the operation of an import that was checked and not started. Error:
+// JOB_STATE_CONFLICT.
+func checkedFile(table *catalog.Catalog, j cloud.Job) (*catalog.Operation, error) {
+	o := table.Find(j.Operation)
+	if j.Status != cloud.JobChecked || j.File == "" || o == nil {
+		return nil, cloud.E(cloud.Conflict, "JOB_STATE_CONFLICT", j.Status)
+	}
+	return o, nil
+}
+
 // ColumnsInput matches the columns of a file anew.
 type ColumnsInput struct {
 	ID      string   `path:"id" json:"-" doc:"job_id"`
@@ -426,17 +436,18 @@ type ColumnsInput struct {
 // Errors: JOB_NOT_FOUND, JOB_STATE_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Match(ctx context.Context, c cloud.Caller, in ColumnsInput) (Output, error) {
 	return s.change(ctx, c, in.ID, func(_ cloud.View, j *cloud.Job, _ cloud.JobCount, ch *cloud.Changes) error {
-		o := s.table.Find(j.Operation)
-		if j.Status != cloud.JobChecked || j.File == "" || o == nil {
-			return cloud.E(cloud.Conflict, "JOB_STATE_CONFLICT", j.Status)
+		o, err := checkedFile(s.table, *j)
+		if err != nil {
+			return err
 		}
 		f := check.Fields{}
+		known := FlatColumns(o)
 		for i, path := range in.Columns {
 			switch {
 			case i >= len(j.Headers):
 				f.Say("columns", "The file has fewer columns.")
 			case path == "":
-			case !isColumn(o, path):
+			case !isColumn(known, path):
 				f.Say("columns", "One of these is no member that a file can fill.")
 			case slices.Contains(in.Columns[:i], path):
 				f.Say("columns", "Two columns fill the same member.")
@@ -466,10 +477,14 @@ func (s *Service) Mend(ctx context.Context, c cloud.Caller, in MendInput) (Outpu
 	if err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) { j, err = own(v, c, in.ID); return err }); err != nil {
 		return Output{}, err
 	}
-	n, o := s.table.Noun(j.Noun), s.table.Find(j.Operation)
 	conflict := cloud.E(cloud.Conflict, "JOB_STATE_CONFLICT", j.Status)
-	if j.Status != cloud.JobChecked || j.File == "" || o == nil || n == nil {
-		return Output{}, conflict
+	n := s.table.Noun(j.Noun)
+	o, err := checkedFile(s.table, j)
+	if err == nil && n == nil {
+		err = conflict
+	}
+	if err != nil {
+		return Output{}, err
 	}
 	f := check.Fields{}
 	if len(in.Cells) > len(j.Headers) {

@@ -70,19 +70,20 @@ func (s *Service) Problems(ctx context.Context, c cloud.Caller, in ByID) (Proble
 }
 
 func problems(cfg Config, o *catalog.Operation, lang string, j cloud.Job, rows []cloud.JobRow) []ProblemView {
+	var known []Column // that a value can be set in
+	if o != nil && j.File != "" {
+		known = FlatColumns(o)
+	}
 	found := map[string]*ProblemView{}
 	for _, r := range rows {
 		for path, messages := range refused(r) {
 			p := found[path]
 			if p == nil {
-				p = &ProblemView{Path: path, Messages: []string{}, Choices: []string{}, First: r.Row}
+				p = &ProblemView{Path: path, Messages: []string{}, First: r.Row}
 				if path != "" {
 					p.Column = column(cfg, lang, j, path)
 				}
-				if o != nil && j.File != "" {
-					p.Choices = choices(cfg, lang, o, path)
-					p.Fills = isColumn(o, path)
-				}
+				p.Choices, p.Fills = choices(cfg, lang, known, path), isColumn(known, path)
 				found[path] = p
 			}
 			p.Rows++
@@ -126,12 +127,12 @@ type FillInput struct {
 // then. Errors: JOB_NOT_FOUND, JOB_STATE_CONFLICT, VALIDATION_FAILED.
 func (s *Service) Fill(ctx context.Context, c cloud.Caller, in FillInput) (Output, error) {
 	return s.change(ctx, c, in.ID, func(v cloud.View, j *cloud.Job, n cloud.JobCount, ch *cloud.Changes) error {
-		o := s.table.Find(j.Operation)
-		if j.Status != cloud.JobChecked || j.File == "" || o == nil {
-			return cloud.E(cloud.Conflict, "JOB_STATE_CONFLICT", j.Status)
+		o, err := checkedFile(s.table, *j)
+		if err != nil {
+			return err
 		}
 		f := check.Fields{}
-		if !isColumn(o, in.Path) {
+		if !isColumn(FlatColumns(o), in.Path) {
 			f.Say("path", "This is no member that a file can fill.")
 			return f.Err()
 		}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/check"
 )
 
@@ -135,13 +134,17 @@ func (s *Service) Rows(ctx context.Context, c cloud.Caller, in RowsInput) (RowsO
 		return RowsOutput{}, err
 	}
 	out := RowsOutput{Result: true, Rows: []RowView{}, PageOutput: in.Output(in, listed)}
+	var known []Column
+	if o := s.table.Find(j.Operation); o != nil {
+		known = FlatColumns(o)
+	}
 	for _, r := range rows {
-		out.Rows = append(out.Rows, s.showRow(c.Language, j, r))
+		out.Rows = append(out.Rows, s.showRow(c.Language, j, known, r))
 	}
 	return out, nil
 }
 
-func (s *Service) showRow(lang string, j cloud.Job, r cloud.JobRow) RowView {
+func (s *Service) showRow(lang string, j cloud.Job, known []Column, r cloud.JobRow) RowView {
 	var x item
 	var o outcome
 	_ = json.Unmarshal(r.Input, &x) // empty when it is done
@@ -178,15 +181,12 @@ func (s *Service) showRow(lang string, j cloud.Job, r cloud.JobRow) RowView {
 		out.Title = out.RecordID
 	}
 	for _, path := range slices.Sorted(maps.Keys(o.Errors)) {
-		e := CellError{Column: column(s.cfg, lang, j, path), Path: path, Choices: []string{}}
+		e := CellError{Column: column(s.cfg, lang, j, path), Path: path, Choices: choices(s.cfg, lang, known, path)}
 		for i, m := range o.Errors[path] {
 			if i > 0 {
 				e.Message += " "
 			}
 			e.Message += inColumn(m, path, e.Column)
-		}
-		if o := s.table.Find(j.Operation); o != nil {
-			e.Choices = choices(s.cfg, lang, o, path)
 		}
 		out.Errors = append(out.Errors, e)
 	}
@@ -211,9 +211,9 @@ func inColumn(message, path, column string) string {
 }
 
 // choices are the values that a member allows, in words, where they are few.
-func choices(cfg Config, lang string, o *catalog.Operation, path string) []string {
+func choices(cfg Config, lang string, known []Column, path string) []string {
 	out := []string{}
-	for _, f := range FlatColumns(o) {
+	for _, f := range known {
 		if f.Path != path {
 			continue
 		}
@@ -228,9 +228,9 @@ func choices(cfg Config, lang string, o *catalog.Operation, path string) []strin
 	return out
 }
 
-// isColumn reports whether a file can fill a member.
-func isColumn(o *catalog.Operation, path string) bool {
-	return slices.ContainsFunc(FlatColumns(o), func(c Column) bool { return c.Path == path })
+// isColumn reports whether a member is one of those that a file can fill.
+func isColumn(known []Column, path string) bool {
+	return slices.ContainsFunc(known, func(c Column) bool { return c.Path == path })
 }
 
 // shownError is an error that callers see; nil for others.

@@ -335,9 +335,7 @@ func breakEverything(t *testing.T, cabinet string) {
 func TestTheCabinetPageInARealBrowser(t *testing.T) {
 	t.Parallel()
 	c := browsertest.Start(t)
-	if c == nil {
-		t.Skip("chromium is missing (Debian's chromium)")
-	}
+	ring.Needs(t, ring.EnvBrowsers, "chromium (Debian's chromium)", c != nil)
 	sims, serve := newBenchPage(t)
 	x := c.Open(serve + "/FRONT-01")
 	x.Await(`document.querySelector("#door-3.open.full") && document.querySelector("#code").textContent === "482 915"`)

@@ -30,9 +30,7 @@ func TestAStrangerSendsAFirstParcel(t *testing.T) {
 		t.Skip("builds and starts programs")
 	}
 	browser := browsertest.Start(t)
-	if browser == nil {
-		t.Skip("chromium is missing (Debian's chromium)")
-	}
+	ring.Needs(t, ring.EnvBrowsers, "chromium (Debian's chromium)", browser != nil)
 	s := newVisitor(t, build(t))
 	began := time.Now()
 	office := browser.Open(s.begin())

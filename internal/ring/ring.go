@@ -1,13 +1,13 @@
 // Package ring says how much of a long test runs. `make test` runs the quick ring:
-// few seeds, no browser and no other programs but ours. `make check` adds a pass of
-// each browser, of other people's suites and of the commands of the documents, and the
-// walks over every operation; `make full` runs the same tests whole. Each ring holds
+// few seeds, in one process. `make check` adds real programs, PostgreSQL, a pass of each
+// browser, of other people's suites and of the commands of the documents, and the
+// walks over every page; `make full` runs the same tests whole. Each ring holds
 // the ones before it. Only tests import this package; it keeps no state, reads the
 // environment at each call, and every function is safe for concurrent use.
 //
 //	POSTERN_RING=test|check|full  which ring; unset is test
-//	POSTERN_SEEDS=2001-4000     the seeds of tests that take a range, in either ring
-//	POSTERN_ROUNDS=1-200        the rounds of tests that kill processes, in either ring
+//	POSTERN_SEEDS=2001-4000       the seeds of tests that take a range, in any ring
+//	POSTERN_ROUNDS=1-200          the rounds of tests that kill processes, in any ring
 //
 // A value that does not read as one of these panics, so that a mistyped range
 // never passes as a run of nothing.
