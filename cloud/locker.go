@@ -414,6 +414,25 @@ func (s *LockerChanges) preview(e *effectList) {
 		old, err := e.view.Command(x.ID)
 		e.showChanged("command", x.ID, "", old, err)
 	})
+	previewEach(e, "Exceptions", s.Exceptions, func(x Exception) {
+		old, err := e.view.Exception(x.BusinessID, x.ID)
+		if x.ID == 0 {
+			err = ErrNotFound
+		}
+		e.showMembers(Effect{Type: "exception", ID: x.ID, Before: old.members(), After: x.members()}, old, err)
+	})
+}
+
+// members are those of an exception that a preview shows.
+func (x Exception) members() map[string]any {
+	out := map[string]any{"type": x.Type, "status": x.Status}
+	for name, v := range map[string]string{"resolution": x.Resolution, "note": x.Note} {
+		out[name] = nil
+		if v != "" {
+			out[name] = v
+		}
+	}
+	return out
 }
 
 // DoorPresent is the present of one compartment, as a status or record said.

@@ -29,7 +29,6 @@ var approvals = map[string]texts{
 	"approvals.nothing":     {"nothing", "无", "無", "rien", "nichts", "nada"},
 	"approvals.new":         {"new", "新建", "新建", "nouveau", "neu", "nuevo"},
 	"approvals.gone":        {"removed", "删除", "刪除", "supprimé", "entfernt", "eliminado"},
-	"approvals.same":        {"No member of this would change.", "其字段均不会改变。", "其欄位均不會改變。", "Aucun champ ne changerait.", "Kein Feld davon würde sich ändern.", "Ningún campo cambiaría."},
 	"approvals.more":        {"more are not shown", "项未显示", "項未顯示", "de plus ne sont pas affichés", "weitere werden nicht gezeigt", "más no se muestran"},
 	"approvals.unseen":      {"It is not known what would change. Read the arguments below.", "无法得知将会改变什么。请阅读下方参数。", "無法得知將會改變什麼。請閱讀下方參數。", "On ne sait pas ce qui changerait. Lisez les arguments ci-dessous.", "Was sich ändern würde, ist nicht bekannt. Bitte die Angaben unten lesen.", "No se sabe qué cambiaría. Lea los argumentos de abajo."},
 	"approvals.fresh":       {"Checked just now: things are as they were when it was asked for.", "刚刚核对：情况与提出时相同。", "剛剛核對：情況與提出時相同。", "Vérifié à l’instant : rien n’a changé depuis la demande.", "Eben geprüft: Es steht alles wie bei der Anfrage.", "Comprobado ahora: todo sigue como cuando se pidió."},

@@ -64,7 +64,7 @@ var workWords = map[string]texts{
 	"work.once":           {"This is shown once. Keep it in a safe place.", "此内容仅显示一次，请妥善保存。", "此內容僅顯示一次，請妥善保存。", "Ceci ne s’affiche qu’une fois. Conservez-le en lieu sûr.", "Das wird nur einmal angezeigt. Bewahren Sie es sicher auf.", "Esto se muestra una sola vez. Guárdelo en un lugar seguro."},
 	"work.kept":           {"I have kept it", "我已保存", "我已保存", "Je l’ai conservé", "Ich habe es aufbewahrt", "Ya lo he guardado"},
 	"work.will":           {"This will change", "将发生以下变更", "將發生以下變更", "Voici ce qui va changer", "Das wird sich ändern", "Esto va a cambiar"},
-	"work.unseen":         {"A part of it that is not shown changes.", "有未显示的部分会变更。", "有未顯示的部分會變更。", "Une partie non affichée change.", "Ein nicht gezeigter Teil ändert sich.", "Cambia una parte que no se muestra."},
+	"work.besides":        {"Changes besides: %s.", "此外还会变更：%s。", "此外還會變更：%s。", "Change aussi : %s.", "Außerdem ändert sich: %s.", "Además cambia: %s."},
 	"work.outside":        {"No record changes. What is asked for is done outside of the records.", "不会变更任何记录；该操作在记录之外执行。", "不會變更任何紀錄；該操作在紀錄之外執行。", "Aucun enregistrement ne change. L’action se fait en dehors d’eux.", "Kein Datensatz ändert sich. Die Aktion wirkt außerhalb der Datensätze.", "No cambia ningún registro. La acción se realiza fuera de ellos."},
 	"work.given":          {"With", "所填内容", "所填內容", "Avec", "Mit", "Con"},
 	"work.type":           {"Type %s exactly to go on.", "请准确输入“%s”以继续。", "請準確輸入「%s」以繼續。", "Saisissez exactement %s pour continuer.", "Geben Sie genau %s ein, um fortzufahren.", "Escriba exactamente %s para continuar."},

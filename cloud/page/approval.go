@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -316,30 +317,30 @@ func (p approvalPages) decide(ctx *fasthttp.RequestCtx) {
 // unseenSecret is the path of the page where a person makes anew a secret that a
 // call made without showing it to a person, "" for other calls and once that is
 // done.
-func (p approvalPages) unseenSecret(c context.Context, v visitor, result json.RawMessage) string {
+func (p approvalPages) unseenSecret(c context.Context, who cloud.Caller, result json.RawMessage) string {
 	var out any
 	if !decode(result, &out) {
 		return ""
 	}
-	all := map[string]string{}
-	flatten("", out, 0, all)
-	for name, address := range all {
-		if name != "secret_page" && !strings.HasSuffix(name, ".secret_page") {
-			continue
+	page := ""
+	walk("", out, 0, func(path string, v any) {
+		address, ok := v.(string)
+		if lastPart(path) != "secret_page" || !ok {
+			return
 		}
 		u, err := url.Parse(address)
 		if err != nil {
-			continue
+			return
 		}
 		m := receiverForm.FindStringSubmatch(u.Path)
 		if m == nil {
-			continue
+			return
 		}
-		if r, err := p.cfg.Receivers.Receiver(c, v.c, cloud.EndpointID(hookID(m[1]))); err == nil && r.Unseen {
-			return u.Path
+		if r, err := p.cfg.Receivers.Receiver(c, who, cloud.EndpointID(hookID(m[1]))); err == nil && r.Unseen {
+			page = u.Path
 		}
-	}
-	return ""
+	})
+	return page
 }
 
 var receiverForm = regexp.MustCompile(`^` + hooksPath + `/receivers/([0-9]{1,18})$`)
@@ -362,11 +363,12 @@ func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx,
 		return
 	}
 	a := r.Approval
+	m := &maker{p: nounPages{p.kit}, f: v.frame, refs: nounPages{p.kit}.references(c, ctx, v)}
 	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), A: row(p.kit, v.frame, a), Note: outside(note, maxNote),
-		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: leaves(a.Arguments), Result: leaves(a.Result)}
+		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: m.leavesOf(a.Arguments), Result: m.leavesOf(a.Result)}
 	page.Title = page.A.Summary
 	if p.may(c, v, "webhook_settings.save") {
-		page.Unseen = p.unseenSecret(c, v, a.Result)
+		page.Unseen = p.unseenSecret(c, v.c, a.Result)
 	}
 	if len(page.Arguments) > maxLeaves || slices.ContainsFunc(page.Arguments, func(l leaf) bool { return strings.HasSuffix(l.Value, "…") }) {
 		page.Whole = pretty(a.Arguments)
@@ -381,8 +383,9 @@ func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx,
 		page.Said = outside(*a.ReviewNote, maxNote)
 	}
 	p.foresee(&page, r)
+	page.Preview.Things, page.Preview.Besides = m.things(page.Preview.affected)
 	if a.Error != nil {
-		page.Error, page.ErrorCode, page.ErrorDetails = a.Error.Message, a.Error.Code, details(a.Error)
+		page.Error, page.ErrorCode, page.ErrorDetails = a.Error.Message, a.Error.Code, m.leaves(details(a.Error))
 	}
 	for _, w := range rows(p.kit, v.frame, waiting.Approvals) {
 		if w.ID != a.ApprovalID {
@@ -430,19 +433,15 @@ func (p approvalPages) foresee(page *approvalPage, r approval.Review) {
 	}
 }
 
-func details(f *approval.Failure) []leaf {
-	all := map[string]any{}
-	for k, v := range f.Details {
-		all[k] = v
+func details(f *approval.Failure) map[string]any {
+	all := maps.Clone(f.Details)
+	if all == nil {
+		all = map[string]any{}
 	}
-	for k, v := range f.Fields {
-		all[k] = v
+	for name, list := range f.Fields {
+		all[name] = strings.Join(list, " ")
 	}
-	raw, err := json.Marshal(all)
-	if err != nil {
-		return nil
-	}
-	return leaves(raw)
+	return all
 }
 
 func rows(k *kit, f frame, list []approval.Body) []approvalRow {

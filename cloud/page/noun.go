@@ -378,6 +378,21 @@ func memberWords(lang, path string) string {
 	return words(name)
 }
 
+// pathWords is a path of members in words: each of them, and the place in a list of
+// objects.
+func pathWords(lang, path string) string {
+	parts := strings.Split(path, ".")
+	for i, x := range parts {
+		name, place, _ := strings.Cut(x, "[")
+		w := memberWords(lang, name)
+		if n, err := strconv.Atoi(strings.TrimSuffix(place, "]")); err == nil {
+			w += " " + strconv.Itoa(n+1)
+		}
+		parts[i] = w
+	}
+	return outside(strings.Join(parts, " · "), maxValue)
+}
+
 // explain is why an operation did not work, in words, and what is wrong with its
 // members by name.
 func (p nounPages) explain(lang string, err error) (problem string, fields map[string]string, ok bool) {

@@ -92,6 +92,19 @@ func TestAVerbShowsItsAnswer(t *testing.T) {
 	require.NotContains(t, g.body, "shown once")
 }
 
+// A key that was made is shown in the reader's language, its secret first.
+func TestANewKeyIsShownInWords(t *testing.T) {
+	r := newRig(t, nil)
+	r.signedIn()
+	g := r.confirm("/console/api-keys/new?lang=de", url.Values{"in:name": {"shown in words"}, "in:scopes": {"orders:read", "orders:write"}})
+	require.Equal(t, 200, g.status, g.body)
+	list := regexp.MustCompile(`(?s)<dl class="leaves big">.*?</dl>`).FindString(g.body)
+	require.Regexp(t, `^<dl class="leaves big"><div><dt>Schlüssel</dt><dd><bdi>[^<]{20,}</bdi>`, list)
+	require.NotRegexp(t, `<dt>[^<]*_`, list)
+	require.NotRegexp(t, `<bdi>(false|true|\d{4}-\d{2}-\d{2}T[^<]*)</bdi>`, list)
+	require.Contains(t, list, locale.Scope("de", "orders:read")+", "+locale.Scope("de", "orders:write"))
+}
+
 // What is gone after a verb has no page: its list follows and says what was done.
 func TestTheListFollowsWhatIsGone(t *testing.T) {
 	r := newRig(t, nil)

@@ -78,6 +78,8 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 			return shown{Text: outside(v, maxValue), To: v, Out: true}
 		}
 		switch lastPart(name) {
+		case "scopes", "permissions":
+			return shown{Text: valueWords(f.Lang, name, v)}
 		case "operation", "action":
 			if p.cfg.Catalog.Find(v) != nil {
 				return shown{Text: label(f.Lang, v)}

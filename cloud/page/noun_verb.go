@@ -16,7 +16,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
-	"github.com/postern-io/postern/cloud/locale"
 )
 
 // nounForm is the page of an operation: its form, then what it would change.
@@ -33,14 +32,15 @@ type nounForm struct {
 	Submit         string
 	Step           string // form, preview, result
 	// Of a preview: what the operation would change, with the digest that it is held to.
-	Things []thing
-	Digest string
-	Type   string // what a person types to confirm; "" for nothing
-	Typed  string // problem of it
-	Hidden []pair // the values of the form
-	Given  []leaf // those that were filled in
-	Result []leaf
-	Once   bool // the result is shown once
+	Things  []thing
+	Besides string // kinds of things that change and of which nothing is shown
+	Digest  string
+	Type    string // what a person types to confirm; "" for nothing
+	Typed   string // problem of it
+	Hidden  []pair // the values of the form
+	Given   []leaf // those that were filled in
+	Result  []leaf
+	Once    bool // the result is shown once
 	// What someone else changed while the form was open, where the person changed it
 	// too.
 	Clashes []clash
@@ -234,7 +234,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		}
 		marks := pv.Marks()
 		out.Digest = marks.Digest(p.cfg.DigestKey)
-		out.Things = m.things(cloud.EffectsFor(v.c, pv.Effects()))
+		out.Things, out.Besides = m.things(effectsOf(cloud.EffectsFor(v.c, pv.Effects())))
 		for _, t := range out.Things {
 			if t.Dropped && out.About != "" {
 				out.Type = out.About
@@ -276,8 +276,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	found := recordOf(o, answer)
 	if (o.Secret || o.Shows) && len(found) > 0 {
 		delete(found, "result")
-		raw, _ := json.Marshal(found) // it was read from JSON
-		out.Step, out.Once, out.Result = "result", o.Secret, wordLeaves(v.Lang, leaves(raw))
+		out.Step, out.Once, out.Result = "result", o.Secret, m.leaves(found)
 		out.showDone(p.kit, ctx, v, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target()})
 		p.show(ctx, fasthttp.StatusOK, "nounform.html", out)
 		return
@@ -380,91 +379,11 @@ func shows(fields []formField, name string) bool {
 	return false
 }
 
-// things are the effects of an operation as a page shows them.
-func (m *maker) things(effects []cloud.Effect) (out []thing) {
-	for _, e := range effects {
-		t := thing{Type: locale.Thing(m.f.Lang, e.Type), ID: outside(e.Name, maxValue), Made: e.Before == nil && e.After != nil, Dropped: e.After == nil && e.Before != nil}
-		if t.ID == "" && e.ID != nil {
-			t.ID = outside(marshalJSON(e.ID), maxValue)
-		}
-		before, _ := asObject(e.Before)
-		after, _ := asObject(e.After)
-		var rows []change
-		rows, t.More = changes(plainMap(before), plainMap(after))
-		for _, c := range rows {
-			member := strings.ReplaceAll(c.Name, " ", "_")
-			if slices.Contains(unsaid, member) {
-				continue
-			}
-			c.Name = memberWords(m.f.Lang, member)
-			for _, side := range []*string{c.Before, c.After} {
-				if side != nil {
-					*side = m.inWords(member, *side)
-				}
-			}
-			if !slices.ContainsFunc(t.Rows, c.same) { // a status by its number and by its code
-				t.Rows = append(t.Rows, c)
-			}
-		}
-		out = append(out, t)
-	}
-	return out
-}
-
-// unsaid are members of what changes that say nothing to people: marks of what has no
-// members to show, and the code of a status whose number is shown in words.
-var unsaid = []string{"", "changed", "new", "order_status"}
-
-// inWords is a value of a member as a preview shows it: states and choices in words, and
-// records by their names.
-func (m *maker) inWords(path, text string) string {
-	member := plainPath(path)
-	for _, c := range m.parts[member] {
-		if c.Value == text {
-			return c.Text
-		}
-	}
-	var v any = text
-	switch _, err := strconv.ParseFloat(text, 64); {
-	case text == "–" || text == "{}" || text == "[]":
-		return "–"
-	case err == nil:
-		v = json.Number(text)
-	case text == "true" || text == "false":
-		v = text == "true"
-	}
-	s := m.refs.name(member, m.p.value(m.f, member, v, ""))
-	if s.At != nil {
-		return s.At.Full
-	}
-	return cmp.Or(s.Text, text)
-}
-
-// plainPath is a path without the places in lists at its end: grid_ids[0] is grid_ids.
-func plainPath(path string) string {
-	for strings.HasSuffix(path, "]") {
-		path = path[:strings.LastIndexByte(path, '[')]
-	}
-	return path
-}
-
-// plainMap is an object as changes takes it: nil for none.
-func plainMap(m map[string]any) any {
-	if m == nil {
-		return nil
-	}
-	return m
-}
-
 // given are the values that a person filled in, but for secrets.
 func (m *maker) given(in map[string]any, target string) []leaf {
 	shown, _ := withoutSecrets(in).(map[string]any)
-	if delete(shown, target); len(shown) == 0 {
-		return nil
-	}
-	return leavesOf(shown, func(path, text string) leaf {
-		return leaf{memberWords(m.f.Lang, plainPath(path)), shorten(m.inWords(path, text))}
-	})
+	delete(shown, target)
+	return m.leaves(shown)
 }
 
 // withoutSecrets is a copy of a value as JSON has it, without members that hold secrets.
@@ -486,16 +405,6 @@ func withoutSecrets(x any) any {
 		return out
 	}
 	return x
-}
-
-func wordLeaves(lang string, list []leaf) []leaf {
-	for i := range list {
-		list[i].Name = memberWords(lang, strings.ReplaceAll(list[i].Name, " ", "_"))
-		if enumLike(list[i].Value) {
-			list[i].Value = locale.Value(lang, "value", list[i].Value)
-		}
-	}
-	return list
 }
 
 // requestOf is an input as bytes that are the same for the same.

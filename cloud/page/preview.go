@@ -2,11 +2,7 @@ package page
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -26,15 +22,25 @@ const (
 type preview struct {
 	Request  string // method and address
 	Things   []thing
-	More     int // things that are not shown
+	Besides  string // kinds of things that change and of which nothing is shown
+	More     int    // things that are not shown
 	Checks   []finding
 	Warnings []string
 	Known    bool // there is one
 
-	whole string // all that people decide by, to compare
+	affected []effect
+	whole    string // all that people decide by, to compare
 }
 
-// thing is what a call would change.
+// effect is what a call would change, as a dry run says it. Before and After are
+// objects, nil where there is none.
+type effect struct {
+	Type, Name    string
+	ID            any
+	Before, After any
+}
+
+// thing is what a call would change, in words.
 type thing struct {
 	Type, ID      string
 	Rows          []change
@@ -70,11 +76,7 @@ func readPreview(raw json.RawMessage) preview {
 	var said struct {
 		WouldChange struct {
 			Method, Path string
-			Affected     []struct {
-				Type, Name    string
-				ID            any
-				Before, After any
-			}
+			Affected     []effect
 		} `json:"would_change"`
 		Checks []struct {
 			Check   string
@@ -88,18 +90,8 @@ func readPreview(raw json.RawMessage) preview {
 	}
 	p := preview{Known: true, whole: marshalJSON([]any{said.WouldChange.Affected, said.Checks, said.Warnings})}
 	p.Request = strings.TrimSpace(outside(said.WouldChange.Method, 10) + " " + outside(said.WouldChange.Path, maxValue))
-	for i, a := range said.WouldChange.Affected {
-		if i == maxThings {
-			p.More = len(said.WouldChange.Affected) - i
-			break
-		}
-		t := thing{Type: words(a.Type), ID: inLine(a.ID), Made: a.Before == nil && a.After != nil, Dropped: a.After == nil && a.Before != nil}
-		if a.Name != "" {
-			t.ID = outside(a.Name, maxValue)
-		}
-		t.Rows, t.More = changes(a.Before, a.After)
-		p.Things = append(p.Things, t)
-	}
+	p.affected = said.WouldChange.Affected[:min(len(said.WouldChange.Affected), maxThings)]
+	p.More = len(said.WouldChange.Affected) - len(p.affected)
 	for _, c := range said.Checks[:min(len(said.Checks), maxChecks)] {
 		x := finding{Name: outside(c.Check, maxValue), OK: c.OK}
 		if c.Message != nil {
@@ -113,98 +105,31 @@ func readPreview(raw json.RawMessage) preview {
 	return p
 }
 
-// changes are the leaves that differ, by name.
-func changes(before, after any) (out []change, more int) {
-	old, next := map[string]string{}, map[string]string{}
-	flatten("", before, 0, old)
-	flatten("", after, 0, next)
-	names := map[string]bool{}
-	for _, m := range []map[string]string{old, next} {
-		for k := range m {
-			if v, ok := next[k]; old[k] != v || !ok || !has(old, k) {
-				names[k] = true
+// differing are two values as they are shown, nil for none: of long ones what they have
+// in common is left out at the front, so that the difference is seen.
+func differing(a, b *string) (x, y *string) {
+	cut := 0
+	if a != nil && b != nil {
+		k, l := []rune(*a), []rune(*b)
+		for len(k) > maxValue || len(l) > maxValue {
+			if cut == len(k) || cut == len(l) || k[cut] != l[cut] {
+				break
 			}
+			cut++
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(names)) {
-		if len(out) == maxLeaves {
-			return out, len(names) - maxLeaves
+	show := func(s *string) *string {
+		if s == nil {
+			return nil
 		}
-		c := change{Name: words(k)}
-		a, b := differing(old[k], next[k])
-		if has(old, k) {
-			c.Before = &a
+		text := *s
+		if cut > 40 {
+			text = "…" + string([]rune(text)[cut-40:])
 		}
-		if has(next, k) {
-			c.After = &b
-		}
-		out = append(out, c)
+		text = shorten(text)
+		return &text
 	}
-	return out, 0
-}
-
-// differing are two values as they are shown: of long ones what they have in
-// common is left out at the front, so that the difference is seen.
-func differing(a, b string) (string, string) {
-	if x, y := []rune(a), []rune(b); len(x) > maxValue || len(y) > maxValue {
-		n := 0
-		for n < len(x) && n < len(y) && x[n] == y[n] {
-			n++
-		}
-		if n -= 40; n > 0 {
-			a, b = "…"+string(x[n:]), "…"+string(y[n:])
-		}
-	}
-	return shorten(a), shorten(b)
-}
-
-func has(m map[string]string, k string) bool { _, ok := m[k]; return ok }
-
-// leaves are the values of a JSON value by path, at most so many.
-func leaves(raw json.RawMessage) []leaf {
-	var v any
-	if !decode(raw, &v) {
-		return nil
-	}
-	return leavesOf(v, func(path, text string) leaf { return leaf{cmp.Or(words(path), "–"), shorten(text)} })
-}
-
-// leavesOf are the leaves of a value as show makes them, by path, at most so many.
-func leavesOf(v any, show func(path, text string) leaf) (out []leaf) {
-	all := map[string]string{}
-	flatten("", v, 0, all)
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if len(out) == maxLeaves {
-			return append(out, leaf{"…", "+" + strconv.Itoa(len(all)-maxLeaves)})
-		}
-		out = append(out, show(path, all[path]))
-	}
-	return out
-}
-
-// flatten lists the leaves of a value by path: a.b[0].c.
-func flatten(path string, v any, depth int, out map[string]string) {
-	switch v := v.(type) {
-	case map[string]any:
-		if depth < maxDepth && len(v) > 0 {
-			for k, m := range v {
-				flatten(strings.TrimPrefix(path+"."+k, "."), m, depth+1, out)
-			}
-			return
-		}
-	case []any:
-		if depth < maxDepth && len(v) > 0 {
-			for i, m := range v {
-				flatten(path+"["+strconv.Itoa(i)+"]", m, depth+1, out)
-			}
-			return
-		}
-	case nil:
-		if path == "" {
-			return
-		}
-	}
-	out[path] = whole(v)
+	return show(a), show(b)
 }
 
 // inLine is a value in a line.
