@@ -29,6 +29,8 @@ type desk struct {
 	x *world
 	s *rest.Server
 	c *fasthttp.Client
+	// followed are references that a person followed, by name and address.
+	followed map[string]bool
 }
 
 // seen is an answer of a page.
@@ -44,7 +46,7 @@ func newDesk(t *testing.T, x *world) *desk {
 	pages, err := page.New(x.pages)
 	require.NoError(t, err)
 	s := rest.New(rest.Config{Catalog: x.table, Pipeline: x.pages.Pipeline, Pages: pages.Handler})
-	return &desk{t, x, s, webtest.Client(webtest.Serve(t, s))}
+	return &desk{t: t, x: x, s: s, c: webtest.Client(webtest.Serve(t, s))}
 }
 
 // formSecret is the form token of every browser of these tests.
@@ -294,6 +296,7 @@ func (d *desk) walk(p person, forms bool, opened map[string]int) {
 		s := d.check(p, list)
 		if n.List == "" {
 			d.verbs(p, n, list, s, forms)
+			d.references(p, s)
 			opened[n.Name]++
 			continue
 		}
@@ -310,6 +313,8 @@ func (d *desk) walk(p person, forms bool, opened map[string]int) {
 			to := html.UnescapeString(rows[0][1])
 			record := d.check(p, to)
 			d.verbs(p, n, to, record, forms)
+			d.references(p, s)
+			d.references(p, record)
 			opened[n.Name]++
 			if forms {
 				for _, row := range rows { // some of them have what others lack
@@ -317,6 +322,26 @@ func (d *desk) walk(p person, forms bool, opened map[string]int) {
 				}
 			}
 		}
+	}
+}
+
+// references opens every record that a page links to: what names a record leads to it only
+// for who may see it.
+func (d *desk) references(p person, s seen) {
+	d.t.Helper()
+	for _, to := range links(mainPart.FindString(s.body)) {
+		u, err := url.Parse(to)
+		require.NoError(d.t, err)
+		parts := strings.Split(u.Path, "/")
+		if len(parts) != 4 || parts[1] != "console" || u.Host != "" || parts[3] == "new" || strings.HasSuffix(u.Path, ".csv") || d.followed[p.name+" "+u.Path] {
+			continue
+		}
+		if d.followed == nil {
+			d.followed = map[string]bool{}
+		}
+		d.followed[p.name+" "+u.Path] = true
+		at := d.ask(p.session, to, nil)
+		require.Contains(d.t, []int{200, 303}, at.status, "%s is led to %s: %s", p.name, to, mainPart.FindString(at.body))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -18,6 +19,7 @@ type references struct {
 	ctx   *fasthttp.RequestCtx
 	v     visitor
 	known map[string][]choice // by the noun's name
+	pages map[string]bool     // whether the visitor has a page of a record, by the noun's name
 	// cabinet is the id of the cabinet whose doors are named, nil for none; doors are
 	// those, by the id of a compartment, once one was asked for.
 	cabinet any
@@ -100,8 +102,8 @@ func (r *references) name(member string, s shown) shown {
 	if s.To == "" || s.Out {
 		return s
 	}
-	if member == "business_id" && s.Text == fmt.Sprint(int64(r.v.c.Account.BusinessID)) && !r.p.mayAny(r.c, r.v, "businesses.list") {
-		return shown{Text: outside(r.v.business, maxValue)} // there is no page of it for them
+	if !r.opens(member) {
+		return shown{Text: r.own(lastPart(member), s.Text)}
 	}
 	for _, c := range r.choices(member) {
 		if c.Value == s.Text {
@@ -110,3 +112,32 @@ func (r *references) name(member string, s shown) shown {
 	}
 	return s
 }
+
+// opens reports whether the visitor has the page of the records that a member names.
+func (r *references) opens(member string) bool {
+	n := r.p.cfg.Catalog.NounOf(lastPart(member))
+	may, known := r.pages[n.Name]
+	if !known {
+		if r.pages == nil {
+			r.pages = map[string]bool{}
+		}
+		may = r.p.mayAny(r.c, r.v, n.Find, n.List)
+		r.pages[n.Name] = may
+	}
+	return may
+}
+
+// own is the name of the visitor's own business or account in place of its ID.
+func (r *references) own(member, id string) string {
+	a := r.v.c.Account
+	switch {
+	case member == "business_id" && id == fmt.Sprint(int64(a.BusinessID)):
+		return outside(r.v.business, maxValue)
+	case id == fmt.Sprint(int64(a.ID)) && slices.Contains(accountMembers, member):
+		return outside(a.Name, maxValue)
+	}
+	return id
+}
+
+// accountMembers are members that name an account.
+var accountMembers = []string{"account_id", "broker_id", "customer_id", "driver_id", "user_id"}
