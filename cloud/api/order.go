@@ -185,6 +185,8 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Update, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.delete",
+			When:        order.Deletable(),
+			Free:        []string{"third_party"},
 			Summary:     "Delete an order",
 			Description: "Only an order that nothing has happened to, or a cancelled one. All data about it are deleted, except an audit line.",
 			Tag:         "Client",
@@ -301,6 +303,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Ready, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.reroute",
+			When:        order.Reroutable(),
 			Summary:     "Reroute an order to another address",
 			Description: "The order goes to the new address, which is checked as a new order's is. Price and plans follow.",
 			Tag:         "Client",
@@ -411,6 +414,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Interceptions, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "interceptions.withdraw",
+			When:        []string{cloud.InterceptionRequested, cloud.InterceptionInForce, cloud.InterceptionHeld},
 			Summary:     "Withdraw an interception",
 			Description: "The order goes on as before. Customers withdraw their own only.",
 			Tag:         "Client",
@@ -425,6 +429,7 @@ func (c Config) orders() []catalog.Operation {
 		}, stops.Withdraw, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "interceptions.execute",
+			When:        []string{cloud.InterceptionInForce, cloud.InterceptionHeld},
 			Summary:     "Execute an interception",
 			Description: "The outcome that was asked for is carried out.",
 			Tag:         "Client",
@@ -439,6 +444,7 @@ func (c Config) orders() []catalog.Operation {
 		}, stops.Execute, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "interceptions.reject",
+			When:        []string{cloud.InterceptionRequested},
 			Summary:     "Reject an interception",
 			Description: "A request that waits for review is refused; the order goes on.",
 			Tag:         "Client",
@@ -453,6 +459,7 @@ func (c Config) orders() []catalog.Operation {
 		}, stops.Reject, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "interceptions.approve",
+			When:        []string{cloud.InterceptionRequested},
 			Summary:     "Approve an interception",
 			Description: "A request that waits for review is in force from then on.",
 			Tag:         "Client",
@@ -467,6 +474,7 @@ func (c Config) orders() []catalog.Operation {
 		}, stops.Approve, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "interceptions.hold",
+			When:        []string{cloud.InterceptionInForce},
 			Summary:     "Hold an intercepted order at a warehouse",
 			Description: "Notes that the goods of an intercepted order have arrived at a warehouse and stay there. A receive scan of the order does the same.",
 			Tag:         "Client",
@@ -481,6 +489,7 @@ func (c Config) orders() []catalog.Operation {
 		}, stops.Held, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "interceptions.fail",
+			When:        []string{cloud.InterceptionInForce, cloud.InterceptionHeld},
 			Summary:     "Record a failed interception",
 			Description: "The order was delivered before it could be stopped, or goes on as before.",
 			Tag:         "Client",
@@ -495,6 +504,7 @@ func (c Config) orders() []catalog.Operation {
 		}, stops.Fail, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.override",
+			When:        order.Overridable(),
 			Summary:     "Override the status of an order",
 			Description: "Sets a status past the table of moves and records who did it and why. An order that is delivered, returned or cancelled stays so; INTERCEPTED has operations of its own.",
 			Tag:         "Client",
@@ -509,6 +519,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Override, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.reschedule",
+			When:        order.Reschedulable(),
 			Summary:     "Reschedule an order",
 			Description: "Gives the order another day and time window. An order whose stop failed is planned again; one that its driver has started is taken back first.",
 			Tag:         "Client",
@@ -524,6 +535,7 @@ func (c Config) orders() []catalog.Operation {
 		}, o.Reschedule, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.take_back",
+			When:        order.StatusesBefore(order.TakeBack),
 			Summary:     "Take a started order back from its driver",
 			Description: "The order comes off its route and waits to be planned again; no attempt is counted. For an order that has not started, remove it from its route.",
 			Tag:         "Client",
@@ -580,6 +592,8 @@ func (c Config) assignments() []catalog.Operation {
 		}, o.Assignments, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "broker_order_assignments.assign",
+			When:        order.Lendable(),
+			Free:        []string{"third_party"},
 			Summary:     "Assign orders to a contractor",
 			Description: "Each order on its own: those that cannot be assigned are named with the reason. An order of another contractor moves in one step.",
 			Tag:         "Broker Order Assignments",

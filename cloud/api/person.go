@@ -347,6 +347,7 @@ func (c Config) own() []catalog.Operation {
 		}, byPerson(a.Invite), nil),
 		catalog.Define(catalog.Operation{
 			Name:        "invitations.withdraw",
+			When:        []string{"pending", "expired"},
 			Summary:     "Withdraw an invitation",
 			Description: "The link is refused from then on. An invitation that was accepted stays; disable the user instead.",
 			Tag:         "Client",

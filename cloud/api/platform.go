@@ -65,6 +65,7 @@ func (c Config) operators() []catalog.Operation {
 		}), p.Edit, nil),
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.businesses.suspend",
+			When:        []string{"active"},
 			Summary:     "Suspend a business",
 			Description: "Logins, keys, agents and partner tokens of the business answer BUSINESS_SUSPENDED at once, and its webhooks wait. Cabinets go on, so that parcels inside can be collected.",
 			Method:      http.MethodPost,
@@ -75,6 +76,7 @@ func (c Config) operators() []catalog.Operation {
 		}), p.Suspend, nil),
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.businesses.resume",
+			When:        []string{"suspended"},
 			Summary:     "Resume a suspended business",
 			Description: "Its people, keys and partners are let in again, and webhooks that waited are sent within minutes. Not while it is being removed.",
 			Method:      http.MethodPost,
@@ -112,6 +114,7 @@ func (c Config) operators() []catalog.Operation {
 		}), p.ListPasses, nil),
 		catalog.Define(row(catalog.Operation{
 			Name:        "platform.passes.end",
+			When:        []string{"active"},
 			Summary:     "Revoke your own pass",
 			Description: "Its token is dead at once.",
 			Method:      http.MethodPost,
@@ -230,6 +233,7 @@ func (c Config) operators() []catalog.Operation {
 		}, p.ListOwnPasses, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "operator_passes.end",
+			When:        []string{"active"},
 			Summary:     "Revoke a pass of a platform operator",
 			Description: "The operator is out at once. Changes that were made stay, and are in the audit trail.",
 			Tag:         "Client",

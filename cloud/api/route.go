@@ -7,6 +7,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/order"
 )
 
 var (
@@ -111,6 +112,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Remove, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.dispatch",
+			When:        []string{string(cloud.RoutePlanned)},
 			Summary:     "Dispatch a route to its driver",
 			Description: "The driver gets a push and sees the stops. The route needs a driver and orders.",
 			Tag:         "Client",
@@ -124,6 +126,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Dispatch, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.cancel",
+			When:        []string{string(cloud.RouteDraft), string(cloud.RoutePlanned), string(cloud.RouteDispatched)},
 			Summary:     "Cancel a route that has not started",
 			Description: "The orders of the route can be planned again.",
 			Tag:         "Client",
@@ -137,6 +140,8 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Cancel, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "orders.driver",
+			When:        order.StatusesBefore(order.AssignDriver, order.TakeOffRoute),
+			Free:        []string{"third_party"},
 			Summary:     "Assign or unassign the driver of an order",
 			Description: "For an order on no route. driver_id null takes the order away from its driver.",
 			Tag:         "Client",

@@ -177,6 +177,7 @@ func (c Config) staff() []catalog.Operation {
 		}, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.open",
+			When:        []string{cloud.StatusOnline, cloud.StatusMaintenance},
 			Summary:     "Open doors of a cabinet for staff",
 			Description: "Opens compartments, whatever lies inside, and waits for the cabinet's answer: 200 with it, or 202 after wait_seconds without one. Say why, and confirm that a person stands there: an opened door cannot be undone. Deliveries inside stay as they are; who opened what and why is kept.",
 			Tag:         "Smart Locker",
@@ -265,7 +266,7 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.SendDeviceCommand, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.confirm",
-			When:        []string{string(cloud.DeliveryDoorsOpened), string(cloud.DeliveryCorrecting), string(cloud.DeliveryDelivered)},
+			When:        []string{string(cloud.DeliveryDoorsOpened), string(cloud.DeliveryCorrecting)}, // later it only adds photos
 			Summary:     "Confirm a deposit that the cabinet could not verify",
 			Description: "Staff settle a deposit that the doors did not prove, and make the pickup code live. The answer shows no codes.",
 			Tag:         "Smart Locker",

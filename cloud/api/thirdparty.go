@@ -5,6 +5,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/thirdparty"
 )
 
@@ -15,6 +16,8 @@ func (c Config) thirdParties() []catalog.Operation {
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.assignments.create",
+			When:        order.StatusesBefore(order.HandOver),
+			Free:        []string{"third_party"},
 			Summary:     "Assign an order to a delivery provider",
 			Description: "The provider gets a webhook, and only the provider can plan the order. The order moves on when packages are handed over.",
 			Tag:         "ThirdPartyDelivery",

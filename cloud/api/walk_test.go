@@ -359,7 +359,9 @@ func (d *desk) related(p person, s seen, opened map[string]int) {
 		offered := links(headPart.FindString(record.body))
 		for _, o := range n.Verbs {
 			form := path + "/" + o[strings.LastIndexByte(o, '.')+1:] + "?of=" + of
-			require.Equal(d.t, d.may(p, o), slices.Contains(offered, form), "%s: %s at %s of %v", p.name, o, to, offered)
+			if is := slices.Contains(offered, form); is || len(d.x.table.Find(o).When) == 0 {
+				require.Equal(d.t, d.may(p, o), is, "%s: %s at %s of %v", p.name, o, to, offered)
+			}
 			d.opens(p, form, d.may(p, o), true)
 		}
 		opened[n.Name]++

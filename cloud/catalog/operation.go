@@ -82,6 +82,8 @@ type Operation struct {
 	// When are the states of its record in which it can be done, as the noun's State has
 	// them; nil: it depends on more than that, or on nothing. Pages do not offer it in others.
 	When []string
+	// Free are members of its record that have no value while it can be done.
+	Free []string
 	// Undo is what takes back a call of low risk; nil when nothing does.
 	Undo *Inverse
 	// Many is the most records that a job runs it for, or the most lines of a file; 0:

@@ -28,6 +28,7 @@ var workWords = map[string]texts{
 	"keys.leave":          {"Leave a field, close a menu or drawer", "离开字段，关闭菜单或抽屉", "離開欄位，關閉選單或抽屜", "Quitter un champ, fermer un menu ou un tiroir", "Feld verlassen, Menü oder Schublade schließen", "Salir de un campo, cerrar un menú o cajón"},
 	"work.any":            {"Any", "不限", "不限", "Tous", "Alle", "Todos"},
 	"work.filter":         {"Filter", "筛选", "篩選", "Filtrer", "Filtern", "Filtrar"},
+	"work.notwith":        {"Not possible while it has: %s", "存在“%s”时不能进行", "存在「%s」時無法進行", "Impossible tant qu’il y a : %s", "Nicht möglich, solange es gibt: %s", "No es posible mientras haya: %s"},
 	"work.notnow":         {"Not possible while the state is “%s”", "状态为“%s”时不能进行", "狀態為「%s」時無法進行", "Impossible dans l’état « %s »", "Nicht möglich im Zustand „%s“", "No es posible en el estado «%s»"},
 	"work.further":        {"More filters", "更多筛选", "更多篩選", "Autres filtres", "Weitere Filter", "Más filtros"},
 	"work.clear":          {"Clear filters", "清除筛选", "清除篩選", "Effacer les filtres", "Filter löschen", "Quitar filtros"},

@@ -257,7 +257,7 @@ func (s *Service) Delete(ctx context.Context, c cloud.Caller, in OrderRef) (Done
 		return Done{}, cloud.E(cloud.Forbidden, CodeType)
 	}
 	_, err := s.Decide(ctx, c, Key{OrderID: in.OrderID}, func(d *Decision) error {
-		if !slices.Contains(statuses{cloud.OrderNew, cloud.OrderHold, cloud.OrderCancelled}, d.Order.Status) {
+		if !slices.Contains(deletable, d.Order.Status) {
 			return StatusConflict(d.Order)
 		}
 		if d.Order.ThirdPartyOpen {
@@ -322,7 +322,7 @@ func (s *Service) Override(ctx context.Context, c cloud.Caller, in OverrideInput
 }
 
 func overrideStatus(d *Decision, in OverrideInput) error {
-	if slices.Contains(statuses{cloud.OrderDelivered, cloud.OrderReturned, cloud.OrderCancelled}, d.Order.Status) || in.Status == d.Order.Status {
+	if slices.Contains(final, d.Order.Status) || in.Status == d.Order.Status {
 		return StatusConflict(d.Order)
 	}
 	if _, err := d.Interception(); err != nil {

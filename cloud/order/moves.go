@@ -73,8 +73,10 @@ var (
 	resting   = statuses{cloud.OrderNew, cloud.OrderReady, cloud.OrderReceived, cloud.OrderDeliveryRescheduled} // from where a third party takes over
 	plannable = statuses{cloud.OrderNew, cloud.OrderReady, cloud.OrderPickupFailed, cloud.OrderPickupRescheduled, cloud.OrderReceived, cloud.OrderArrivalScan,
 		cloud.OrderDeliveryFailed, cloud.OrderDeliveryRescheduled}
-	living   = among(func(s cloud.OrderState) bool { return !s.Terminal })
-	holdable = among(func(s cloud.OrderState) bool { return s.Holdable })
+	deletable = statuses{cloud.OrderNew, cloud.OrderHold, cloud.OrderCancelled}
+	final     = statuses{cloud.OrderDelivered, cloud.OrderReturned, cloud.OrderCancelled} // no override leads out of them
+	living    = among(func(s cloud.OrderState) bool { return !s.Terminal })
+	holdable  = among(func(s cloud.OrderState) bool { return s.Holdable })
 	// stoppable orders may be intercepted.
 	stoppable = among(func(s cloud.OrderState) bool {
 		return !s.Terminal && s.ID != cloud.OrderUnpaid && s.ID != cloud.OrderHold && s.ID != cloud.OrderIntercepted
@@ -145,14 +147,33 @@ var moves = []move{
 }
 
 // StatusesBefore lists the statuses, by number, from which a trigger moves some orders.
-func StatusesBefore(t Trigger) (out []string) {
-	for _, s := range cloud.OrderStates() {
-		if slices.ContainsFunc(moves, func(m move) bool { return m.trigger == t && slices.Contains(m.from, s.ID) }) {
-			out = append(out, strconv.Itoa(int(s.ID)))
-		}
+func StatusesBefore(triggers ...Trigger) []string {
+	return numbers(func(s cloud.OrderState) bool {
+		return slices.ContainsFunc(moves, func(m move) bool { return slices.Contains(triggers, m.trigger) && slices.Contains(m.from, s.ID) })
+	})
+}
+
+func numbersOf(list statuses) []string {
+	return numbers(func(s cloud.OrderState) bool { return slices.Contains(list, s.ID) })
+}
+
+func numbers(keep func(cloud.OrderState) bool) (out []string) {
+	for _, s := range among(keep) {
+		out = append(out, strconv.Itoa(int(s)))
 	}
 	return out
 }
+
+// Reroutable, Reschedulable, Deletable, Overridable and Lendable are the statuses, by
+// number, in which an order may be rerouted, given another day, deleted, set to another
+// status and given to a contractor.
+func Reroutable() []string    { return numbersOf(beforePickup) }
+func Reschedulable() []string { return numbersOf(reschedulable) }
+func Deletable() []string     { return numbersOf(deletable) }
+func Overridable() []string {
+	return numbers(func(s cloud.OrderState) bool { return !slices.Contains(final, s.ID) })
+}
+func Lendable() []string { return numbers(func(s cloud.OrderState) bool { return s.Assignable }) }
 
 // rowOf is the row by which an order may move, nil when there is none. before is
 // the status that its interception remembers.

@@ -159,7 +159,7 @@ func TestARecordOffersWhatItsStateAllows(t *testing.T) {
 		}
 		return out
 	}
-	for status, want := range map[cloud.DeliveryStatus][]string{cloud.DeliveryCreated: {"expire", "cancel"}, cloud.DeliveryDoorsOpened: {"confirm", "cancel"}, cloud.DeliveryDelivered: {"confirm", "expire"}, cloud.DeliveryPickedUp: nil} {
+	for status, want := range map[cloud.DeliveryStatus][]string{cloud.DeliveryCreated: {"expire", "cancel"}, cloud.DeliveryDoorsOpened: {"confirm", "cancel"}, cloud.DeliveryDelivered: {"expire"}, cloud.DeliveryPickedUp: nil} {
 		require.NoError(t, r.w.DB.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 			d, err := v.Delivery(64021)
 			d.Status = status

@@ -147,8 +147,7 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 		op := p.cfg.Catalog.Find(o)
 		l := verbLink{To: base + "/" + verbPath(n, o), Text: label(v.Lang, o), Risk: string(op.Risk), Key: n.Keys[o]}
-		if len(op.When) > 0 && out.State != nil && !slices.Contains(op.When, plainText(record[n.State])) {
-			l.Off = v.T("work.notnow", out.State.Text)
+		if l.Off = notNow(v.frame, n, op, record); l.Off != "" {
 			off = append(off, l)
 			continue
 		}
@@ -179,6 +178,19 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		out.Call = "curl -H 'Authorization: Bearer …' " + p.base(ctx) + addressOf(o, id)
 	}
 	return out
+}
+
+// notNow is why an operation cannot be done about a record as it is, "" when it can.
+func notNow(f frame, n *catalog.Noun, o *catalog.Operation, record map[string]any) string {
+	if state := plainText(record[n.State]); n.State != "" && len(o.When) > 0 && !slices.Contains(o.When, state) {
+		return f.T("work.notnow", stateShown(f, n.States, state).Text)
+	}
+	for _, member := range o.Free {
+		if record[member] != nil {
+			return f.T("work.notwith", memberWords(f.Lang, member))
+		}
+	}
+	return ""
 }
 
 // linkTo is the address of a page about a record, whose members are escaped where the

@@ -32,7 +32,7 @@ func TestWorkList(t *testing.T) {
 	require.NotContains(t, g.body, "exception-9302", "of another business")
 	confirm := "/console/parcels/" + strconv.Itoa(int(r.w.Delivery.ID)) + "/confirm"
 	d := r.w.Delivery
-	for status, offered := range map[cloud.DeliveryStatus]bool{cloud.DeliveryDoorsOpened: true, cloud.DeliveryDelivered: true, cloud.DeliveryPickedUp: false} {
+	for status, offered := range map[cloud.DeliveryStatus]bool{cloud.DeliveryDoorsOpened: true, cloud.DeliveryDelivered: false, cloud.DeliveryPickedUp: false} {
 		d.Status = status
 		r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}})
 		require.Equal(t, offered, strings.Contains(r.do("GET", "/console/work", nil).body, confirm), status)
