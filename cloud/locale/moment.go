@@ -89,6 +89,14 @@ func Day(lang string, t, now time.Time) string {
 	return date(i, t, now)
 }
 
+// Date is a day with its year, DayMonth without, DateHour with its hour.
+func Date(lang string, t time.Time) string     { return date(index(lang), t, time.Time{}) }
+func DayMonth(lang string, t time.Time) string { return date(index(lang), t, t) }
+func DateHour(lang string, t time.Time) string {
+	i := index(lang)
+	return join(i, date(i, t, t), clock(i, t))
+}
+
 // date is the day and month of a time, and its year where that is not now's.
 func date(i int, t, now time.Time) string {
 	f := fullDate

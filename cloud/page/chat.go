@@ -56,7 +56,7 @@ type chatRow struct {
 	ID            cloud.ChatMessageID
 	Own           bool
 	Who, Role     string
-	ISO, When     string
+	At            *moment
 	Text          string
 	Edited        bool
 	Deleted       bool
@@ -139,7 +139,7 @@ func (p *chatPanel) fill(talk chat.ConversationOutput, said chat.MessagesOutput)
 			p.Updated = *x.UpdatedAt
 		}
 		if x.ClosesAt != nil {
-			p.ClosesAt = clockOf(*x.ClosesAt)
+			p.ClosesAt = p.stamped(x.ClosesAt).clock()
 		}
 		if x.LastMessage != nil {
 			p.Last = x.LastMessage.ID
@@ -161,7 +161,7 @@ func (p *chatPanel) fill(talk chat.ConversationOutput, said chat.MessagesOutput)
 
 // row is a message as the script shows it, too.
 func (p *chatPanel) row(m chat.Message) chatRow {
-	r := chatRow{ID: m.ID, Own: partyKey(m.Sender) == p.Me, Who: outside(m.Sender.Name, 100), Role: p.V("chatrole", string(m.Sender.Type)), ISO: m.CreatedAt, When: clockOf(m.CreatedAt),
+	r := chatRow{ID: m.ID, Own: partyKey(m.Sender) == p.Me, Who: outside(m.Sender.Name, 100), Role: p.V("chatrole", string(m.Sender.Type)), At: p.stamped(&m.CreatedAt),
 		Edited: m.EditedAt != nil, Deleted: m.DeletedAt != nil, Private: m.Audience == "staff_driver", Status: m.Status, State: stateOf(m)}
 	if m.Text != nil {
 		r.Text = outside(*m.Text, maxSaid)
@@ -239,14 +239,6 @@ func partyKey(x chat.Party) string {
 		return string(x.Type) + ":"
 	}
 	return fmt.Sprintf("%s:%d", x.Type, *x.ID)
-}
-
-// clockOf is a time of an answer to the minute, in the zone that it has.
-func clockOf(at string) string {
-	if len(at) < len("2006-01-02T15:04") {
-		return at
-	}
-	return at[:10] + " " + at[11:16]
 }
 
 // ownAddress is the address of a file without the host: pages show pictures of

@@ -52,7 +52,7 @@ type chatsRow struct {
 	Closed      bool
 	Unread      int
 	Who, Said   string // last message
-	ISO, When   string
+	At          *moment
 }
 
 // chats lists the conversations about the business's orders, those that changed
@@ -126,7 +126,7 @@ func newChatsRow(f frame, x chat.Conversation) chatsRow {
 		r.Ref = outside(*x.OrderRef, 80)
 	}
 	if x.UpdatedAt != nil {
-		r.ISO, r.When = *x.UpdatedAt, clockOf(*x.UpdatedAt)
+		r.At = f.stamped(x.UpdatedAt)
 	}
 	if m := x.LastMessage; m != nil {
 		r.Who, r.Said = outside(cmp.Or(m.Sender.Name, f.V("chatrole", string(m.Sender.Type))), 80), gist(f, *m)

@@ -147,7 +147,7 @@ func kitCabinets(f frame) []cabinet {
 // kitChat are messages of both sides: sent, read, private, changed and deleted.
 func kitChat(f frame) *chatPanel {
 	row := func(id int64, own bool, text, status string) chatRow {
-		return chatRow{ID: cloud.ChatMessageID(id), Own: own, Who: "Ada Moreau", Role: f.V("chatrole", "recipient"), ISO: kitMoment.Format(time.RFC3339), When: "17:12", Text: text, Status: status, State: "s"}
+		return chatRow{ID: cloud.ChatMessageID(id), Own: own, Who: "Ada Moreau", Role: f.V("chatrole", "recipient"), At: f.timeAt(kitMoment, kitMoment.Add(2*time.Hour)), Text: text, Status: status, State: "s"}
 	}
 	rows := []chatRow{row(1, false, "Which door is it?", "sent"), row(2, true, "A03, to the left.", "read"), row(3, true, "I will look after it.", "delivered"), row(4, false, "", "sent"), row(5, true, "Thank you\nand good day.", "sent")}
 	rows[2].Private, rows[3].Deleted, rows[4].Edited = true, true, true

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -224,7 +225,7 @@ func (p drawnPages) exportReport(ctx *fasthttp.RequestCtx) {
 		}
 		_ = w.Write(head) // into memory
 		for i, category := range drawn.Categories {
-			row := []string{noFormula(category.Text)}
+			row := []string{noFormula(cmp.Or(category.File, category.Text))}
 			for _, s := range drawn.Series {
 				cell := ""
 				if i < len(s.Values) && !math.IsNaN(s.Values[i]) {
@@ -264,9 +265,9 @@ func (r reporting) part(at, step string) chart.Category {
 		return chart.Category{Text: at}
 	}
 	if step == "hour" {
-		return chart.Category{Text: t.Format("2006-01-02 15:04"), Short: t.Format("15:04")}
+		return chart.Category{Text: locale.DateHour(r.Lang, t), Short: t.Format("15:04"), File: t.Format("2006-01-02 15:04")}
 	}
-	return chart.Category{Text: t.Format(time.DateOnly), Short: t.Format("01-02")}
+	return chart.Category{Text: locale.Date(r.Lang, t), Short: locale.DayMonth(r.Lang, t), File: t.Format(time.DateOnly)}
 }
 
 // number writes a number as the page's language does.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -244,6 +245,14 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 var workIcons = map[string]string{cloud.WorkException: "door", cloud.WorkOverdue: "clock", cloud.WorkFault: "warning", cloud.WorkSilent: "plug", cloud.WorkEndpoint: "webhook", cloud.WorkApproval: "shield"}
 
 // stamped is a time of an answer as pages show it.
+// clock is the time in words without minutes that count.
+func (m *moment) clock() string {
+	if m == nil {
+		return ""
+	}
+	return cmp.Or(m.Later, m.Text)
+}
+
 func (f frame) stamped(s *string) *moment {
 	if s == nil {
 		return nil

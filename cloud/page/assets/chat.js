@@ -82,7 +82,17 @@ function start() {
   // clean shows what is hidden in a text, as the server does.
   const clean = (s) => s.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => "\n\u200c\u200d".includes(c) ? c : "\ufffd");
   const state = (m) => `${m.edited_at ?? ""}|${m.deleted_at ?? ""}`;
-  const clock = (at) => at.slice(0, 10) + " " + at.slice(11, 16);
+  // clock is a time as pages say it, in the zone that it has.
+  const lang = document.documentElement.lang;
+  function clock(at) {
+    const hour = Number(at.slice(11, 13)), minutes = at.slice(13, 16);
+    const day = (time) => new Date(time).toISOString().slice(0, 10);
+    const zone = Date.parse(at.slice(0, 19) + "Z") - Date.parse(at);
+    let time = at.slice(11, 16);
+    if (lang === "en") time = (hour % 12 || 12) + minutes + (hour >= 12 ? " pm" : hour ? "" : " am");
+    if (day(Date.now() + zone) === at.slice(0, 10)) return time;
+    return new Intl.DateTimeFormat(lang, { day: "numeric", month: "short", timeZone: "UTC" }).format(Date.parse(at.slice(0, 10))) + ", " + time;
+  }
   const path = (url) => { const u = new URL(url, location.href); return u.pathname + u.search; };
 
   function link(url) {

@@ -123,7 +123,7 @@ document.addEventListener("click", (e) => {
 });
 
 // The first field with a problem is where a person goes on.
-document.querySelector("[aria-invalid=true]:not(.sample *)")?.focus();
+document.querySelector(":is([aria-invalid=true], [data-wrong]):not(.sample *)")?.focus();
 
 // What was done can be taken back for ten seconds.
 const undo = document.querySelector("form.undo");

@@ -49,6 +49,7 @@ type Chart struct {
 type Category struct {
 	Text  string // whole, in the table
 	Short string // below the axis; "" takes Text
+	File  string // in a file; "" takes Text
 }
 
 // Series are values of one kind. NaN and infinite values are none.

@@ -178,7 +178,7 @@ func TestTheTableHasEveryFigure(t *testing.T) {
 // A chart has no style and no script of its own: the policy of pages refuses them.
 func TestChartsHaveNoStyle(t *testing.T) {
 	t.Parallel()
-	c := Chart{ID: "a", Kind: Stack, Title: "Doors", Sentence: "Two.", Table: "Figures", Heading: "Hour", Categories: []Category{{"8:00", "8"}, {"9:00", "9"}}, Series: []Series{{"in", "", []float64{1, 2}}, {"out", "bad", []float64{0, 1}}}}
+	c := Chart{ID: "a", Kind: Stack, Title: "Doors", Sentence: "Two.", Table: "Figures", Heading: "Hour", Categories: []Category{{Text: "8:00", Short: "8"}, {Text: "9:00", Short: "9"}}, Series: []Series{{"in", "", []float64{1, 2}}, {"out", "bad", []float64{0, 1}}}}
 	s := string(c.HTML())
 	require.NotRegexp(t, `\s(style|on[a-z]+|fill|stroke)=`, s)
 	require.Equal(t, 2, strings.Count(s, `role="img" aria-label="Doors. Two."`))
