@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -36,6 +37,7 @@ type wiretap struct {
 	live    map[string]int64 // newest session by device code
 	up      map[string][]message
 	down    map[string][]message
+	keeps   int          // most messages of up[code] and of down[code]; 400 when 0
 	held    []truth.Held // by statuses, of all cabinets
 	heldBy  []string
 	late    func()                          // a payload that another one overtakes
@@ -60,12 +62,10 @@ type (
 func (t *wiretap) setDevices(d mqttbroker.Devices) { t.mu.Lock(); defer t.mu.Unlock(); t.devices = d }
 func (t *wiretap) setSender(s device.Sender)       { t.mu.Lock(); defer t.mu.Unlock(); t.sender = s }
 
-// maxKept bounds what is recorded of one cabinet in one direction.
-const maxKept = 400
-
-func keep(list []message, m message) []message {
-	if len(list) == maxKept {
-		list = slices.Delete(list, 0, maxKept/4)
+// keep records a message of one cabinet in one direction. The oldest give way.
+func (t *wiretap) keep(list []message, m message) []message {
+	if most := cmp.Or(t.keeps, 400); len(list) == most {
+		list = slices.Delete(list, 0, most/4)
 	}
 	return append(list, m)
 }
@@ -76,7 +76,7 @@ func (x tappedUp) Receive(code string, generation int64, leaf topic.Leaf, payloa
 	defer t.mu.Unlock()
 	m := message{code: code, leaf: leaf, payload: bytes.Clone(payload), at: time.Now()}
 	t.live[code] = generation
-	t.up[code] = keep(t.up[code], m)
+	t.up[code] = t.keep(t.up[code], m)
 	if st, err := wire.DecodeStatus(payload); leaf == topic.Status && err == nil && st.State == wire.Online {
 		t.held, t.heldBy = append(t.held, truth.Held{At: m.at, Generation: st.Generation, Number: st.CodeList}), append(t.heldBy, code)
 	}
@@ -88,7 +88,7 @@ func (x tappedDown) Send(code string, leaf topic.Leaf, payload []byte, retain bo
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := message{code: code, leaf: leaf, payload: bytes.Clone(payload), retain: retain, at: time.Now()}
-	t.down[code] = keep(t.down[code], m)
+	t.down[code] = t.keep(t.down[code], m)
 	if t.withholds(m, true) {
 		return nil
 	}
