@@ -60,14 +60,17 @@ var templates = func() []template {
 	return out
 }()
 
-// bound is a sentence about a member in another language; ok is false for an
-// English text that is none of them.
-func bound(lang, english string) (text string, ok bool) {
+// bound is a sentence about a member in another language, with the words for the member
+// if there are any; ok is false for an English text that is none of them.
+func bound(lang, english, member string) (text string, ok bool) {
 	for _, t := range templates {
 		if found := t.expr.FindStringSubmatch(english); found != nil {
 			args := make([]any, len(found)-1)
 			for i, s := range found[1:] {
 				args[i] = s
+			}
+			if member != "" && strings.HasPrefix(t.key, "%s") {
+				args[0] = member
 			}
 			return format(bounds[t.key][index(lang)], args), true
 		}
