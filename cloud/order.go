@@ -181,7 +181,7 @@ type Address struct {
 	City       string   `json:"city" required:"true" graphql:"String" max:"100"`
 	Province   string   `json:"province" required:"true" graphql:"String" max:"100"`
 	PostalCode string   `json:"postal_code" required:"true" graphql:"String" max:"20"`
-	Country    string   `json:"country" required:"true" graphql:"String" format:"country" doc:"ISO 3166-1 alpha-2"`
+	Country    string   `json:"country" required:"true" graphql:"String" format:"country" doc:"Assigned by ISO 3166-1 alpha-2, such as CA, DE or US; XK for Kosovo"`
 	Latitude   *float64 `json:"latitude" min:"-90" max:"90" with:"longitude" doc:"Degrees"`
 	Longitude  *float64 `json:"longitude" min:"-180" max:"180" with:"latitude" doc:"Degrees"`
 	BuzzCode   string   `json:"buzz_code" max:"32"`
@@ -252,7 +252,7 @@ type PackageItem struct {
 	Quantity  int    `json:"quantity" min:"0" max:"1000000"`
 	UnitPrice *Money `json:"unit_price" min:"0"`
 	HSCode    string `json:"hs_code" max:"16"`
-	Origin    string `json:"origin_country" max:"2"`
+	Origin    string `json:"origin_country" format:"country" doc:"Assigned by ISO 3166-1 alpha-2, such as CA, DE or US; XK for Kosovo"`
 }
 
 // OrderPackageStatus is where one package of an order is.

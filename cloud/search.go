@@ -3,8 +3,10 @@ package cloud
 // SearchView finds records of a business by how a text that people know them by
 // begins, in any case. It reads indexes alone, however many records there are.
 type SearchView interface {
-	// SearchDeliveries finds at most limit deliveries whose number or reference begins
-	// with a text, or that have a package with exactly this number.
+	// SearchDeliveries finds at most limit deliveries whose number or reference, or whose
+	// recipient's name, last name or telephone number begins with a text, or that have a
+	// package with exactly this number; and among the newest 2,000 those whose recipient's
+	// name or telephone number contains it.
 	SearchDeliveries(b BusinessID, text string, limit int) ([]Delivery, error)
 	// SearchAccounts finds at most limit accounts of a type whose name or email begins
 	// with a text and, among the newest 2,000 of the type, those that contain it.

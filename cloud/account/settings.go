@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -43,7 +44,7 @@ func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out
 type SettingsInput struct {
 	Timezone           *string `json:"timezone" max:"64" format:"time-zone" doc:"IANA name"`
 	DefaultLocale      *string `json:"default_locale" enum:"en,zh-Hans,zh-Hant,fr,de,es"`
-	Country            *string `json:"country" pattern:"^[A-Z]{2}$" example:"CA" doc:"ISO 3166-1 alpha-2"`
+	Country            *string `json:"country" format:"country" doc:"Assigned by ISO 3166-1 alpha-2, such as CA, DE or US; XK for Kosovo"`
 	Currency           *string `json:"currency" pattern:"^[A-Z]{3}$" example:"CAD" doc:"ISO 4217"`
 	InterceptionReview *bool   `json:"interception_review"`
 	SelfApproval       *bool   `json:"allow_self_approval"`
@@ -82,7 +83,9 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		demanded := r.SecondFactor
 		set(&b.Timezone, in.Timezone)
 		set(&b.Settings.DefaultLocale, in.DefaultLocale)
-		set(&b.Settings.Country, in.Country)
+		if in.Country != nil {
+			b.Settings.Country = strings.ToUpper(*in.Country)
+		}
 		set(&b.Settings.Currency, in.Currency)
 		set(&r.InterceptionReview, in.InterceptionReview)
 		set(&r.SelfApproval, in.SelfApproval)

@@ -204,7 +204,7 @@ func fileOfOrders(t *testing.T, x *world) {
 	require.Len(t, bad, 2, "%v", bad)
 	long, kind := bad[0].(map[string]any), bad[1].(map[string]any)
 	require.EqualValues(t, 3, long["row"])
-	require.Equal(t, "recipient.name", at(long["errors"].([]any)[0].(map[string]any), "column"))
+	require.Equal(t, []any{"recipient.name", "Recipient · Name"}, []any{at(long["errors"].([]any)[0], "path"), at(long["errors"].([]any)[0], "column")})
 	require.EqualValues(t, 5, kind["row"])
 	require.Contains(t, kind["errors"].([]any)[0].(map[string]any)["choices"], "Delivery")
 
@@ -287,6 +287,53 @@ func oneValue(t *testing.T, x *world) {
 	x.made("POST", "/api/v1/jobs/"+id+"/start", me, `{"digest":"`+j["digest"].(string)+`","count":120}`)
 	require.EqualValues(t, 120, x.jobIn(me, id, "completed")["succeeded"])
 	require.Equal(t, "JOB_STATE_CONFLICT", x.do("POST", "/api/v1/jobs/"+id+"/fill", me, `{"path":"type","value":"D"}`).code())
+}
+
+// Refused lines say what is wrong in the language of who reads them, whatever that of the
+// import was, by the words for the member and never by its path. Fifty can be mended in
+// place; the page counts the others and says what to do.
+func TestRefusedLinesSpeakToTheirReader(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	x.runJobs()
+	d := newDesk(t, x)
+	me := x.signIn("admin", x.token(admin)).session
+	file := "type,order_ref,recipient.name,recipient.phone,recipient.address_line1,recipient.city,recipient.province,recipient.postal_code,recipient.country,packages.weight,client\n"
+	for n := range 53 {
+		file += line(fmt.Sprint("W-", n), "", "+14165550123", "-1")
+	}
+	x.made("POST", "/api/v1/client/orderCreate", me, orderOf("W-TAKEN"))
+	file += line("W-TAKEN", "Ada", "+14165550123", "1")
+	id := at(x.upload(me, "order", []byte(file)).json, "job", "job_id").(string)
+	require.EqualValues(t, 54, x.jobIn(me, id, "checked")["refused"])
+	lines, hidden := regexp.MustCompile(`(?s)<(?:ul|ol) class="joblines">.*?</(?:ul|ol)>`), regexp.MustCompile(`<input type="hidden"[^>]*>`)
+	for lang, want := range map[string][]string{
+		"de": {"<bdi>Empfänger · Name fehlt.</bdi>", "<bdi>Pakete · Gewicht muss größer als 0 sein.</bdi>", "Abgelehnte Zeilen, die hier fehlen: 4."},
+		"fr": {"<bdi>Destinataire · Nom est obligatoire.</bdi>", "Lignes refusées non affichées : 4."},
+		"en": {"<bdi>Recipient · Name is required.</bdi>", "Refused rows that are not shown: 4."},
+	} {
+		page := d.ask(me, "/console/jobs/"+id+"?lang="+lang, nil).body
+		shown := strings.Join(lines.FindAllString(page, -1), "")
+		for _, text := range want {
+			require.Contains(t, page, text)
+		}
+		require.Equal(t, 50, strings.Count(shown, `name="do" value="mend"`), lang)
+		require.Equal(t, "", regexp.MustCompile(`.{0,40}(recipient\.|packages[.\[]).*`).FindString(hidden.ReplaceAllString(shown, "")), lang)
+		csv := d.ask(me, "/console/jobs/"+id+"/rows.csv?state=bad&lang="+lang, nil).body
+		require.Contains(t, csv, strings.TrimSuffix(strings.TrimPrefix(want[0], "<bdi>"), "</bdi>"))
+		require.NotContains(t, strings.SplitN(csv, "\n", 2)[1], "recipient.name")
+	}
+	german := x.do("GET", "/api/v1/jobs/"+id+"/rows?state=refused&per_page=60", me, "", "Accept-Language", "de").json["rows"].([]any)
+	require.Equal(t, map[string]any{"column": "Empfänger · Name", "path": "recipient.name", "message": "Empfänger · Name fehlt.", "choices": []any{}}, german[0].(map[string]any)["errors"].([]any)[1])
+	require.Contains(t, german[53].(map[string]any)["message"], "hat schon der Auftrag")
+
+	// A header in the file's own words stays: people look for it.
+	own := strings.Replace(file, "recipient.name", "Client’s name", 1)
+	id = at(x.upload(me, "order", []byte(own)).json, "job", "job_id").(string)
+	x.jobIn(me, id, "checked")
+	x.made("PUT", "/api/v1/jobs/"+id+"/columns", me, `{"columns":["type","order_ref","recipient.name","recipient.phone"]}`)
+	x.jobIn(me, id, "checked")
+	require.Contains(t, d.ask(me, "/console/jobs/"+id+"?lang=de", nil).body, "<bdi>Client’s name fehlt.</bdi>")
 }
 
 // A job whose process ends in the middle, and that two nodes take up, does each row once.

@@ -43,7 +43,7 @@ func searches(c Config, table func() *catalog.Catalog) []catalog.Operation {
 	return []catalog.Operation{catalog.Define(catalog.Operation{
 		Name:        "search.find",
 		Summary:     "Search all records that the caller may read",
-		Description: "Orders by number, reference, telephone number or name, locker deliveries by number, reference or package number, cabinets by name, code or address, doors by name, drivers, users and customers by name or email, and webhook deliveries by id. Kinds that the caller may not list are left out.",
+		Description: "Orders by number, reference, telephone number or name, locker deliveries by number, reference, package number, or name or telephone number of the recipient, cabinets by name, code or address, doors by name, drivers, users and customers by name or email, and webhook deliveries by id. Kinds that the caller may not list are left out.",
 		Tag:         "Client",
 		Method:      http.MethodGet,
 		Path:        "/api/v1/search",

@@ -77,6 +77,22 @@ func TestSearchFindsWhatTheCallerMayRead(t *testing.T) {
 	require.Empty(t, found(x.login(x.token(cloud.ClientEmployee), "lockers:read"), number))
 	require.Equal(t, map[string][]string{"order": {id + "!"}}, found(x.login(x.token(cloud.ClientEmployee), "orders:read"), number))
 
+	// A parcel is found by its recipient's name or telephone number by who may list parcels,
+	// and of their business alone.
+	parcel := x.w.Delivery
+	parcel.ID, parcel.Number, parcel.Reference, parcel.Packages = 991, "LD-000990991", "leeward", []cloud.Package{{TrackingNumber: "1ZLEE", Size: "S"}}
+	parcel.Recipient = cloud.Recipient{Name: "Quentin Lee", Phone: "+1 (647) 555-0199"}
+	foreign.Recipient = parcel.Recipient
+	x.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{parcel, foreign}}})
+	for _, text := range []string{"quentin", "Lee", "quentin lee", "+16475550199", "647 555-0199"} {
+		require.Equal(t, []string{"991"}, found(staff, text)["delivery"], text)
+		require.Equal(t, map[string][]string{"delivery": {"991"}}, found(x.login(x.token(cloud.ClientEmployee), "lockers:read"), text), text)
+		require.Empty(t, found(x.login(x.token(cloud.ClientEmployee), "orders:read"), text), text)
+		require.Empty(t, found(x.token(cloud.Customer), text)["delivery"], text)
+		require.Empty(t, found(x.token(cloud.Broker), text)["delivery"], text)
+		require.Equal(t, []string{"990"}, found(x.w.OtherAdmin, text)["delivery"], text)
+	}
+
 	// Customers and contractors find their own orders alone.
 	order, err := strconv.Atoi(id)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,7 +77,9 @@ func TestElementsKeysAndFormats(t *testing.T) {
 		"a time of one digit":       {func(in *parcel) { in.Clock = "9:30" }, "clock", "clock must look like 18:12."},
 		"midnight at the end":       {func(in *parcel) { in.Clock = "24:00" }, "clock", "clock must look like 18:12."},
 		"a country":                 {func(in *parcel) { in.Country = "ca" }, "", ""},
-		"no country":                {func(in *parcel) { in.Country = "CAN" }, "country", "country must look like CA."},
+		"no country":                {func(in *parcel) { in.Country = "CAN" }, "country", "country must be a country code of two letters that ISO 3166-1 assigns, such as CA, DE or US."},
+		"a code of no country":      {func(in *parcel) { in.Country = "XX" }, "country", "country must be a country code of two letters that ISO 3166-1 assigns, such as CA, DE or US."},
+		"an empty country":          {func(in *parcel) { in.Country = "" }, "", ""},
 		"no currency":               {func(in *parcel) { in.Money = "$" }, "money", "money must look like CAD."},
 		"no color":                  {func(in *parcel) { in.Color = "red" }, "color", "color must look like #0B5FFF."},
 		"a version":                 {func(in *parcel) { in.Version = "2.4.0-beta.1" }, "", ""},
@@ -104,6 +107,19 @@ func TestExamplesHaveTheirFormat(t *testing.T) {
 			require.False(t, HasFormat(name, bad), "%s: %q", name, bad)
 		}
 	}
+}
+
+// Codes that users may assign, reserved and withdrawn ones are no countries; Kosovo is.
+func TestCountriesThatAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, code := range strings.Fields("CA de Us XK AX GB TW UM ZW") {
+		require.True(t, HasFormat("country", code), code)
+	}
+	for _, code := range strings.Fields("AA QM QZ XA XX XZ ZZ EU UK SU YU AN AC TA CAN C Ça 12") {
+		require.False(t, HasFormat("country", code), code)
+	}
+	require.Len(t, cloud.Countries(), 250)
+	require.True(t, slices.IsSorted(cloud.Countries()))
 }
 
 func TestPages(t *testing.T) {

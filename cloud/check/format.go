@@ -6,14 +6,17 @@ import (
 	"time"
 
 	"golang.org/x/mod/semver"
+
+	"github.com/postern-io/postern/cloud"
 )
 
-// format is a form that texts of a member have: a regular expression, or a
-// function where one would say too little.
+// format is a form that texts of a member have: a regular expression, a function, or both
+// where an expression says too little.
 type format struct {
 	example string
 	pattern string
 	parse   func(s string) bool
+	message string // of a text without it; "" for MessageForm and the example
 }
 
 // formats are those that the tag format names.
@@ -26,7 +29,7 @@ var formats = map[string]format{
 	"https":     {example: "https://example.com/path", parse: isHTTPS},
 	"uuid":      {example: "6f1c0f1e-6d0a-4f39-9a8b-0a8a5b0c7a11", pattern: `^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`},
 	"phone":     {example: "+14165550123", pattern: `^\+?[0-9][0-9 ()./-]{2,30}$`},
-	"country":   {example: "CA", pattern: `^[A-Za-z]{2}$`},       // ISO 3166-1 alpha-2
+	"country":   {example: "CA", pattern: `^[A-Za-z]{2}$`, parse: cloud.IsCountry, message: MessageCountry},
 	"currency":  {example: "CAD", pattern: `^[A-Za-z]{3}$`},      // ISO 4217
 	"time-zone": {example: "America/Toronto", parse: isTimeZone}, // of the IANA database
 	"color":     {example: "#0B5FFF", pattern: `^#[0-9A-Fa-f]{6}$`},
@@ -67,10 +70,16 @@ func FormatPattern(name string) string { return formats[name].pattern }
 func HasFormat(name, s string) bool { return formats[name].has(s) }
 
 func (f format) has(s string) bool {
-	if f.pattern != "" {
-		return pattern(f.pattern).MatchString(s)
+	return (f.pattern == "" || pattern(f.pattern).MatchString(s)) && (f.parse == nil || f.parse(s))
+}
+
+// sayForm adds what is said of a text without the format.
+func (f format) sayForm(to Fields, path string) {
+	if f.message != "" {
+		to.Say(path, f.message)
+		return
 	}
-	return f.parse(s)
+	to.Say(path, MessageForm, f.example)
 }
 
 func layouts(list ...string) func(string) bool {

@@ -47,6 +47,7 @@ const (
 	MessageManyItems = "%s must have at most %s elements; it has %s."
 	MessageEnum      = "%s must be one of %s."
 	MessageForm      = "%s must look like %s."
+	MessageCountry   = "%s must be a country code of two letters that ISO 3166-1 assigns, such as CA, DE or US."
 	MessageTwice     = "%s is in the list twice."
 	MessageControl   = "%s must not contain control characters."
 	MessageLine      = "%s must be one line, without control characters."
@@ -62,7 +63,7 @@ const (
 // Messages lists them all.
 func Messages() []string {
 	return []string{MessageRequired, MessageBetween, MessageLeast, MessageMost, MessageAbove, MessageLength, MessageShort, MessageLong, MessageItems,
-		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageTwice, MessageControl, MessageLine, MessageUTF8,
+		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageCountry, MessageTwice, MessageControl, MessageLine, MessageUTF8,
 		MessageWith, MessageFixed, MessageKeyLength, MessageKeyEnum, MessageText, MessageWhole, MessageNumber, MessageAmount, MessageBool, MessageTime, MessageList, MessageObject, MessageZero, MessageFuture, MessageOneOf}
 }
 
@@ -394,7 +395,7 @@ func (r *Rules) text(f Fields, path, s string) {
 	case len(r.Enum) > 0 && !slices.Contains(r.Enum, s):
 		f.Say(path, MessageEnum, strings.Join(r.Enum, ", "))
 	case r.Format != "" && !formats[r.Format].has(s):
-		f.Say(path, MessageForm, formats[r.Format].example)
+		formats[r.Format].sayForm(f, path)
 	case r.match != nil && !r.match.MatchString(s):
 		f.Say(path, MessageForm, r.Example)
 	}

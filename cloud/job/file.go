@@ -90,7 +90,7 @@ func (c Column) choices() []string {
 	return r.Enum
 }
 
-// Label is a member's path in words: Recipient: Name.
+// Label is a member's path in words: Recipient · Name.
 func Label(word func(lang, key string, args ...any) string, lang, path string) string {
 	var parts []string
 	for name := range strings.SplitSeq(path, ".") {
@@ -101,7 +101,16 @@ func Label(word func(lang, key string, args ...any) string, lang, path string) s
 		}
 		parts = append(parts, w)
 	}
-	return strings.Join(parts, ": ")
+	return strings.Join(parts, " · ")
+}
+
+// ColumnName is what people call a column of a file: its header, or the member in words
+// where the header is no more than its path.
+func ColumnName(word func(lang, key string, args ...any) string, lang, header, path string) string {
+	if path != "" && (header == path || header == strings.ReplaceAll(path, "[0]", "")) {
+		return Label(word, lang, path)
+	}
+	return header
 }
 
 // plainHeader is a header as it is compared: small letters and digits of any script.

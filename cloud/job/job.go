@@ -54,9 +54,9 @@ type Config struct {
 	Pipeline  *catalog.Pipeline
 	DigestKey []byte
 	Log       *slog.Logger // nil: nothing is logged
-	// Message is an error in words, and Field a message about a member.
+	// Message is an error in words, and Field a message about a member, by its name in words.
 	Message func(lang, code string, args ...any) string
-	Field   func(lang, message string) string
+	Field   func(lang, message, member string) string
 	// Word is a text of the pages, by its key.
 	Word      func(lang, key string, args ...any) string
 	Languages []string

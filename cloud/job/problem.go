@@ -20,7 +20,7 @@ const (
 
 // ProblemView is what is wrong with a member in some of a job's rows.
 type ProblemView struct {
-	Column   string   `json:"column" doc:"Header of the column, or the member in words; empty for what is wrong with a row as a whole"`
+	Column   string   `json:"column" doc:"Header of the column; the member in words where there is none, or where it is the path; empty for what is wrong with a row as a whole"`
 	Path     string   `json:"path"`
 	Messages []string `json:"messages" doc:"At most three that differ"`
 	Choices  []string `json:"choices" doc:"Values that are allowed, where they are few"`
@@ -76,7 +76,8 @@ func problems(cfg Config, o *catalog.Operation, lang string, j cloud.Job, rows [
 	}
 	found := map[string]*ProblemView{}
 	for _, r := range rows {
-		for path, messages := range refused(r) {
+		o := refused(r)
+		for _, path := range o.paths() {
 			p := found[path]
 			if p == nil {
 				p = &ProblemView{Path: path, Messages: []string{}, First: r.Row}
@@ -87,8 +88,7 @@ func problems(cfg Config, o *catalog.Operation, lang string, j cloud.Job, rows [
 				found[path] = p
 			}
 			p.Rows++
-			for _, m := range messages {
-				m = inColumn(m, path, p.Column)
+			for _, m := range o.messages(cfg, lang, path, p.Column) {
 				if len(p.Messages) < maxMessages && !slices.Contains(p.Messages, m) {
 					p.Messages = append(p.Messages, m)
 				}
@@ -102,17 +102,25 @@ func problems(cfg Config, o *catalog.Operation, lang string, j cloud.Job, rows [
 	return out
 }
 
-// refused is what the check found wrong with a row, by member; "" is the row as a whole,
-// where no member is named. It is nil for a row that is not refused.
-func refused(r cloud.JobRow) map[string][]string {
+// refused is what the check found of a row that it refused, nil of any other.
+func refused(r cloud.JobRow) *outcome {
 	var o outcome
 	if !r.Bad || r.Result != nil || json.Unmarshal(r.Checked, &o) != nil {
 		return nil
 	}
-	if len(o.Errors) == 0 {
-		return map[string][]string{"": {o.Message}}
+	return &o
+}
+
+// paths are the members with which something is wrong; "" is the row as a whole, where no
+// member is named.
+func (o *outcome) paths() []string {
+	switch {
+	case o == nil:
+		return nil
+	case len(o.Errors) == 0:
+		return []string{""}
 	}
-	return o.Errors
+	return slices.Sorted(maps.Keys(o.Errors))
 }
 
 // FillInput sets one member in all rows that have a problem with it.
@@ -147,7 +155,7 @@ func (s *Service) Fill(ctx context.Context, c cloud.Caller, in FillInput) (Outpu
 			j.Columns = append(slices.Clone(j.Columns), in.Path)
 		}
 		for _, r := range rows {
-			if _, wrong := refused(r)[in.Path]; !wrong {
+			if !slices.Contains(refused(r).paths(), in.Path) {
 				continue
 			}
 			var x item

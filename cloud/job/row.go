@@ -18,9 +18,11 @@ import (
 type outcome struct {
 	ID      string              `json:"id,omitempty"` // of the record
 	Title   string              `json:"title,omitempty"`
-	Code    string              `json:"code,omitempty"` // of a refusal
-	Message string              `json:"message,omitempty"`
-	Errors  map[string][]string `json:"errors,omitempty"` // by path of the member
+	Code    string              `json:"code,omitempty"`    // of a refusal
+	Args    []any               `json:"args,omitempty"`    // of its message
+	Scope   string              `json:"scope,omitempty"`   // that the caller lacks
+	Message string              `json:"message,omitempty"` // of a row that names no code and arguments
+	Errors  map[string][]string `json:"errors,omitempty"`  // in English, by path of the member
 	// Mark stands for what the row would change of its record.
 	Mark string `json:"mark,omitempty"`
 	// Changes are those of the record, as far as its person is shown them.
@@ -55,14 +57,38 @@ func changesOf(effects []cloud.Effect, id string) (out []Change) {
 	return out
 }
 
-// refusal is the outcome of a row that is refused.
-func (s *Service) refusal(j cloud.Job, x item, e *cloud.Error) outcome {
-	out := outcome{ID: x.ID, Title: x.Title, Code: e.Code, Message: messageOf(s.cfg, j.Language, e), Errors: map[string][]string{}}
+// refusal is the outcome of a row that is refused. It has words of no language: they are
+// those of who reads it.
+func refusal(x item, e *cloud.Error) outcome {
+	out := outcome{ID: x.ID, Title: x.Title, Code: e.Code, Args: e.Args, Errors: map[string][]string{}}
+	out.Scope, _ = e.Details["scope"].(string)
 	for path, list := range e.Fields {
-		path = position.ReplaceAllString(path, "[$1]")
-		for _, m := range list {
-			out.Errors[path] = append(out.Errors[path], s.cfg.Field(j.Language, m))
+		out.Errors[position.ReplaceAllString(path, "[$1]")] = list
+	}
+	return out
+}
+
+// message is why a row is refused or failed, as a whole.
+func (o outcome) message(cfg Config, lang string) string {
+	if o.Message != "" || o.Code == "" {
+		return o.Message
+	}
+	args := slices.Clone(o.Args)
+	for i, a := range args {
+		if n, ok := a.(float64); ok { // as JSON has numbers
+			args[i] = int64(n)
 		}
+	}
+	return messageOf(cfg, lang, &cloud.Error{Code: o.Code, Args: args, Details: map[string]any{"scope": o.Scope}})
+}
+
+// messages are those about a member, by its name in words; "" is the row as a whole.
+func (o outcome) messages(cfg Config, lang, path, name string) (out []string) {
+	if path == "" && len(o.Errors) == 0 {
+		return []string{o.message(cfg, lang)}
+	}
+	for _, m := range o.Errors[path] {
+		out = append(out, cfg.Field(lang, m, name))
 	}
 	return out
 }
@@ -73,7 +99,7 @@ var position = regexp.MustCompile(`\.(\d+)\b`)
 // messageOf is an error in words.
 func messageOf(cfg Config, lang string, e *cloud.Error) string {
 	out := cfg.Message(lang, e.Code, e.Args...)
-	if scope, ok := e.Details["scope"].(string); ok {
+	if scope, _ := e.Details["scope"].(string); scope != "" {
 		out += " (" + scope + ")"
 	}
 	return out
@@ -100,7 +126,7 @@ type RowView struct {
 
 // CellError says what is wrong with a cell.
 type CellError struct {
-	Column  string   `json:"column" doc:"Header of the column, or the member in words"`
+	Column  string   `json:"column" doc:"Header of the column; the member in words where there is none, or where it is the path"`
 	Path    string   `json:"path"`
 	Message string   `json:"message"`
 	Choices []string `json:"choices" doc:"Values that are allowed, where they are few"`
@@ -173,7 +199,7 @@ func (s *Service) showRow(lang string, j cloud.Job, known []Column, r cloud.JobR
 			out.State = "refused"
 		}
 	}
-	out.RecordID, out.Title, out.Message = o.ID, o.Title, o.Message
+	out.RecordID, out.Title, out.Message = o.ID, o.Title, o.message(s.cfg, lang)
 	if out.RecordID == "" {
 		out.RecordID, out.Title = x.ID, x.Title
 	}
@@ -182,32 +208,19 @@ func (s *Service) showRow(lang string, j cloud.Job, known []Column, r cloud.JobR
 	}
 	for _, path := range slices.Sorted(maps.Keys(o.Errors)) {
 		e := CellError{Column: column(s.cfg, lang, j, path), Path: path, Choices: choices(s.cfg, lang, known, path)}
-		for i, m := range o.Errors[path] {
-			if i > 0 {
-				e.Message += " "
-			}
-			e.Message += inColumn(m, path, e.Column)
-		}
+		e.Message = strings.Join(o.messages(s.cfg, lang, path, e.Column), " ")
 		out.Errors = append(out.Errors, e)
 	}
 	return out
 }
 
-// column is what the people of a file call a member: the header of its column, else the
+// column is what the people of a file call a member: the name of its column, else the
 // member in words.
 func column(cfg Config, lang string, j cloud.Job, path string) string {
 	if i := slices.Index(j.Columns, path); i >= 0 && i < len(j.Headers) {
-		return j.Headers[i]
+		return ColumnName(cfg.Word, lang, j.Headers[i], path)
 	}
 	return Label(cfg.Word, lang, path)
-}
-
-// inColumn is a message about a member with the name of its column.
-func inColumn(message, path, column string) string {
-	if path == "" {
-		return message
-	}
-	return strings.ReplaceAll(message, path, column)
 }
 
 // choices are the values that a member allows, in words, where they are few.

@@ -233,7 +233,7 @@ func (s *Service) try(ctx context.Context, j cloud.Job, n *catalog.Noun, o *cata
 		err = s.call(cloud.WithPreview(ctx, pv), j, o, c, in)
 	}
 	if e := shownError(err); e != nil {
-		return s.refusal(j, x, e), nil
+		return refusal(x, e), nil
 	}
 	out = outcome{ID: x.ID, Title: x.Title}
 	if x.ID != "" {
@@ -273,7 +273,7 @@ func (s *Service) check(ctx context.Context, j cloud.Job) error {
 			if err != nil && ctx.Err() == nil { // for a reason of ours: once more, and then it is refused
 				if found, err = s.try(ctx, j, n, o, c, rows[i]); err != nil && ctx.Err() == nil {
 					s.cfg.Log.Error("row of a job cannot be checked", "job", j.ID, "row", rows[i].Row, "error", err)
-					found, err = s.refusal(j, item{}, cloud.E(cloud.Internal, "INTERNAL_ERROR")), nil
+					found, err = refusal(item{}, cloud.E(cloud.Internal, "INTERNAL_ERROR")), nil
 				}
 			}
 			if err != nil {
@@ -484,13 +484,13 @@ func (r *runner) row(ctx context.Context, x cloud.JobRow) error {
 			}
 		}
 		if step.Taken() {
-			raw, err := json.Marshal(r.refusal(r.j, it, e))
+			raw, err := json.Marshal(refusal(it, e))
 			if err != nil {
 				return err
 			}
 			return r.cfg.Store.FailJobRow(ctx, r.j.ID, x.Row, raw)
 		}
-		return r.save(ctx, x, r.refusal(r.j, it, e), true)
+		return r.save(ctx, x, refusal(it, e), true)
 	}
 }
 
@@ -549,7 +549,7 @@ func (r *runner) repeated(ctx context.Context, x cloud.JobRow, it item) error {
 	case done:
 		return nil
 	}
-	return r.save(ctx, x, r.refusal(r.j, it, cloud.E(cloud.Conflict, "JOB_LINE_DONE")), true)
+	return r.save(ctx, x, refusal(it, cloud.E(cloud.Conflict, "JOB_LINE_DONE")), true)
 }
 
 // later leaves a row for another try, or gives it up.
@@ -569,5 +569,5 @@ func (r *runner) later(ctx context.Context, x cloud.JobRow, it item, err error) 
 	if e == nil {
 		e = cloud.E(cloud.Internal, "INTERNAL_ERROR")
 	}
-	return r.save(ctx, x, r.refusal(r.j, it, e), true)
+	return r.save(ctx, x, refusal(it, e), true)
 }

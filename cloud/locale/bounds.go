@@ -8,19 +8,20 @@ import (
 // bounds are the sentences of package check about a member, with the places of
 // its name and of what is allowed.
 var bounds = map[string]texts{
-	"%s is required.":                                                            {"%s is required.", "%s 为必填项。", "%s 為必填。", "%s est obligatoire.", "%s fehlt.", "%s es obligatorio."},
-	"%s must be from %s to %s.":                                                  {"%s must be from %s to %s.", "%s 必须在 %s 到 %s 之间。", "%s 必須在 %s 到 %s 之間。", "%s doit être compris entre %s et %s.", "%s muss von %s bis %s reichen.", "%s debe estar entre %s y %s."},
-	"%s must be at least %s.":                                                    {"%s must be at least %s.", "%s 不得小于 %s。", "%s 不得小於 %s。", "%s doit être d’au moins %s.", "%s muss mindestens %s sein.", "%s debe ser al menos %s."},
-	"%s must be at most %s.":                                                     {"%s must be at most %s.", "%s 不得大于 %s。", "%s 不得大於 %s。", "%s doit être d’au plus %s.", "%s darf höchstens %s sein.", "%s debe ser como máximo %s."},
-	"%s must be above %s.":                                                       {"%s must be above %s.", "%s 必须大于 %s。", "%s 必須大於 %s。", "%s doit être supérieur à %s.", "%s muss größer als %s sein.", "%s debe ser mayor que %s."},
-	"%s must have %s to %s characters; it has %s.":                               {"%s must have %s to %s characters; it has %s.", "%s 必须有 %s 到 %s 个字符；现有 %s 个。", "%s 必須有 %s 到 %s 個字元；現有 %s 個。", "%s doit avoir de %s à %s caractères ; il en a %s.", "%s muss %s bis %s Zeichen haben; es sind %s.", "%s debe tener de %s a %s caracteres; tiene %s."},
-	"%s must have at least %s characters; it has %s.":                            {"%s must have at least %s characters; it has %s.", "%s 至少须有 %s 个字符；现有 %s 个。", "%s 至少須有 %s 個字元；現有 %s 個。", "%s doit avoir au moins %s caractères ; il en a %s.", "%s muss mindestens %s Zeichen haben; es sind %s.", "%s debe tener al menos %s caracteres; tiene %s."},
-	"%s must have at most %s characters; it has %s.":                             {"%s must have at most %s characters; it has %s.", "%s 最多 %s 个字符；现有 %s 个。", "%s 最多 %s 個字元；現有 %s 個。", "%s doit avoir au plus %s caractères ; il en a %s.", "%s darf höchstens %s Zeichen haben; es sind %s.", "%s debe tener como máximo %s caracteres; tiene %s."},
-	"%s must have %s to %s elements; it has %s.":                                 {"%s must have %s to %s elements; it has %s.", "%s 必须有 %s 到 %s 个元素；现有 %s 个。", "%s 必須有 %s 到 %s 個元素；現有 %s 個。", "%s doit avoir de %s à %s éléments ; il en a %s.", "%s muss %s bis %s Elemente haben; es sind %s.", "%s debe tener de %s a %s elementos; tiene %s."},
-	"%s must have at least %s elements; it has %s.":                              {"%s must have at least %s elements; it has %s.", "%s 至少须有 %s 个元素；现有 %s 个。", "%s 至少須有 %s 個元素；現有 %s 個。", "%s doit avoir au moins %s éléments ; il en a %s.", "%s muss mindestens %s Elemente haben; es sind %s.", "%s debe tener al menos %s elementos; tiene %s."},
-	"%s must have at most %s elements; it has %s.":                               {"%s must have at most %s elements; it has %s.", "%s 最多 %s 个元素；现有 %s 个。", "%s 最多 %s 個元素；現有 %s 個。", "%s doit avoir au plus %s éléments ; il en a %s.", "%s darf höchstens %s Elemente haben; es sind %s.", "%s debe tener como máximo %s elementos; tiene %s."},
-	"%s must be one of %s.":                                                      {"%s must be one of %s.", "%s 必须是以下之一：%s。", "%s 必須是以下之一：%s。", "%s doit être l’une de ces valeurs : %s.", "%s muss einer dieser Werte sein: %s.", "%s debe ser uno de estos valores: %s."},
-	"%s must look like %s.":                                                      {"%s must look like %s.", "%s 的格式须如 %s。", "%s 的格式須如 %s。", "%s doit avoir la forme %s.", "%s muss die Form %s haben.", "%s debe tener la forma %s."},
+	"%s is required.":                                 {"%s is required.", "%s 为必填项。", "%s 為必填。", "%s est obligatoire.", "%s fehlt.", "%s es obligatorio."},
+	"%s must be from %s to %s.":                       {"%s must be from %s to %s.", "%s 必须在 %s 到 %s 之间。", "%s 必須在 %s 到 %s 之間。", "%s doit être compris entre %s et %s.", "%s muss von %s bis %s reichen.", "%s debe estar entre %s y %s."},
+	"%s must be at least %s.":                         {"%s must be at least %s.", "%s 不得小于 %s。", "%s 不得小於 %s。", "%s doit être d’au moins %s.", "%s muss mindestens %s sein.", "%s debe ser al menos %s."},
+	"%s must be at most %s.":                          {"%s must be at most %s.", "%s 不得大于 %s。", "%s 不得大於 %s。", "%s doit être d’au plus %s.", "%s darf höchstens %s sein.", "%s debe ser como máximo %s."},
+	"%s must be above %s.":                            {"%s must be above %s.", "%s 必须大于 %s。", "%s 必須大於 %s。", "%s doit être supérieur à %s.", "%s muss größer als %s sein.", "%s debe ser mayor que %s."},
+	"%s must have %s to %s characters; it has %s.":    {"%s must have %s to %s characters; it has %s.", "%s 必须有 %s 到 %s 个字符；现有 %s 个。", "%s 必須有 %s 到 %s 個字元；現有 %s 個。", "%s doit avoir de %s à %s caractères ; il en a %s.", "%s muss %s bis %s Zeichen haben; es sind %s.", "%s debe tener de %s a %s caracteres; tiene %s."},
+	"%s must have at least %s characters; it has %s.": {"%s must have at least %s characters; it has %s.", "%s 至少须有 %s 个字符；现有 %s 个。", "%s 至少須有 %s 個字元；現有 %s 個。", "%s doit avoir au moins %s caractères ; il en a %s.", "%s muss mindestens %s Zeichen haben; es sind %s.", "%s debe tener al menos %s caracteres; tiene %s."},
+	"%s must have at most %s characters; it has %s.":  {"%s must have at most %s characters; it has %s.", "%s 最多 %s 个字符；现有 %s 个。", "%s 最多 %s 個字元；現有 %s 個。", "%s doit avoir au plus %s caractères ; il en a %s.", "%s darf höchstens %s Zeichen haben; es sind %s.", "%s debe tener como máximo %s caracteres; tiene %s."},
+	"%s must have %s to %s elements; it has %s.":      {"%s must have %s to %s elements; it has %s.", "%s 必须有 %s 到 %s 个元素；现有 %s 个。", "%s 必須有 %s 到 %s 個元素；現有 %s 個。", "%s doit avoir de %s à %s éléments ; il en a %s.", "%s muss %s bis %s Elemente haben; es sind %s.", "%s debe tener de %s a %s elementos; tiene %s."},
+	"%s must have at least %s elements; it has %s.":   {"%s must have at least %s elements; it has %s.", "%s 至少须有 %s 个元素；现有 %s 个。", "%s 至少須有 %s 個元素；現有 %s 個。", "%s doit avoir au moins %s éléments ; il en a %s.", "%s muss mindestens %s Elemente haben; es sind %s.", "%s debe tener al menos %s elementos; tiene %s."},
+	"%s must have at most %s elements; it has %s.":    {"%s must have at most %s elements; it has %s.", "%s 最多 %s 个元素；现有 %s 个。", "%s 最多 %s 個元素；現有 %s 個。", "%s doit avoir au plus %s éléments ; il en a %s.", "%s darf höchstens %s Elemente haben; es sind %s.", "%s debe tener como máximo %s elementos; tiene %s."},
+	"%s must be one of %s.":                           {"%s must be one of %s.", "%s 必须是以下之一：%s。", "%s 必須是以下之一：%s。", "%s doit être l’une de ces valeurs : %s.", "%s muss einer dieser Werte sein: %s.", "%s debe ser uno de estos valores: %s."},
+	"%s must look like %s.":                           {"%s must look like %s.", "%s 的格式须如 %s。", "%s 的格式須如 %s。", "%s doit avoir la forme %s.", "%s muss die Form %s haben.", "%s debe tener la forma %s."},
+	"%s must be a country code of two letters that ISO 3166-1 assigns, such as CA, DE or US.": {"%s must be a country code of two letters that ISO 3166-1 assigns, such as CA, DE or US.", "%s 必须是 ISO 3166-1 已分配的两位国家代码，例如 CA、DE 或 US。", "%s 必須是 ISO 3166-1 已分配的兩碼國家代碼，例如 CA、DE 或 US。", "%s doit être un code de pays de deux lettres attribué par ISO 3166-1, comme CA, DE ou US.", "%s muss ein Ländercode aus zwei Buchstaben sein, den ISO 3166-1 vergibt, zum Beispiel CA, DE oder US.", "%s debe ser un código de país de dos letras asignado por ISO 3166-1, como CA, DE o US."},
 	"%s is in the list twice.":                                                   {"%s is in the list twice.", "%s 在列表中重复。", "%s 在清單中重複。", "%s est deux fois dans la liste.", "%s steht doppelt in der Liste.", "%s está dos veces en la lista."},
 	"%s must not contain control characters.":                                    {"%s must not contain control characters.", "%s 不得包含控制字符。", "%s 不得包含控制字元。", "%s ne doit pas contenir de caractères de contrôle.", "%s darf keine Steuerzeichen enthalten.", "%s no debe contener caracteres de control."},
 	"%s must be one line, without control characters.":                           {"%s must be one line, without control characters.", "%s 必须为单行，且不含控制字符。", "%s 必須為單行，且不含控制字元。", "%s doit tenir sur une ligne, sans caractères de contrôle.", "%s muss eine Zeile ohne Steuerzeichen sein.", "%s debe ser una sola línea, sin caracteres de control."},
@@ -60,14 +61,17 @@ var templates = func() []template {
 	return out
 }()
 
-// bound is a sentence about a member in another language; ok is false for an
-// English text that is none of them.
-func bound(lang, english string) (text string, ok bool) {
+// bound is a sentence about a member in another language, with the words for the member
+// if there are any; ok is false for an English text that is none of them.
+func bound(lang, english, member string) (text string, ok bool) {
 	for _, t := range templates {
 		if found := t.expr.FindStringSubmatch(english); found != nil {
 			args := make([]any, len(found)-1)
 			for i, s := range found[1:] {
 				args[i] = s
+			}
+			if member != "" && strings.HasPrefix(t.key, "%s") {
+				args[0] = member
 			}
 			return format(bounds[t.key][index(lang)], args), true
 		}

@@ -8,6 +8,8 @@ import (
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
 	"golang.org/x/text/language/display"
+
+	"github.com/postern-io/postern/cloud"
 )
 
 // Region is a country or territory of ISO 3166-1 with its name in one language.
@@ -21,9 +23,8 @@ var regions = func() (out [len(languages)]func() []Region) {
 	return out
 }()
 
-// Countries lists the countries and territories of ISO 3166-1, and Kosovo under the
-// code XK that posts and carriers use, in a language. The list is shared: it must
-// not be changed.
+// Countries lists cloud.Countries in a language. The list is shared: it must not be
+// changed.
 func Countries(lang string) []Region { return regions[index(lang)]() }
 
 // Country is the name of a country in a language, and the code itself for one that
@@ -36,35 +37,22 @@ func Country(lang, code string) string {
 	return code
 }
 
-// namedRegions tries every code of two letters: those that name a country of today
-// stay. Codes that users may assign, withdrawn ones and groups of countries go.
+// namedRegions are all countries by their names in a language.
 func namedRegions(lang string) []Region {
 	tag := language.MustParse(lang)
 	names := display.Regions(tag)
-	var out []Region
-	for a := 'A'; a <= 'Z'; a++ {
-		for b := 'A'; b <= 'Z'; b++ {
-			code := string([]rune{a, b})
-			r, err := language.ParseRegion(code)
-			if err != nil || !r.IsCountry() || r.Canonicalize() != r || r.String() != code || notAssigned[code] {
-				continue
-			}
-			name := names.Name(r)
-			if fresh, ok := renamed[code]; ok {
-				name = fresh[index(lang)]
-			}
-			if name != "" {
-				out = append(out, Region{code, name})
-			}
+	codes := cloud.Countries()
+	out := make([]Region, len(codes))
+	for i, code := range codes {
+		out[i] = Region{code, names.Name(language.MustParseRegion(code))}
+		if fresh, ok := renamed[code]; ok {
+			out[i].Name = fresh[index(lang)]
 		}
 	}
 	order := collate.New(tag)
 	slices.SortFunc(out, func(x, y Region) int { return order.CompareString(x.Name, y.Name) })
 	return out
 }
-
-// notAssigned are codes that the CLDR names and that are no country of ISO 3166-1.
-var notAssigned = map[string]bool{"AC": true, "CP": true, "CQ": true, "DG": true, "EA": true, "EU": true, "EZ": true, "IC": true, "QO": true, "TA": true, "UN": true, "ZZ": true}
 
 // renamed are countries that took another name after the CLDR of x/text was made.
 var renamed = map[string]texts{

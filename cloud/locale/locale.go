@@ -126,14 +126,18 @@ func nounError(lang, code string) string {
 // Field is a message about one input field in another language. The English
 // sentence is its key, with the member's name and what is allowed in their places;
 // one that is not known stays English.
-func Field(lang, english string) string {
+func Field(lang, english string) string { return FieldOf(lang, english, "") }
+
+// FieldOf is Field with the words for the member in the place of its path; "" keeps the
+// path.
+func FieldOf(lang, english, member string) string {
 	if t, ok := fields[english]; ok {
 		return t[index(lang)]
 	}
-	if index(lang) == 0 {
+	if index(lang) == 0 && member == "" {
 		return english
 	}
-	if text, ok := bound(lang, english); ok {
+	if text, ok := bound(lang, english, member); ok {
 		return text
 	}
 	return english

@@ -27,7 +27,7 @@ type RateInput struct {
 // RateAddress is as much of a place as a price depends on.
 type RateAddress struct {
 	PostalCode string `json:"postal_code" required:"true" max:"20"`
-	Country    string `json:"country" required:"true" format:"country" doc:"ISO 3166-1 alpha-2"`
+	Country    string `json:"country" required:"true" format:"country" doc:"Assigned by ISO 3166-1 alpha-2, such as CA, DE or US; XK for Kosovo"`
 }
 
 // RateOptions are what else is asked for.

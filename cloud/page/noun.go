@@ -403,7 +403,7 @@ func (p nounPages) explain(lang string, err error) (problem string, fields map[s
 	fields = map[string]string{}
 	for name, list := range shown.Fields {
 		if len(list) > 0 {
-			fields[name] = strings.ReplaceAll(locale.Field(lang, list[0]), name, memberWords(lang, name)) // the label says what the path would
+			fields[name] = locale.FieldOf(lang, list[0], memberWords(lang, name))
 		}
 	}
 	if len(fields) > 0 && shown.Code == "VALIDATION_FAILED" { // its words are about the answer of a program

@@ -180,6 +180,7 @@ type jobTable struct {
 	Rows  []jobLine
 	More  int
 	Bad   bool
+	Mends bool // its rows have a form
 }
 
 type jobLine struct {
@@ -202,11 +203,7 @@ type columnPick struct {
 	Choices  []choice
 }
 
-// Bounds of a job's page.
-const (
-	jobShown = 50 // rows of a table
-	jobMends = 10 // lines with a form
-)
+const jobShown = 50 // rows of a table on a job's page
 
 // jobAt is a job of a request with its visitor; otherwise what to show instead has been
 // shown.
@@ -319,10 +316,12 @@ func (p jobPages) jobData(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 			return jobPage{}, err
 		}
 	}
-	var headers []string
+	var headers, names []string
 	list, _ := j["headers"].([]any)
-	for _, h := range list {
+	columns, _ := j["columns"].([]any)
+	for i, h := range list {
 		headers = append(headers, plainText(h))
+		names = append(names, job.ColumnName(locale.Word, v.Lang, headers[i], plainText(at(columns, strconv.Itoa(i)))))
 	}
 	for i, t := range tables {
 		if state == cloud.JobChecking {
@@ -334,16 +333,16 @@ func (p jobPages) jobData(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 		rows, _ := answer["rows"].([]any)
 		t.Title, t.More = v.T(t.Title), number(answer["total"])-len(rows)
-		for k, x := range rows {
+		t.Mends = state == cloud.JobChecked && t.Bad && file != ""
+		for _, x := range rows {
 			r, _ := x.(map[string]any)
-			t.Rows = append(t.Rows, p.jobLine(v.frame, n, r, headers, state == cloud.JobChecked && t.Bad && file != "" && k < jobMends))
+			t.Rows = append(t.Rows, p.jobLine(v.frame, n, r, names, t.Mends))
 		}
 		if len(t.Rows) > 0 {
 			out.Tables = append(out.Tables, t)
 		}
 	}
 	if file != "" && state == cloud.JobChecked && o != nil {
-		columns, _ := j["columns"].([]any)
 		for i, h := range headers {
 			pick := columnPick{Name: outside(h, maxValue), ID: "c-" + strconv.Itoa(i)}
 			for _, f := range job.FlatColumns(o) {
@@ -374,7 +373,7 @@ func (p jobPages) addProblems(c context.Context, ctx *fasthttp.RequestCtx, v vis
 }
 
 // jobLine is a row of a job, with fields where it can be mended.
-func (p jobPages) jobLine(f frame, n *catalog.Noun, r map[string]any, headers []string, mends bool) jobLine {
+func (p jobPages) jobLine(f frame, n *catalog.Noun, r map[string]any, columns []string, mends bool) jobLine {
 	l := jobLine{Row: number(r["row"]), Title: outside(plainText(r["title"]), maxValue), Message: outside(plainText(r["message"]), 2*maxValue)}
 	if id := plainText(r["record_id"]); n != nil && id != "" {
 		l.To = recordAddress(n, map[string]any{n.ID: id})
@@ -416,7 +415,7 @@ func (p jobPages) jobLine(f frame, n *catalog.Noun, r map[string]any, headers []
 		}
 		l.Title = outside(strings.Join(first, " · "), maxValue)
 	}
-	for i, h := range headers {
+	for i, h := range columns {
 		if !mends {
 			break
 		}
@@ -568,7 +567,7 @@ func csvLine(v visitor, r map[string]any, bad bool, width int) []string {
 	}
 	for _, x := range errors {
 		e, _ := x.(map[string]any)
-		reason += " " + plainText(e["column"]) + ": " + plainText(e["message"])
+		reason += " " + namedOnce(plainText(e["column"]), plainText(e["message"]))
 	}
 	reason = strings.TrimSpace(reason)
 	if !bad {

@@ -30,7 +30,6 @@ type Input struct {
 var (
 	businessCode = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 	notCode      = regexp.MustCompile(`[^a-z0-9]+`)
-	countryCode  = regexp.MustCompile(`^[A-Z]{2}$`)
 )
 
 // person checks what every administrator and operator has.
@@ -69,7 +68,7 @@ func (in *Input) business(f check.Fields) {
 	if _, err := time.LoadLocation(in.Timezone); err != nil || in.Timezone == "Local" || len(in.Timezone) > 64 {
 		f.Add("timezone", "Use an IANA time zone, such as America/Toronto.")
 	}
-	if in.Country != "" && !countryCode.MatchString(in.Country) {
+	if in.Country != "" && !cloud.IsCountry(in.Country) {
 		f.Add("country", "Use a country code such as CA.")
 	}
 }
@@ -166,7 +165,7 @@ func newBusiness(v cloud.View, ch *cloud.Changes, in Input, hash, way string) (m
 		return made, err
 	}
 	made.Business = cloud.Business{ID: cloud.BusinessID(id), Code: in.Code, Name: in.Business, Timezone: in.Timezone, SupportEmail: in.Email,
-		Settings: cloud.Settings{Country: in.Country, DefaultLocale: in.Locale}}
+		Settings: cloud.Settings{Country: strings.ToUpper(in.Country), DefaultLocale: in.Locale}}
 	ch.Businesses = append(ch.Businesses, made.Business)
 	made.Account, err = newAccount(v, ch, cloud.ClientAdmin, made.Business.ID, in, hash, way)
 	return made, err

@@ -18,6 +18,15 @@ AND LOWER(number) @bytewise >= LOWER(CAST($2 AS TEXT)) AND LOWER(number) @bytewi
 AND LOWER(reference) @bytewise >= LOWER(CAST($2 AS TEXT)) AND LOWER(reference) @bytewise < LOWER(CAST($2 AS TEXT)) || $3 ORDER BY LOWER(reference) @bytewise, id LIMIT $4`
 	sqlFindByPackage = `SELECT ` + deliveryColumns + ` FROM delivery WHERE business_id = $1 AND id IN (
   SELECT delivery_id FROM package WHERE LOWER(tracking_number) = LOWER(CAST($2 AS TEXT)) AND tracking_number <> '') ORDER BY id DESC LIMIT $3`
+	sqlFindByRecipient = `SELECT ` + deliveryColumns + ` FROM delivery WHERE business_id = $1
+AND LOWER(@called) @bytewise >= LOWER(CAST($2 AS TEXT)) AND LOWER(@called) @bytewise < LOWER(CAST($2 AS TEXT)) || $3 ORDER BY LOWER(@called) @bytewise DESC, id DESC LIMIT $4`
+	sqlFindBySurname = `SELECT ` + deliveryColumns + ` FROM delivery WHERE business_id = $1
+AND LOWER(@surname) @bytewise >= LOWER(CAST($2 AS TEXT)) AND LOWER(@surname) @bytewise < LOWER(CAST($2 AS TEXT)) || $3 ORDER BY LOWER(@surname) @bytewise DESC, id DESC LIMIT $4`
+	sqlFindByPhone = `SELECT ` + deliveryColumns + ` FROM delivery WHERE business_id = $1
+AND @digits @bytewise >= CAST($2 AS TEXT) AND @digits @bytewise < CAST($2 AS TEXT) || $3 ORDER BY @digits @bytewise DESC, id DESC LIMIT $4`
+	sqlFindByRecipientPart = `SELECT ` + deliveryColumns + ` FROM delivery WHERE business_id = $1
+AND id > COALESCE((SELECT id FROM delivery WHERE business_id = $1 ORDER BY id DESC LIMIT 1 OFFSET 2000), 0)
+AND (LOWER(@called) LIKE $2 ESCAPE '!' OR $3 <> '' AND @digits LIKE $3 ESCAPE '!') ORDER BY id DESC LIMIT $4`
 	sqlFindByName = `SELECT ` + accountColumns + ` FROM account WHERE business_id = $1 AND type = $2
 AND LOWER(name) @bytewise >= LOWER(CAST($3 AS TEXT)) AND LOWER(name) @bytewise < LOWER(CAST($3 AS TEXT)) || $4 ORDER BY LOWER(name) @bytewise, id LIMIT $5`
 	sqlFindByEmail = `SELECT ` + accountColumns + ` FROM account WHERE business_id = $1 AND type = $2 AND email <> ''
@@ -33,28 +42,54 @@ AND (UPPER(c.grid_code) IN (` + doorSpellings + `) OR UPPER(c.label) IN (` + doo
 )
 
 // SearchDeliveries finds deliveries as cloud.SearchView says: first those that have a
-// package of the number, then by number, then by reference.
+// package of the number, then by number, then by reference, then by the recipient.
 func (v lockerView) SearchDeliveries(b cloud.BusinessID, text string, limit int) (out []cloud.Delivery, err error) {
-	found, err := list(v.ctx, v.q, sqlFindByPackage, scanDelivery, int64(b), text, limit)
-	for _, sql := range []string{sqlFindByNumber, sqlFindByReference} {
-		if err != nil {
-			return nil, err
+	add := func(sql string, args ...any) {
+		if err != nil || len(out) >= limit {
+			return
 		}
-		var more []cloud.Delivery
-		more, err = list(v.ctx, v.q, sql, scanDelivery, int64(b), text, lastCharacter, limit)
-		found = append(found, more...)
+		var found []cloud.Delivery
+		found, err = list(v.ctx, v.q, sql, scanDelivery, append([]any{int64(b)}, args...)...)
+		for _, d := range found {
+			if err != nil || len(out) == limit {
+				break
+			}
+			if slices.ContainsFunc(out, func(o cloud.Delivery) bool { return o.ID == d.ID }) {
+				continue
+			}
+			d.Packages, err = list(v.ctx, v.q, sqlPackages, scanPackage, int64(d.ID))
+			out = append(out, d)
+		}
 	}
-	for _, d := range found {
-		if err != nil || len(out) == limit {
-			break
-		}
-		if slices.ContainsFunc(out, func(o cloud.Delivery) bool { return o.ID == d.ID }) {
-			continue
-		}
-		d.Packages, err = list(v.ctx, v.q, sqlPackages, scanPackage, int64(d.ID))
-		out = append(out, d)
+	add(sqlFindByPackage, text, limit)
+	for _, sql := range []string{sqlFindByNumber, sqlFindByReference, sqlFindByRecipient, sqlFindBySurname} {
+		add(sql, text, lastCharacter, limit)
 	}
+	phone := phoneDigits(text)
+	if phone != "" {
+		add(sqlFindByPhone, phone, lastCharacter, limit)
+		phone = like(phone)
+	}
+	add(sqlFindByRecipientPart, like(text), phone, limit)
 	return out, err
+}
+
+// leastDigits are the digits that a text needs to be taken for a telephone number.
+const leastDigits = 3
+
+// phoneDigits are the digits of a text that is written as telephone numbers are; "" of any
+// other.
+func phoneDigits(text string) string {
+	bare := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("+ -()./", r) {
+			return -1
+		}
+		return r
+	}, text)
+	if len(bare) < leastDigits || strings.Trim(bare, "0123456789") != "" {
+		return ""
+	}
+	return bare
 }
 
 // SearchDoors finds doors as cloud.SearchView says.

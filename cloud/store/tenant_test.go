@@ -48,6 +48,8 @@ func valueFor(table string, c column, b int64) any {
 	switch {
 	case table == "token" && c.name == "account_id", c.name == "found", c.name == "bytes" && table == "business_job":
 		return b
+	case table == "delivery" && c.name == "recipient": // JSON
+		return fmt.Sprintf("%q", text)
 	case strings.Contains(c.kind, "bytea"), strings.Contains(c.kind, "blob"):
 		return []byte(text)
 	case strings.Contains(c.kind, "bool"):

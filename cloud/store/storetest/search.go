@@ -16,6 +16,7 @@ func searches(t *testing.T, db *store.DB) {
 	c := &cloud.Changes{}
 	for n := range 8 {
 		d := cloud.Delivery{ID: cloud.DeliveryID(n + 1), Number: fmt.Sprintf("LD-%09d", 64020+n), BusinessID: 1, ProviderID: 3, DeviceID: 1, Status: cloud.DeliveryCreated, CreatedAt: now,
+			Recipient: []cloud.Recipient{{Name: "Sam Lee", Phone: "+1 (416) 555-0123"}, {Name: "Lee Ann Öz"}, {Name: "Ida Off", Phone: "0049/30.123"}, {Email: "a@a.example"}, {Name: "Madonna"}, {Name: "Sam Lee", Phone: "+14165550123"}, {Name: "Ümit Ö"}, {}}[n],
 			Reference: []string{"PO_1", "po%2", "Ärmel-7", "", "x1", "PO_9", "zz", "\U0010FFFFq"}[n],
 			Packages:  []cloud.Package{{Position: 0, TrackingNumber: fmt.Sprintf("1Zabc%d", n/2), Size: "S"}}}
 		if n == 5 {
@@ -54,6 +55,13 @@ func searches(t *testing.T, db *store.DB) {
 	require.Equal(t, ids{4, 3}, deliveries("1ZABC1", 5))
 	require.Equal(t, ids{5}, deliveries("1zabc2", 5), "of two with the package the other business has one")
 	require.Equal(t, ids{8}, deliveries("\U0010FFFF", 5))
+	require.Equal(t, ids{2, 1}, deliveries("lee", 5), "by name, then by last name; another business has a Sam Lee")
+	require.Equal(t, ids{1}, deliveries("SAM L", 5))
+	require.Equal(t, ids{2}, deliveries("ann", 5), "a part of a name, among the newest")
+	require.Equal(t, ids{1}, deliveries("+1 416 555", 5))
+	require.Equal(t, ids{1}, deliveries("(416) 555-0123", 5))
+	require.Equal(t, ids{3}, deliveries("0049 30", 5))
+	require.Equal(t, ids{7}, deliveries("Ümit", 5))
 	for _, text := range []string{"1zabc", "d-0", "'; --", "\"", "%", "_", "\\", "po_9"} {
 		require.Empty(t, deliveries(text, 5), text)
 	}
