@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -393,6 +395,13 @@ func pathWords(lang, path string) string {
 	return outside(strings.Join(parts, " · "), maxValue)
 }
 
+// The places in lists of a path of the interface, and the one that a path of a field ends
+// with.
+var (
+	elementOf    = regexp.MustCompile(`\.(\d+)\b`)
+	elementAtEnd = regexp.MustCompile(`^(.*)\[(\d+)\]$`)
+)
+
 // explain is why an operation did not work, in words, and what is wrong with its
 // members by name.
 func (p nounPages) explain(lang string, err error) (problem string, fields map[string]string, ok bool) {
@@ -401,9 +410,15 @@ func (p nounPages) explain(lang string, err error) (problem string, fields map[s
 		return "", nil, false
 	}
 	fields = map[string]string{}
-	for name, list := range shown.Fields {
-		if len(list) > 0 {
-			fields[name] = locale.FieldOf(lang, list[0], memberWords(lang, name))
+	for _, name := range slices.Sorted(maps.Keys(shown.Fields)) {
+		if list := shown.Fields[name]; len(list) > 0 {
+			at := elementOf.ReplaceAllString(name, "[$1]") // packages[0].weight, as fields are named
+			text := locale.FieldOf(lang, list[0], memberWords(lang, at))
+			if m := elementAtEnd.FindStringSubmatch(at); m != nil { // of a list with one field
+				n, _ := strconv.Atoi(m[2])
+				at, text = m[1], strconv.Itoa(n+1)+": "+locale.FieldOf(lang, list[0], memberWords(lang, m[1]))
+			}
+			fields[at] = strings.TrimSpace(fields[at] + " " + text)
 		}
 	}
 	if len(fields) > 0 && shown.Code == "VALIDATION_FAILED" { // its words are about the answer of a program

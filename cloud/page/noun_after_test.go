@@ -212,6 +212,20 @@ func TestProblemsOfGroups(t *testing.T) {
 	require.NotRegexp(t, `role="alert">.*Recipient`, g.body)
 }
 
+// What is wrong with an element of a list stands at the field of the list.
+func TestProblemsOfElements(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	g := r.fillIn("/console/api-keys/new?lang=de", url.Values{"in:name": {"x"}, "in:ip_allowlist": {"10.0.0.1\nelsewhere"}})
+	require.Equal(t, 422, g.status)
+	require.Regexp(t, `<p class="problem" id="f-ip_allowlist-p">2: [^<]+</p>`, g.body)
+	require.NotRegexp(t, `role="alert">.*2: `, g.body)
+	g = r.fillIn("/console/orders/new?type=D", url.Values{"in:type": {"D"}, "in:packages[0].weight": {"-1"}})
+	require.Equal(t, 422, g.status)
+	require.Regexp(t, `<p class="problem" id="f-packages\[0\].weight-p">[^<]+</p>`, g.body)
+}
+
 // Where no door can be opened from afar, the page says why.
 func TestDoorsThatCannotBeReached(t *testing.T) {
 	t.Parallel()
