@@ -25,6 +25,12 @@ type Member struct {
 	Field    reflect.StructField
 }
 
+// OfNew reports whether a new record needs the member, though a change does not: its doc
+// begins with that.
+func (m Member) OfNew() bool {
+	return strings.HasPrefix(m.Field.Tag.Get("doc"), "Required of a new one")
+}
+
 // Members lists what a caller can give an operation: members of the body, the
 // path and the query. Headers and raw bodies are not among them. The list is the
 // caller's.

@@ -6,7 +6,7 @@ import "strings"
 // common first; none for other members and operations.
 func QuickTexts(lang, operation, member string) []string {
 	key := "quick." + operation
-	if _, ok := quickTexts[key]; !ok || member != "reason" {
+	if _, ok := quickTexts[key]; !ok || member != "reason" && member != "note" {
 		return nil
 	}
 	return strings.Split(Word(lang, key), "; ")
@@ -14,6 +14,12 @@ func QuickTexts(lang, operation, member string) []string {
 
 // quickTexts are reasons of operations, parted by semicolons.
 var quickTexts = map[string]texts{
+	"quick.work_items.close": {
+		"Looked at on site; Repaired; The parcel was found; False alarm",
+		"已现场查看; 已修复; 已找到包裹; 误报", "已現場查看; 已修復; 已找到包裹; 誤報",
+		"Vérifié sur place; Réparé; Le colis a été retrouvé; Fausse alerte",
+		"Vor Ort angesehen; Repariert; Das Paket wurde gefunden; Fehlalarm",
+		"Revisado en el sitio; Reparado; Se encontró el paquete; Falsa alarma"},
 	"quick.orders.hold": {
 		"Address is not clear; Recipient asked for it; Payment is open; Waiting for goods",
 		"地址不清楚; 收件人要求; 尚未付款; 等待货物", "地址不清楚; 收件人要求; 尚未付款; 等待貨物",

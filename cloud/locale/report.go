@@ -34,7 +34,7 @@ var reportWords = map[string]texts{
 	"report.hours.of":         {"%s hours", "%s 小时", "%s 小時", "%s heures", "%s Stunden", "%s horas"},
 	"report.mean":             {"Hours on average", "平均小时数", "平均小時數", "Heures en moyenne", "Stunden im Mittel", "Horas de media"},
 	"report.occupancy":        {"Occupancy now", "当前占用", "目前佔用", "Occupation actuelle", "Belegung jetzt", "Ocupación actual"},
-	"report.occupancy.said":   {"%s of %s compartments are occupied (%s %%).", "%s / %s 个格口被占用（%s %%）。", "%s / %s 個格口被佔用（%s %%）。", "%s casiers occupés sur %s (%s %%).", "%s von %s Fächern sind belegt (%s %%).", "%s de %s compartimentos están ocupados (%s %%)."},
+	"report.occupancy.said":   {"Occupied: %s of %s compartments (%s %%).", "已占用：%s / %s 个格口（%s %%）。", "已佔用：%s / %s 個格口（%s %%）。", "Casiers occupés : %s sur %s (%s %%).", "Belegt: %s von %s Fächern (%s %%).", "Ocupados: %s de %s compartimentos (%s %%)."},
 	"report.occupancy.none":   {"No cabinet is in use yet.", "尚无使用中的快递柜。", "尚無使用中的智慧櫃。", "Aucune consigne n’est en service.", "Noch ist kein Schrank in Betrieb.", "Aún no hay taquillas en uso."},
 	"report.occupied":         {"Occupied", "已占用", "已佔用", "Occupés", "Belegt", "Ocupados"},
 	"report.reserved":         {"Reserved", "已预留", "已預留", "Réservés", "Reserviert", "Reservados"},

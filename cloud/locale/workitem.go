@@ -86,7 +86,7 @@ var workItems = map[string]texts{
 
 	"home.hello":     {"Good day, %s.", "您好，%s。", "您好，%s。", "Bonjour %s.", "Guten Tag, %s.", "Buenos días, %s."},
 	"home.zero":      {"Nothing needs you.", "没有需要您处理的事项。", "沒有需要您處理的事項。", "Rien ne vous attend.", "Nichts braucht Sie.", "Nada le necesita."},
-	"home.zerobut":   {"Nothing needs you, but webhooks that did not arrive: %s.", "没有需要您处理的事项，但有 Webhook 未送达：%s。", "沒有需要您處理的事項，但有 Webhook 未送達：%s。", "Rien ne vous attend, mais des webhooks ne sont pas parvenus : %s.", "Nichts braucht Sie, doch Webhooks sind nicht angekommen: %s.", "Nada le necesita, pero hay webhooks sin llegar: %s."},
+	"home.zerobut":   {"Webhooks that did not arrive: %s. Nothing else needs you.", "有 Webhook 未送达：%s。没有其他需要您处理的事项。", "有 Webhook 未送達：%s。沒有其他需要您處理的事項。", "Des webhooks ne sont pas parvenus : %s. Rien d’autre ne vous attend.", "Webhooks sind nicht angekommen: %s. Sonst braucht Sie nichts.", "Hay webhooks sin llegar: %s. Nada más le necesita."},
 	"home.one":       {"One thing needs you.", "有 1 件事需要您处理。", "有 1 件事需要您處理。", "Une chose vous attend.", "Eine Sache braucht Sie.", "Una cosa le necesita."},
 	"home.many":      {"%s things need you.", "有 %s 件事需要您处理。", "有 %s 件事需要您處理。", "%s choses vous attendent.", "%s Dinge brauchen Sie.", "%s cosas le necesitan."},
 	"home.delivered": {"Delivered today", "今日送达", "今日送達", "Livrées aujourd’hui", "Heute zugestellt", "Entregados hoy"},

@@ -169,7 +169,7 @@ func (p drawnPages) auditLine(f frame, l account.AuditLine) auditShown {
 			out.Hour = auditPath + "?" + url.Values{"actor": {l.Actor}, "from": {t.Add(-time.Hour).Format(time.RFC3339)}, "to": {t.Add(time.Second).Format(time.RFC3339)}}.Encode()
 		}
 	}
-	out.Target = shown{Text: outside(l.Target, maxValue), To: p.targetAddress(l.Target)}
+	out.Target = p.target(f, l.Target)
 	if l.Outcome != "" {
 		out.Outcome = stateShown(f, "outcome", l.Outcome)
 		if l.Outcome != "done" {
@@ -230,14 +230,18 @@ func actionWords(c *catalog.Catalog, lang, action string) string {
 	return string(unicode.ToUpper(r)) + w[size:]
 }
 
-// targetAddress is the page of what a line is about: order:8 or order_id=8. "" for none.
-func (p drawnPages) targetAddress(target string) string {
+// target is what a line is about, order:8 or order_id=8, by its noun and with its page
+// where it has one.
+func (p drawnPages) target(f frame, target string) shown {
 	kind, id, ok := strings.Cut(target, ":")
 	if !ok {
-		if kind, id, ok = strings.Cut(target, "="); !ok || !strings.HasSuffix(kind, "_id") {
-			return ""
+		if kind, id, ok = strings.Cut(target, "="); ok {
+			kind, ok = strings.CutSuffix(kind, "_id")
 		}
-		return p.refer(kind, id)
 	}
-	return p.refer(kind+"_id", id)
+	n := p.cfg.Catalog.NounOf(kind + "_id")
+	if !ok || n == nil || id == "" {
+		return shown{Text: outside(target, maxValue)}
+	}
+	return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+id, maxValue), To: p.refer(kind+"_id", id)}
 }

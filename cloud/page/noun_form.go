@@ -187,8 +187,11 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 		if isSecret(x.Name) {
 			f.Kind, f.Value = "secret", "" // it is never sent back
 		}
-		if x.Name == "phone" {
+		switch x.Name {
+		case "phone":
 			f.Kind = "tel"
+		case "email":
+			f.Kind = "email"
 		}
 		if f.Kind == "text" {
 			f.Quick = locale.QuickTexts(m.f.Lang, m.of, f.Name)

@@ -153,8 +153,12 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	query := func(change map[string]string) string { return "?" + changed(ctx, change) }
 	out.Chips = stateChips(v.frame, n, filters, query)
 	out.CSV = ConsolePath + "/" + n.Path + ".csv" + query(map[string]string{"cursor": "", "lang": ""})
-	if n.Create != "" && p.may(c, v, n.Create) {
+	switch {
+	case n.Create == "":
+	case p.may(c, v, n.Create):
 		out.New = ConsolePath + "/" + n.Path + "/new"
+	default: // its words lead to what this visitor may not do
+		out.Empty = v.T("work.none")
 	}
 	for _, name := range n.Others {
 		if other := p.cfg.Catalog.Noun(name); other != nil && other.Create != "" && p.may(c, v, other.Create) {

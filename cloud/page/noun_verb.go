@@ -120,6 +120,11 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		target, many = n.About(o)
 	}
 	members := formMembers(o, target)
+	if operation == n.Create {
+		for i := range members {
+			members[i].Required = members[i].Required || members[i].OfNew()
+		}
+	}
 	edits := o.Method == "PATCH" || o.Method == "PUT"
 	var record map[string]any
 	if operation != n.Create {
