@@ -129,18 +129,18 @@ func TestFormsOfferReasons(t *testing.T) {
 	for _, n := range table.Nouns() {
 		for _, verb := range n.Verbs {
 			for _, m := range table.Find(verb).Members() {
-				if m.Name != "reason" || m.Type.Kind() != reflect.String || len(m.Rules().Enum) > 0 {
+				if m.Name != "reason" && m.Name != "note" || m.Type.Kind() != reflect.String || len(m.Rules().Enum) > 0 {
 					continue
 				}
-				list := locale.QuickTexts(locale.English, verb, "reason")
-				if slices.Contains([]string{"order", "cabinet", "delivery"}, n.Name) {
+				list := locale.QuickTexts(locale.English, verb, m.Name)
+				if m.Name == "reason" && slices.Contains([]string{"order", "cabinet", "delivery"}, n.Name) {
 					require.GreaterOrEqual(t, len(list), 2, verb)
 				}
 				if len(list) > 0 {
 					offered++
 				}
 				for _, lang := range locale.All() {
-					texts := locale.QuickTexts(lang.Code, verb, "reason")
+					texts := locale.QuickTexts(lang.Code, verb, m.Name)
 					require.Len(t, texts, len(list), "%s in %s", verb, lang.Code)
 					for _, text := range texts {
 						require.Less(t, len([]rune(text)), int(*m.Rules().Max), text)
