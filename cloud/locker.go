@@ -415,9 +415,9 @@ func (s *LockerChanges) preview(e *effectList) {
 		e.showChanged("command", x.ID, "", old, err)
 	})
 	previewEach(e, "Exceptions", s.Exceptions, func(x Exception) {
-		old, err := e.view.Exception(x.BusinessID, x.ID)
-		if x.ID == 0 {
-			err = ErrNotFound
+		old, err := Exception{}, error(ErrNotFound)
+		if x.ID != 0 {
+			old, err = e.view.Exception(x.BusinessID, x.ID)
 		}
 		e.showMembers(Effect{Type: "exception", ID: x.ID, Before: old.members(), After: x.members()}, old, err)
 	})
