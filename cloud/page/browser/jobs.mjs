@@ -98,6 +98,13 @@ async function api(path) {
   return answer.json();
 }
 
+// seen is what the page shows now. One that did not load, because the demo killed its
+// cloud, is no page to wait for.
+async function seen() {
+  if (page.url().startsWith("chrome-error")) throw new Error("chrome-error");
+  return main.innerText({ timeout: 1000 }).catch(() => "");
+}
+
 // eventually waits for the interface to answer what a job was for.
 async function eventually(ask) {
   for (let i = 0; ; i++) {
@@ -121,19 +128,19 @@ async function job(number, limit, words, act, judge) {
       await page.goto(base + "/console?lang=en");
       await act();
       // The demo changes the same cabinet now and then between a preview and its button.
-      const got = await eventually(async () => (await main.innerText().catch(() => "")).includes("Something changed since") ? "changed" : judge());
+      const got = await eventually(async () => (await seen()).includes("Something changed since") ? "changed" : judge());
       if (got !== "changed") return got;
       await confirm();
       presses--;
       return eventually(judge);
     })().catch((e) => { lost = String(e).slice(0, 300); });
     if (!answer && tries < 2 && /ERR_CONNECTION|ERR_EMPTY|fetch failed|ECONN|chrome-error|interrupted by another/.test(lost + page.url())) continue;
-    if (!answer && tries < 2 && (await main.innerText().catch(() => "")).includes("The cabinet is offline")) { // the demo cuts its line for some seconds
+    if (!answer && tries < 2 && (await seen().catch(() => "")).includes("The cabinet is offline")) { // the demo cuts its line for some seconds
       await connected();
       continue;
     }
     found.jobs.push({ number, limit, words, presses, done: Boolean(answer) });
-    if (!answer) found.failed.push(`${number} ${words}: ${lost || "the interface does not know of it"} at ${page.url()}: ${(await main.innerText().catch(() => "")).slice(0, 400)}`);
+    if (!answer) found.failed.push(`${number} ${words}: ${lost || "the interface does not know of it"} at ${page.url()}: ${(await seen().catch(String)).slice(0, 400)}`);
     return;
   }
 }

@@ -159,7 +159,7 @@ async function step(job, seen) {
   }
   // What is folded away is looked into when nothing else leads on, or, once, when the screen
   // is about what is sought and does not show what is to be done with it.
-  const here = (await page.locator("main h1").first().innerText().catch(() => "")).includes(job.find ?? "\n");
+  const here = (await page.locator("main h1").first().innerText({ timeout: 1000 }).catch(() => "")).includes(job.find ?? "\n");
   if (!best || here && !seen.has("folded at " + page.url()) && !list.some((c) => stems(c.name).includes(stems(job.say)[0]))) {
     seen.add("folded at " + page.url());
     const folded = list.find((c) => c.kind === "summary" && c.main && !seen.has(page.url() + c.name + c.near));
@@ -202,7 +202,7 @@ async function job(say, { find, knows = {}, judge }) {
   }
   log(say, it.path.join(" → "), it.done, lost);
   found.jobs.push({ say, path: it.path, done: it.done });
-  if (!it.done) found.failed.push(`${say} ${it.path.join(" → ")} ${lost} at ${page.url()}: ${(await page.locator("main").innerText().catch(() => "")).slice(0, 500)}`);
+  if (!it.done) found.failed.push(`${say} ${it.path.join(" → ")} ${lost} at ${page.url()}: ${(await page.locator("main").innerText({ timeout: 1000 }).catch(() => "")).slice(0, 500)}`);
 }
 
 for (let tries = 0; ; tries++) { // the demo kills its own cloud now and then
@@ -221,7 +221,7 @@ for (let tries = 0; ; tries++) { // the demo kills its own cloud now and then
 log("signed in");
 
 const unique = Date.now().toString(36);
-const screen = (text) => async () => (await page.locator("main").innerText().catch(() => "")).includes(text);
+const screen = (text) => async () => (await page.locator("main").innerText({ timeout: 1000 }).catch(() => "")).includes(text);
 const yard = (await api("/api/v1/smart-lockers/devices")).devices.find((d) => d.device_name === "Old Yard");
 const grids = async () => (await api(`/api/v1/smart-lockers/devices/${yard.device_id}`)).device.grids;
 const free = (await grids()).filter((g) => g.state === "free").map((g) => g.grid_code).reverse();
