@@ -68,7 +68,7 @@ func TestApprovalIsBoundToThePriceThatWasShown(t *testing.T) {
 		id := propose(c, "PR-3")
 		person := c.signIn(c.box.Admin.Email, c.box.Admin.Password)
 		page := person.get("/mcp-approvals/" + id)
-		require.Contains(t, page, "total price")
+		require.Contains(t, page, "Total price")
 		form := hidden(page)
 		form.Set("decision", "approve")
 		c.prices("900")

@@ -66,20 +66,20 @@ func (m *maker) side(path string, v any) *string {
 	if _, ok := v.(absent); ok {
 		return nil
 	}
-	s := m.said(path, v)
+	s := m.valueInWords(path, v)
 	return &s
 }
 
-// said is a value of a member in words: states and choices by their words, records by
+// valueInWords is a value of a member in words: states and choices by their words, records by
 // their names, the elements of a list one after the other.
-func (m *maker) said(path string, v any) string {
+func (m *maker) valueInWords(path string, v any) string {
 	list, ok := v.([]any)
 	if !ok {
-		return m.saidOne(path, v)
+		return m.elementWords(path, v)
 	}
 	parts := make([]string, len(list))
 	for i, x := range list {
-		parts[i] = m.saidOne(path, x)
+		parts[i] = m.elementWords(path, x)
 	}
 	if len(parts) == 0 {
 		return "–"
@@ -87,7 +87,7 @@ func (m *maker) said(path string, v any) string {
 	return strings.Join(parts, ", ")
 }
 
-func (m *maker) saidOne(path string, v any) string {
+func (m *maker) elementWords(path string, v any) string {
 	if o, ok := v.(map[string]any); v == nil || ok && len(o) == 0 {
 		return "–"
 	}
@@ -127,7 +127,7 @@ func (m *maker) leaves(v any) (out []leaf) {
 	})
 	all := append(first, then...)
 	for _, x := range all[:min(len(all), maxLeaves)] {
-		out = append(out, leaf{pathWords(m.f.Lang, x.path), shorten(m.said(x.path, x.v))})
+		out = append(out, leaf{pathWords(m.f.Lang, x.path), shorten(m.valueInWords(x.path, x.v))})
 	}
 	if len(all) > maxLeaves {
 		out = append(out, leaf{"…", "+" + strconv.Itoa(len(all)-maxLeaves)})
