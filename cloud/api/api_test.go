@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/setup"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 func table() *catalog.Catalog {
@@ -21,6 +22,7 @@ func table() *catalog.Catalog {
 
 // The description is valid by a third-party library, and has every row once.
 func TestTheDescriptionIsValidOpenAPI(t *testing.T) {
+	ring.SkipUnlessCheck(t, "TestSchemasSayWhatChecksSay, of the same description")
 	raw := table().OpenAPI("https://api.example.com", "test")
 	require.Equal(t, string(raw), string(table().OpenAPI("https://api.example.com", "test")), "the same table, the same text")
 	doc, err := openapi3.NewLoader().LoadFromData(raw)

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // reading are operations that change nothing, whatever their method, or only
@@ -38,6 +39,7 @@ func (x *world) audits() []cloud.Audit {
 // Every operation that writes leaves a line that says who did what to what, and
 // by which call; no line holds a secret, a code or a body.
 func TestEveryWriteLeavesAnAuditLine(t *testing.T) {
+	ring.SkipUnlessCheck(t, "TestEveryOperationLetsInWhomItsRowNames, of the same rows")
 	t.Parallel()
 	for _, o := range newWorld(t).table.Operations() {
 		if !o.Writes() || slices.Contains(reading, o.Name) || slices.Contains(elsewhere, o.Name) {

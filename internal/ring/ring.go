@@ -57,6 +57,14 @@ func Count(quick, full int) int {
 	return quick
 }
 
+// Among is what a thing is counted by in each of the three rings.
+func Among(quick, check, full int) int {
+	if Check() {
+		return Count(check, full)
+	}
+	return quick
+}
+
 // Seeds is the range of seeds to try, both ends included: that of POSTERN_SEEDS, else
 // 1 to quick in the quick ring, to check in that of `make check`, and to FullSeeds in the
 // full one.
