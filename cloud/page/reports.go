@@ -393,13 +393,13 @@ func (r reporting) drawMeans() (chart.Chart, error) {
 	drawn := r.newChart("report.waits", chart.Line, "report.day", [2]string{"report.mean"})
 	longest, at := 0.0, ""
 	for _, x := range out.Days {
-		mean := math.NaN()
+		mean, day := math.NaN(), r.part(x.Date+"T00:00:00Z", "day")
 		if x.MeanHours != nil {
 			if mean = *x.MeanHours; mean >= longest {
-				longest, at = mean, x.Date
+				longest, at = mean, day.Text
 			}
 		}
-		addCategory(&drawn, r.part(x.Date+"T00:00:00Z", "day"), mean)
+		addCategory(&drawn, day, mean)
 	}
 	drawn.Sentence = r.T("report.collection.none")
 	if at != "" {
