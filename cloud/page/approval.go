@@ -118,6 +118,10 @@ func (p *kit) worker(c context.Context, ctx *fasthttp.RequestCtx) (v visitor, ok
 		p.trouble(ctx, err)
 		return v, false
 	}
+	if !ok && ctx.IsPost() && ctx.PostArgs().Has("step") && ownForm(ctx, &forWork) {
+		p.keepTyped(ctx)
+		return v, false
+	}
 	if !ok {
 		to := ConsolePath + "/login"
 		if path := string(ctx.Path()); path != ConsolePath {

@@ -226,6 +226,40 @@ func TestProblemsOfElements(t *testing.T) {
 	require.Regexp(t, `<p class="problem" id="f-packages\[0\].weight-p">[^<]+</p>`, g.body)
 }
 
+// Who is signed out while a form is open signs in beside it, and has all that was typed.
+func TestWhatWasTypedOutlivesASession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	const path = "/console/orders/new?type=D"
+	session := r.cookies["postern_session"]
+	g := r.do("GET", path, nil)
+	sent := fields(g.body)
+	sent.Set("in:recipient.name", `Ann "x" <b>`)
+	sent.Set("in:webhook_secret", "hunter2hunter2")
+	sent.Set("step", "do")
+	delete(r.cookies, "postern_session")
+	g = r.do("POST", path, sent)
+	require.Equal(t, 401, g.status)
+	clean(t, r, g)
+	require.Contains(t, g.body, `value="Ann &#34;x&#34; &lt;b&gt;"`)
+	require.NotContains(t, g.body, "hunter2")
+	again := url.Values{}
+	for _, m := range regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`).FindAllStringSubmatch(g.body, -1) {
+		again.Set(html.UnescapeString(m[1]), html.UnescapeString(m[2]))
+	}
+	again.Set("step", "edit")
+	require.Equal(t, 401, r.do("POST", path, again).status, "still signed out")
+	r.cookies["postern_session"] = session
+	g = r.do("POST", path, again)
+	require.Equal(t, 200, g.status)
+	require.Contains(t, g.body, `name="in:recipient.name" type="text" value="Ann &#34;x&#34; &lt;b&gt;"`)
+
+	delete(r.cookies, "postern_session")
+	again.Set("form", strings.Repeat("x", 32))
+	require.Equal(t, 303, r.do("POST", path, again).status, "a foreign form is not shown")
+}
+
 // Where no door can be opened from afar, the page says why.
 func TestDoorsThatCannotBeReached(t *testing.T) {
 	t.Parallel()

@@ -311,6 +311,25 @@ func denyForm(p *kit, ctx *fasthttp.RequestCtx, v visitor, out nounForm, fields 
 	p.show(ctx, fasthttp.StatusForbidden, "nounform.html", out)
 }
 
+// endedPage holds what was typed into a form whose sender is signed out by now.
+type endedPage struct {
+	frame
+	Action string
+	Kept   []pair
+}
+
+// keepTyped answers a form without a session: the sender signs in beside it and has the
+// form again with all that was typed, but for secrets. Nothing is run by that.
+func (p *kit) keepTyped(ctx *fasthttp.RequestCtx) {
+	out := endedPage{frame: p.frame(ctx, "ended.title"), Action: string(ctx.RequestURI())}
+	for name, value := range ctx.PostArgs().All() {
+		if path, typed := strings.CutPrefix(string(name), "in:"); typed && !isSecret(path) || slices.Contains([]string{"form", "was", "key"}, string(name)) {
+			out.Kept = append(out.Kept, pair{string(name), string(value)})
+		}
+	}
+	p.show(ctx, fasthttp.StatusUnauthorized, "ended.html", out)
+}
+
 // isGone reports whether a record has no page any more.
 func (p nounPages) isGone(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, id string) bool {
 	_, err := p.find(c, ctx, v, n, id)
