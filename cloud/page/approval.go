@@ -367,7 +367,7 @@ func (p approvalPages) showApproval(c context.Context, ctx *fasthttp.RequestCtx,
 		return
 	}
 	a := r.Approval
-	m := &maker{p: nounPages{p.kit}, f: v.frame, refs: nounPages{p.kit}.references(c, ctx, v)}
+	m := &maker{p: nounPages(p), f: v.frame, refs: nounPages(p).references(c, ctx, v)}
 	page := approvalPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), A: row(p.kit, v.frame, a), Note: outside(note, maxNote),
 		Problem: p.why(v.frame, tried), MayApprove: r.NotApprove == nil, MayReject: r.NotReject == nil, Total: waiting.Total, Digest: r.Digest, Arguments: m.leavesOf(a.Arguments), Result: m.leavesOf(a.Result)}
 	page.Title = page.A.Summary
