@@ -178,9 +178,11 @@ func TestAFormWhoseRightsEnded(t *testing.T) {
 	form = d.form(q.session, path)
 	x.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{{Hash: auth.Hash(q.session), AccountID: q.caller.Account.ID, Name: "test", ExpiresAt: time.Now().Add(-time.Second)}}}})
 	s := d.ask(q.session, path, filled(form, "step", "next", "in:note", "Changed"))
-	require.Equal(t, 303, s.status)
-	require.Equal(t, "/console/login?next="+url.QueryEscape(path), s.to)
+	require.Equal(t, 401, s.status)
+	require.Contains(t, s.body, `href="/console/login"`)
+	require.Contains(t, s.body, `<input type="hidden" name="in:note" value="Changed">`, "what was typed is kept")
 	require.Nil(t, x.read(api, "order", "note"))
+	require.Equal(t, 303, d.ask(q.session, path, nil).status)
 }
 
 // A form that is sent twice makes one record, of every noun that has a form for it.
