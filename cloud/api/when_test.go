@@ -64,3 +64,20 @@ func TestVerbsOfAnOrderAreOfferedWhereTheyWork(t *testing.T) {
 	}
 	require.Greater(t, tried, 250, fmt.Sprint(tried))
 }
+
+// What an operation on several records refuses is said on its page, and is not done.
+func TestAPageSaysWhatWasRefusedOfSeveral(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	d := newDesk(t, x)
+	p := x.signIn("admin", x.token(admin))
+	good, _ := x.order(cloud.OrderNew)
+	route := x.id(at(x.made("POST", "/api/v1/routes", x.token(admin), `{"date":"2099-12-01","driver_id":4,"name":"Round"}`), "route", "route_id"))
+	path := "/console/routes/" + route + "/add"
+	s := d.ask(p.session, path, filled(d.form(p.session, path), "step", "next", "in:order_ids", good+"\n999999"))
+	s = d.ask(p.session, path, filled(formIn(t, s), "step", "do"))
+	require.Equal(t, 409, s.status, s.body)
+	require.Regexp(t, `role="alert">.*999999: `, s.body)
+	require.NotContains(t, s.body, "notice done")
+	require.EqualValues(t, 1, len(at(x.made("GET", "/api/v1/routes/"+route, x.token(admin), ""), "route", "stops").([]any)))
+}

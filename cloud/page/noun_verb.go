@@ -278,6 +278,12 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		p.trouble(ctx, err)
 		return
 	}
+	if kept := refusedOf(answer); len(kept) > 0 { // of several records, some stay as they were
+		out.Problem, out.Step, out.Key = v.T("work.refused", strings.Join(kept, " ")), "form", rand.Text()
+		out.Fields = m.fields("", members)
+		p.show(ctx, fasthttp.StatusConflict, "nounform.html", out)
+		return
+	}
 	found := recordOf(o, answer)
 	if (o.Secret || o.Shows) && len(found) > 0 {
 		delete(found, "result")
@@ -298,6 +304,21 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		sep = "&"
 	}
 	seeOther(ctx, to+sep+sealAfter(p.kit, ctx, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target(), Undo: p.undoOf(c, v, who, n, o, id, record)}))
+}
+
+// refusedOf are why records of an operation on several stay as they were, by what names
+// each of them: the members errors of its answer.
+func refusedOf(answer map[string]any) (out []string) {
+	list, _ := answer["errors"].([]any)
+	for _, x := range list {
+		e, _ := x.(map[string]any)
+		if e["message"] == nil {
+			continue
+		}
+		name := cmp.Or(plainText(e["order_ref"]), plainText(e["order_id"]))
+		out = append(out, outside(strings.TrimPrefix(name+": "+plainText(e["message"]), ": "), maxValue))
+	}
+	return out
 }
 
 // denyForm shows a form again whose sender has lost a right since it was made: with what
