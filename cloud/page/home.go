@@ -304,6 +304,10 @@ func (p consolePages) ordersToday(c context.Context, ctx *fasthttp.RequestCtx, v
 	if failed != "0" {
 		note = v.T("home.failed", failed)
 	}
-	b.Figures = append(b.Figures, figure{Note: note, Name: v.T("home.delivered"), Value: done, Of: v.T("home.of", all), Part: part, Whole: whole, To: dayPath})
+	to := ConsolePath + "/orders"
+	if p.mayAny(c, v, "routes.list") {
+		to = dayPath
+	}
+	b.Figures = append(b.Figures, figure{Note: note, Name: v.T("home.delivered"), Value: done, Of: v.T("home.of", all), Part: part, Whole: whole, To: to})
 	return nil
 }

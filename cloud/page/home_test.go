@@ -101,6 +101,10 @@ func TestWhereADayBegins(t *testing.T) {
 		who := newRigAt(r)
 		g := who.signIn(r.w.Emails[cloud.ClientEmployee])
 		require.Equal(t, []any{303, x.home}, []any{g.status, g.header("Location")}, x.scopes)
-		require.Equal(t, 200, who.do("GET", x.home, nil).status)
+		home := who.do("GET", x.home, nil)
+		require.Equal(t, 200, home.status)
+		for _, m := range regexp.MustCompile(`href="(/console[^"?#]*)`).FindAllStringSubmatch(home.body, -1) {
+			require.NotEqual(t, 403, who.do("GET", m[1], nil).status, "%v are led to %s", x.scopes, m[1])
+		}
 	}
 }
