@@ -63,7 +63,7 @@ func refusal(x item, e *cloud.Error) outcome {
 	out := outcome{ID: x.ID, Title: x.Title, Code: e.Code, Args: e.Args, Errors: map[string][]string{}}
 	out.Scope, _ = e.Details["scope"].(string)
 	for path, list := range e.Fields {
-		out.Errors[position.ReplaceAllString(path, "[$1]")] = list
+		out.Errors[FieldPath(path)] = list
 	}
 	return out
 }
@@ -93,7 +93,10 @@ func (o outcome) messages(cfg Config, lang, path, name string) (out []string) {
 	return out
 }
 
-// position is that of an element in a path: packages.0.weight.
+// FieldPath is a path of an error, packages.0.weight, as forms and columns name the
+// member: packages[0].weight.
+func FieldPath(path string) string { return position.ReplaceAllString(path, "[$1]") }
+
 var position = regexp.MustCompile(`\.(\d+)\b`)
 
 // messageOf is an error in words.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/job"
 	"github.com/postern-io/postern/cloud/locale"
 )
 
@@ -395,12 +396,8 @@ func pathWords(lang, path string) string {
 	return outside(strings.Join(parts, " · "), maxValue)
 }
 
-// The places in lists of a path of the interface, and the one that a path of a field ends
-// with.
-var (
-	elementOf    = regexp.MustCompile(`\.(\d+)\b`)
-	elementAtEnd = regexp.MustCompile(`^(.*)\[(\d+)\]$`)
-)
+// elementAtEnd is the path of a list's element: that of the list and the place in it.
+var elementAtEnd = regexp.MustCompile(`^(.*)\[(\d+)\]$`)
 
 // explain is why an operation did not work, in words, and what is wrong with its
 // members by name.
@@ -412,7 +409,7 @@ func (p nounPages) explain(lang string, err error) (problem string, fields map[s
 	fields = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(shown.Fields)) {
 		if list := shown.Fields[name]; len(list) > 0 {
-			at := elementOf.ReplaceAllString(name, "[$1]") // packages[0].weight, as fields are named
+			at := job.FieldPath(name)
 			text := locale.FieldOf(lang, list[0], memberWords(lang, at))
 			if m := elementAtEnd.FindStringSubmatch(at); m != nil { // of a list with one field
 				n, _ := strconv.Atoi(m[2])

@@ -27,7 +27,7 @@ type references struct {
 }
 
 func (p nounPages) references(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *references {
-	return &references{p: p, c: c, ctx: ctx, v: v, known: map[string][]choice{}}
+	return &references{p: p, c: c, ctx: ctx, v: v, known: map[string][]choice{}, pages: map[string]bool{}}
 }
 
 // choices are the records that a member can name, nil when there are too many to
@@ -118,9 +118,6 @@ func (r *references) opens(member string) bool {
 	n := r.p.cfg.Catalog.NounOf(lastPart(member))
 	may, known := r.pages[n.Name]
 	if !known {
-		if r.pages == nil {
-			r.pages = map[string]bool{}
-		}
 		may = r.p.mayAny(r.c, r.v, n.Find, n.List)
 		r.pages[n.Name] = may
 	}
