@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -25,10 +26,24 @@ import (
 // running is a node on a database of several.
 type running struct {
 	*server.Server
-	url   string // of its HTTP
-	mqtt  string // its address
+	url   string       // of its HTTP
+	mqtt  string       // its address
+	web   net.Listener // of HTTP
 	stop  context.CancelFunc
 	ended chan error
+}
+
+// door is a listener that fails with errDoor once it is closed.
+type door struct{ net.Listener }
+
+var errDoor = errors.New("the network is gone")
+
+func (d door) Accept() (net.Conn, error) {
+	c, err := d.Listener.Accept()
+	if err != nil {
+		return nil, errDoor
+	}
+	return c, nil
 }
 
 func startNode(t *testing.T, cfg server.Config, mqtt bool) *running {
@@ -37,13 +52,14 @@ func startNode(t *testing.T, cfg server.Config, mqtt bool) *running {
 	s, err := server.New(t.Context(), cfg)
 	require.NoError(t, err)
 	var ln server.Listeners
-	ln.HTTP, err = net.Listen("tcp", "127.0.0.1:0")
+	web, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	ln.HTTP = door{web}
 	if mqtt {
 		ln.MQTT, err = net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 	}
-	n := &running{Server: s, url: "http://" + ln.HTTP.Addr().String(), ended: make(chan error, 1)}
+	n := &running{Server: s, web: ln.HTTP, url: "http://" + ln.HTTP.Addr().String(), ended: make(chan error, 1)}
 	if mqtt {
 		n.mqtt = ln.MQTT.Addr().String()
 	}
@@ -156,27 +172,41 @@ func TestRolesDivideADeployment(t *testing.T) {
 	require.ErrorContains(t, <-wrong.ended, "not one for devices")
 }
 
-// A node that is asked to stop says so first, serves on meanwhile, and lets connections go
-// one after the other.
+// A node that is asked to stop says so first and serves on meanwhile, for as long as it
+// announces the stop: here for an hour, which a loop that fails ends. Then it lets
+// connections go.
 func TestAStopIsAnnounced(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, server.Config{Dir: t.TempDir(), Stop: server.Stop{Announce: 1500 * time.Millisecond, Drain: 300 * time.Millisecond}}, true)
-	n.awaitReady(t)
-	box, err := n.Sandbox(t.Context(), server.SandboxConfig{Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}}})
-	require.NoError(t, err)
-	secret := box.Devices[0]
-	client := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + n.mqtt).SetClientID(topic.ClientID(secret.DeviceCode)).SetUsername(secret.DeviceCode).
-		SetPassword(secret.Secret).SetAutoReconnect(false))
-	token := client.Connect()
-	token.Wait()
-	require.NoError(t, token.Error())
-	n.stop()
-	ring.Await(t, func() bool { status, _ := n.get(t, "/readyz"); return status == http.StatusServiceUnavailable }, "the node says no")
-	status, _ := n.get(t, "/healthz")
-	require.Equal(t, http.StatusOK, status)
-	status, _ = n.get(t, "/api/openapi.json")
-	require.Equal(t, http.StatusOK, status)
-	require.True(t, client.IsConnectionOpen(), "devices stay while the stop is announced")
-	require.NoError(t, <-n.ended)
-	ring.Await(t, func() bool { return !client.IsConnectionOpen() }, "the device is let go")
+	for name, stop := range map[string]server.Stop{
+		"announced": {Announce: time.Hour, Drain: 300 * time.Millisecond},
+		"drained":   {Announce: time.Millisecond, Drain: 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := startNode(t, server.Config{Dir: t.TempDir(), Stop: stop}, true)
+			n.awaitReady(t)
+			box, err := n.Sandbox(t.Context(), server.SandboxConfig{Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}}})
+			require.NoError(t, err)
+			secret := box.Devices[0]
+			client := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + n.mqtt).SetClientID(topic.ClientID(secret.DeviceCode)).SetUsername(secret.DeviceCode).
+				SetPassword(secret.Secret).SetAutoReconnect(false))
+			token := client.Connect()
+			token.Wait()
+			require.NoError(t, token.Error())
+			n.stop()
+			if name == "announced" {
+				ring.Await(t, func() bool { status, _ := n.get(t, "/readyz"); return status == http.StatusServiceUnavailable }, "the node says no")
+				status, _ := n.get(t, "/healthz")
+				require.Equal(t, http.StatusOK, status)
+				status, _ = n.get(t, "/api/openapi.json")
+				require.Equal(t, http.StatusOK, status)
+				require.True(t, client.IsConnectionOpen(), "devices stay while the stop is announced")
+				require.NoError(t, n.web.Close())
+				require.ErrorIs(t, <-n.ended, errDoor)
+			} else {
+				require.NoError(t, <-n.ended)
+			}
+			ring.Await(t, func() bool { return !client.IsConnectionOpen() }, "the device is let go")
+		})
+	}
 }
