@@ -289,15 +289,15 @@ type AccountChanges struct {
 func (s *AccountChanges) preview(e *effectList) {
 	previewEach(e, "Businesses", s.Businesses, func(x Business) {
 		old, err := e.view.Business(x.ID)
-		e.showChanged("business", x.ID, x.Name, old, err)
+		showChanged(e, "business", x.ID, x.Name, x, old, err, Business.members)
 	})
 	previewEach(e, "Providers", s.Providers, func(x Provider) {
 		old, err := e.view.Provider(x.ID)
-		e.showChanged("provider", x.ID, x.Name, old, err)
+		showChanged(e, "provider", x.ID, x.Name, x, old, err, Provider.members)
 	})
 	previewEach(e, "Accounts", s.Accounts, func(x Account) {
 		old, err := e.view.Account(x.ID)
-		shown := e.showChanged("account", x.ID, x.Name, old, err)
+		shown := showChanged(e, "account", x.ID, x.Name, x, old, err, Account.members)
 		shown.addRights(x.rights(), old.rights())
 		if x.PasswordHash != old.PasswordHash {
 			shown.After["password"] = Masked
@@ -305,8 +305,23 @@ func (s *AccountChanges) preview(e *effectList) {
 	})
 	previewEach(e, "Tokens", s.Tokens, func(x Token) {
 		old, err := e.view.Token(x.Hash)
-		e.showChanged("token", x.ID, x.Name, old, err).addRights(x.rights(), old.rights())
+		showChanged(e, "token", x.ID, x.Name, x, old, err, nil).addRights(x.rights(), old.rights())
 	})
+}
+
+// members are those of a business that a preview shows.
+func (b Business) members() map[string]any {
+	return map[string]any{"name": b.Name, "timezone": b.Timezone, "support_phone": OrNull(b.SupportPhone), "support_email": OrNull(b.SupportEmail)}
+}
+
+// members are those of a provider that a preview shows.
+func (p Provider) members() map[string]any {
+	return map[string]any{"name": p.Name, "services": p.Services, "livemode_allowed": p.LivemodeAllowed}
+}
+
+// members are those of an account that a preview shows beside its rights.
+func (a Account) members() map[string]any {
+	return map[string]any{"name": OrNull(a.Name), "locale": OrNull(a.Locale)}
 }
 
 // addRights shows what something may from now on, and what it might before where it was

@@ -15,9 +15,12 @@ type AssignmentChanges struct {
 func (s *AssignmentChanges) preview(e *effectList) {
 	previewEach(e, "Assignments", s.Assignments, func(x Assignment) {
 		old, err := e.view.Assignment(x.BusinessID, x.ID)
-		e.showChanged("assignment", x.ID, "", old, err)
+		showChanged(e, "assignment", x.ID, "", x, old, err, Assignment.members)
 	})
 }
+
+// members are those that a preview shows.
+func (a Assignment) members() map[string]any { return map[string]any{"status": a.Status} }
 
 // Assignment is an order handed to one contractor alone. Of the assignments of
 // an order at most one is active.

@@ -298,8 +298,14 @@ type DeviceChanges struct {
 func (s *DeviceChanges) preview(e *effectList) {
 	previewEach(e, "Devices", s.Devices, func(x Device) {
 		old, err := e.view.Device(x.ID)
-		e.showChanged("device", x.ID, x.Code, old.withoutReports(), err)
+		showChanged(e, "device", x.ID, x.Code, x.withoutReports(), old.withoutReports(), err, Device.members)
 	})
+}
+
+// members are those of a device that a preview shows.
+func (d Device) members() map[string]any {
+	return map[string]any{"name": OrNull(d.Name), "address": OrNull(d.Address), "timezone": OrNull(d.Timezone), "enabled": !d.Disabled, "maintenance": !d.MaintenanceAt.IsZero(),
+		"awaits_hardware": d.IsCutOff(), "retired": !d.RetiredAt.IsZero()}
 }
 
 // LaneMove is a conditional update of one lane.

@@ -51,7 +51,7 @@ func (missing) Approval(BusinessID, ApprovalID) (Approval, error) { return Appro
 func (missing) ChatMessage(BusinessID, ChatMessageID) (ChatMessage, error) {
 	return ChatMessage{}, ErrNotFound
 }
-func (missing) Business(BusinessID) (Business, error)           { return Business{}, nil }
+func (missing) Business(BusinessID) (Business, error)           { return Business{Name: "Acme"}, nil }
 func (missing) Provider(ProviderID) (Provider, error)           { return Provider{}, ErrNotFound }
 func (missing) Account(AccountID) (Account, error)              { return Account{}, ErrNotFound }
 func (missing) Token([32]byte) (Token, error)                   { return Token{}, ErrNotFound }

@@ -18,9 +18,12 @@ type InterceptionChanges struct {
 func (s *InterceptionChanges) preview(e *effectList) {
 	previewEach(e, "Interceptions", s.Interceptions, func(x Interception) {
 		old, err := e.view.Interception(x.BusinessID, x.ID)
-		e.showChanged("interception", x.ID, "", old, err)
+		showChanged(e, "interception", x.ID, "", x, old, err, Interception.members)
 	})
 }
+
+// members are those that a preview shows.
+func (x Interception) members() map[string]any { return map[string]any{"status": x.Status} }
 
 // Interception is a request to stop an order on its way. At most one of an
 // order is open.

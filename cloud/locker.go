@@ -401,18 +401,15 @@ type LockerChanges struct {
 func (s *LockerChanges) preview(e *effectList) {
 	previewEach(e, "Compartments", s.Compartments, func(x Compartment) {
 		old, err := e.view.Compartment(x.DeviceID, x.Door)
-		e.showChanged("compartment", fmt.Sprintf("%d/%d", x.DeviceID, x.Door), x.GridCode, old, err)
+		showChanged(e, "compartment", fmt.Sprintf("%d/%d", x.DeviceID, x.Door), x.GridCode, x, old, err, Compartment.members)
 	})
 	previewEach(e, "Deliveries", s.Deliveries, func(x Delivery) {
 		old, err := e.view.Delivery(x.ID)
-		shown := e.showChanged("delivery", x.ID, x.Number, old, err)
-		if err == nil && old.Status != x.Status {
-			shown.Before["status"], shown.After["status"] = old.Status, x.Status
-		}
+		showChanged(e, "delivery", x.ID, x.Number, x, old, err, Delivery.members)
 	})
 	previewEach(e, "Commands", s.Commands, func(x Command) {
 		old, err := e.view.Command(x.ID)
-		e.showChanged("command", x.ID, "", old, err)
+		showChanged(e, "command", x.ID, "", x, old, err, nil)
 	})
 	previewEach(e, "Exceptions", s.Exceptions, func(x Exception) {
 		old, err := Exception{}, error(ErrNotFound)
@@ -421,6 +418,16 @@ func (s *LockerChanges) preview(e *effectList) {
 		}
 		e.showMembers(Effect{Type: "exception", ID: x.ID, Before: old.members(), After: x.members()}, old, err)
 	})
+}
+
+// members are those of a compartment that a preview shows.
+func (x Compartment) members() map[string]any {
+	return map[string]any{"status": OrNull(x.State), "block_reason": OrNull(x.BlockReason), "size": OrNull(x.Size)}
+}
+
+// members are those of a delivery that a preview shows.
+func (d Delivery) members() map[string]any {
+	return map[string]any{"status": d.Status, "due_at": Stamp(d.DueAt, time.UTC)}
 }
 
 // members are those of an exception that a preview shows.

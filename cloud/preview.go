@@ -3,8 +3,10 @@ package cloud
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"sync"
+	"time"
 )
 
 // Preview takes down what decisions would write, in place of writing it. A
@@ -80,6 +82,7 @@ type effectList struct {
 	view  View
 	list  []Effect
 	shown map[string]bool // members of Changes that have an effect in list
+	stay  int             // things that are written as they were
 	err   error           // of the first thing that could not be read; no clause runs after it
 }
 
@@ -98,14 +101,14 @@ func effectsOf(v View, c *Changes) (*effectList, error) {
 
 // previewEach runs the clause of a member of Changes for each of its elements.
 func previewEach[T any](e *effectList, member string, elements []T, clause func(T)) {
-	before := len(e.list)
+	before := len(e.list) + e.stay
 	for _, x := range elements {
 		if e.err != nil {
 			return
 		}
 		clause(x)
 	}
-	if len(e.list) > before {
+	if len(e.list)+e.stay > before {
 		e.shown[member] = true
 	}
 }
@@ -129,23 +132,50 @@ func (e *effectList) showMembers(x Effect, old any, err error) {
 	e.list = append(e.list, x)
 }
 
-// showChanged adds a thing of which only is shown that there is a new one, or that
-// it changes. old and err are what reading it gave. The answer, to add members to, is
+// showChanged adds a thing, x, that was old: that there is a new one, or that it changes,
+// with members of its own, nil for none. err is what reading old gave. A thing that stays
+// as it was, but for the time of its change, is none. The answer, to add members to, is
 // valid until the next effect.
-func (e *effectList) showChanged(kind string, id any, name string, old any, err error) *Effect {
-	x := Effect{Type: kind, ID: id, Name: name}
+func showChanged[T any](e *effectList, kind string, id any, name string, x, old T, err error, members func(T) map[string]any) *Effect {
+	shown := Effect{Type: kind, ID: id, Name: name, After: map[string]any{}}
+	if members == nil {
+		members = func(T) map[string]any { return nil }
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		x.ID, x.After = nil, map[string]any{"new": true}
+		shown.ID = nil
+		maps.Copy(shown.After, dropEmpty(members(x)))
+		shown.After["new"] = true
 	case err != nil:
 		e.err = err
-		x.After = map[string]any{}
-		return &x
+		return &shown
+	case reflect.DeepEqual(untimed(x), untimed(old)):
+		e.stay++
+		return &shown
 	default:
-		x.version, x.Before, x.After = versionOf(old), map[string]any{}, map[string]any{"changed": true}
+		shown.version = versionOf(old)
+		shown.Before, shown.After = differ(members(old), members(x))
+		shown.After["changed"] = true
 	}
-	e.list = append(e.list, x)
+	e.list = append(e.list, shown)
 	return &e.list[len(e.list)-1]
+}
+
+// untimed is a thing without the time of its change, a pointer to a struct or a struct.
+func untimed(x any) any {
+	v := reflect.ValueOf(x)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return x
+	}
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	if at := c.FieldByName("UpdatedAt"); at.IsValid() && at.Type() == reflect.TypeFor[time.Time]() {
+		at.SetZero()
+	}
+	return c.Interface()
 }
 
 // dropEmpty leaves out members that say nothing.

@@ -83,7 +83,7 @@ func TestPreviewsNameThingsWithoutShownMembers(t *testing.T) {
 	p := &Preview{}
 	c := &Changes{}
 	c.Orders = []Order{{ID: 1, Number: "A1", Note: "x", Metadata: map[string]string{"a": "b"}}}
-	c.Devices = []Device{{ID: 88}}
+	c.Devices = []Device{{ID: 88, Disabled: true}}
 	require.NoError(t, p.Take(found{}, c))
 	require.Len(t, p.Effects(), 2)
 	require.Equal(t, []any{"device", "order", map[string]any{"changed": true}}, []any{p.Effects()[0].Type, p.Effects()[1].Type, p.Effects()[1].After})

@@ -55,6 +55,20 @@ func (f found) Route(BusinessID, RouteID) (Route, error) { return Route{}, f.bro
 
 func (missing) Job(BusinessID, string) (Job, error) { return Job{}, ErrNotFound }
 
+// A thing that is written as it was, but for the time of its change, changes nothing.
+func TestPreviewsShowNothingOfWhatStaysAsItWas(t *testing.T) {
+	t.Parallel()
+	p := &Preview{}
+	c := &Changes{}
+	c.Routes = []Route{{UpdatedAt: time.Unix(5, 0)}}
+	c.Accounts = []Account{{ID: 9, Type: Customer, Email: "a@example.com", Enabled: true, PasswordHash: "p"}}
+	c.Devices = []Device{{ID: 88}}
+	c.Audits = []Audit{{}}
+	require.NoError(t, p.Take(found{}, c))
+	require.Empty(t, p.Effects())
+	require.Equal(t, Marks{}, p.Marks())
+}
+
 // Each kind of things has an effect of its own, of a new one and of one that is there:
 // its type, id, name and members.
 func TestPreviewsShowEachKind(t *testing.T) {
@@ -72,22 +86,22 @@ func TestPreviewsShowEachKind(t *testing.T) {
 		{Changes{HookChanges: HookChanges{WebhookSettings: []WebhookSettings{{BusinessID: 42, Secret: []byte("new")}}}}, Effect{Type: "webhook_settings", ID: BusinessID(42), Before: m{"webhook_sign_secret": "set"}, After: m{"webhook_sign_secret": "another one"}}, nil},
 		{Changes{ApprovalChanges: ApprovalChanges{Approvals: []Approval{{ID: "apr_1", Status: "rejected"}}}}, Effect{Type: "approval", ID: ApprovalID("apr_1"), Name: "apr_1", Before: m{"status": "pending"}, After: m{"status": "rejected"}}, m{"status": "rejected"}},
 		{Changes{ChatChanges: ChatChanges{ChatMessages: []ChatMessage{{ID: 5, Text: "Hi"}}}}, Effect{Type: "chat_message", ID: ChatMessageID(5), Before: m{"text": OrNull("Hello")}, After: m{"text": OrNull("Hi")}}, m{"text": OrNull("Hi")}},
-		{Changes{AccountChanges: AccountChanges{Businesses: []Business{{ID: 42, Name: "Acme"}}}}, Effect{Type: "business", ID: BusinessID(42), Name: "Acme", Before: m{}, After: changed}, nil},
-		{Changes{AccountChanges: AccountChanges{Providers: []Provider{{ID: 17, Name: "Fast"}}}}, Effect{Type: "provider", ID: ProviderID(17), Name: "Fast", Before: m{}, After: changed}, m{"new": true}},
+		{Changes{AccountChanges: AccountChanges{Businesses: []Business{{ID: 42, Name: "Acme Ltd"}}}}, Effect{Type: "business", ID: BusinessID(42), Name: "Acme Ltd", Before: m{"name": "Acme"}, After: m{"changed": true, "name": "Acme Ltd"}}, nil},
+		{Changes{AccountChanges: AccountChanges{Providers: []Provider{{ID: 17, Name: "Fast"}}}}, Effect{Type: "provider", ID: ProviderID(17), Name: "Fast", Before: m{"name": ""}, After: m{"changed": true, "name": "Fast"}}, m{"new": true, "name": "Fast"}},
 		{Changes{AccountChanges: AccountChanges{Accounts: []Account{{ID: 9, Name: "Ada", Type: Customer, Email: "b@example.com", Permissions: []string{"orders:read"}, PasswordHash: "q"}}}},
-			Effect{Type: "account", ID: AccountID(9), Name: "Ada", Before: m{"account_type": Customer, "email": "a@example.com", "enabled": true},
-				After: m{"changed": true, "account_type": Customer, "email": "b@example.com", "enabled": false, "permissions": []string{"orders:read"}, "password": Masked}}, m{"new": true, "email": "b@example.com", "password": Masked}},
+			Effect{Type: "account", ID: AccountID(9), Name: "Ada", Before: m{"name": (*string)(nil), "account_type": Customer, "email": "a@example.com", "enabled": true},
+				After: m{"changed": true, "name": OrNull("Ada"), "account_type": Customer, "email": "b@example.com", "enabled": false, "permissions": []string{"orders:read"}, "password": Masked}}, m{"new": true, "email": "b@example.com", "password": Masked}},
 		{Changes{AccountChanges: AccountChanges{Tokens: []Token{{ID: 3, Name: "Key", Scopes: []string{"orders:read"}, IPAllowlist: []string{"198.51.100.7"}, Policy: KeyPolicy{Approval: AskAll}}}}},
 			Effect{Type: "token", ID: Token{ID: 3}.ID, Name: "Key", Before: m{"profile": "full", "require_approval": AskNever},
 				After: m{"changed": true, "scopes": []string{"orders:read"}, "ip_allowlist": []string{"198.51.100.7"}, "require_approval": AskAll}}, m{"new": true, "scopes": []string{"orders:read"}}},
-		{Changes{DeviceChanges: DeviceChanges{Devices: []Device{{ID: 88, Code: "F-1"}}}}, Effect{Type: "device", ID: DeviceID(88), Name: "F-1", Before: m{}, After: changed}, m{"new": true}},
+		{Changes{DeviceChanges: DeviceChanges{Devices: []Device{{ID: 88, Code: "F-1", Disabled: true}}}}, Effect{Type: "device", ID: DeviceID(88), Name: "F-1", Before: m{"enabled": true}, After: m{"changed": true, "enabled": false}}, m{"new": true, "enabled": false}},
 		{Changes{LockerChanges: LockerChanges{Compartments: []Compartment{{DeviceID: 88, Door: 4, GridCode: "A4"}}}}, Effect{Type: "compartment", ID: "88/4", Name: "A4", Before: m{}, After: changed}, m{"new": true}},
 		{Changes{LockerChanges: LockerChanges{Deliveries: []Delivery{{ID: 6, Number: "D-6", Status: "deposited"}}}}, Effect{Type: "delivery", ID: DeliveryID(6), Name: "D-6", Before: m{"status": Delivery{Status: "reserved"}.Status}, After: m{"changed": true, "status": Delivery{Status: "deposited"}.Status}}, m{"new": true}},
 		{Changes{LockerChanges: LockerChanges{Commands: []Command{{ID: "c-1"}}}}, Effect{Type: "command", ID: Command{ID: "c-1"}.ID, Before: m{}, After: changed}, m{"new": true}},
-		{Changes{InterceptionChanges: InterceptionChanges{Interceptions: []Interception{{ID: 2}}}}, Effect{Type: "interception", ID: InterceptionID(2), Before: m{}, After: changed}, m{"new": true}},
+		{Changes{InterceptionChanges: InterceptionChanges{Interceptions: []Interception{{ID: 2, Status: "ended"}}}}, Effect{Type: "interception", ID: InterceptionID(2), Before: m{"status": ""}, After: m{"changed": true, "status": "ended"}}, m{"new": true}},
 		{Changes{AssignmentChanges: AssignmentChanges{Assignments: []Assignment{{ID: 2}}}}, Effect{Type: "assignment", ID: AssignmentID(2), Before: m{}, After: changed}, m{"new": true}},
 		{Changes{ThirdPartyChanges: ThirdPartyChanges{ThirdParties: []ThirdPartyAssignment{{ID: 2}}}}, Effect{Type: "third_party", ID: ThirdPartyID(2), Before: m{}, After: changed}, m{"new": true}},
-		{Changes{RouteChanges: RouteChanges{Routes: []Route{{ID: 2}}}}, Effect{Type: "route", ID: RouteID(2), Before: m{}, After: changed}, m{"new": true}},
+		{Changes{RouteChanges: RouteChanges{Routes: []Route{{ID: 2, Name: "Round"}}}}, Effect{Type: "route", ID: RouteID(2), Name: "Round", Before: m{"name": (*string)(nil)}, After: m{"changed": true, "name": OrNull("Round")}}, m{"new": true}},
 	} {
 		take := func(v View) Effect {
 			p := &Preview{}

@@ -301,6 +301,12 @@ type RouteChanges struct {
 func (s *RouteChanges) preview(e *effectList) {
 	previewEach(e, "Routes", s.Routes, func(x Route) {
 		old, err := e.view.Route(x.BusinessID, x.ID)
-		e.showChanged("route", x.ID, "", old, err)
+		showChanged(e, "route", x.ID, x.Name, x, old, err, Route.members)
 	})
+}
+
+// members are those of a route that a preview shows.
+func (r Route) members() map[string]any {
+	return map[string]any{"name": OrNull(r.Name), "date": OrNull(r.Date), "driver_id": OrNull(r.DriverID), "vehicle_name": OrNull(r.VehicleName), "start_at": Stamp(r.StartAt, time.UTC), "end_at": Stamp(r.EndAt, time.UTC),
+		"status": r.Phase()}
 }

@@ -58,7 +58,7 @@ type RowChanges struct {
 func (s *RowChanges) preview(e *effectList) {
 	previewEach(e, "Rows", s.Rows, func(x Row) {
 		old, err := e.view.FindRow(x)
-		e.showChanged(string(x.RowKind()), x.RowID(), nameOf(x), old, err)
+		showChanged(e, string(x.RowKind()), x.RowID(), nameOf(x), x, old, err, nil)
 	})
 	previewEach(e, "DroppedRows", s.DroppedRows, func(x Row) {
 		e.list = append(e.list, Effect{Type: string(x.RowKind()), ID: x.RowID(), Name: nameOf(x), version: versionOf(x), Before: map[string]any{"removed": false}})

@@ -127,9 +127,12 @@ type ThirdPartyChanges struct {
 func (s *ThirdPartyChanges) preview(e *effectList) {
 	previewEach(e, "ThirdParties", s.ThirdParties, func(x ThirdPartyAssignment) {
 		old, err := e.view.ThirdParty(x.BusinessID, x.ID)
-		e.showChanged("third_party", x.ID, "", old, err)
+		showChanged(e, "third_party", x.ID, "", x, old, err, ThirdPartyAssignment.members)
 	})
 }
+
+// members are those that a preview shows.
+func (a ThirdPartyAssignment) members() map[string]any { return map[string]any{"status": a.Status} }
 
 // Conclusion is the status in which an assignment ends of which every package has an
 // outcome.

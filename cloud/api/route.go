@@ -73,6 +73,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Find, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.update",
+			When:        []string{string(cloud.RouteDraft), string(cloud.RoutePlanned), string(cloud.RouteDispatched), string(cloud.RouteInProgress), string(cloud.RouteCompleted)},
 			Summary:     "Update a route or its driver",
 			Description: "Until it starts everything can change, afterwards the name and the vehicle. Another driver takes over what is planned.",
 			Tag:         "Client",
@@ -86,6 +87,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Edit, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.add",
+			When:        []string{string(cloud.RouteDraft), string(cloud.RoutePlanned), string(cloud.RouteDispatched), string(cloud.RouteInProgress)},
 			Summary:     "Add orders to a route",
 			Description: "Behind the stops that exist, each order on its own: those that cannot be added are named with the reason.",
 			Tag:         "Client",
@@ -99,6 +101,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Add, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.remove",
+			When:        []string{string(cloud.RoutePlanned), string(cloud.RouteDispatched), string(cloud.RouteInProgress), string(cloud.RouteCompleted)},
 			Summary:     "Remove orders from a route",
 			Description: "Orders whose stop has not started, and those that failed on this route. They can be planned again.",
 			Tag:         "Client",
@@ -112,6 +115,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Remove, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.dispatch",
+			Needs:       []string{"driver_id"},
 			When:        []string{string(cloud.RoutePlanned)},
 			Summary:     "Dispatch a route to its driver",
 			Description: "The driver gets a push and sees the stops. The route needs a driver and orders.",

@@ -35,7 +35,11 @@ func (c Config) cabinets() []catalog.Operation {
 		GraphQL:     &catalog.GraphQL{Field: "smartLockerDeviceCreate", Type: "SmartLockerEnrolment", Input: true, Mutation: true},
 		Example:     `{"device_name":"Pier 7","device_code":"PIER-7","address":"7 Quay Street, Toronto","layout":"medium"}`,
 	}, c.Setup.AddCabinet, nil), catalog.Define(catalog.Operation{
-		Name:        "smart_lockers.devices.renew_token",
+		Name: "smart_lockers.devices.renew_token",
+		When: []string{cloud.StatusOnline, cloud.StatusOffline, cloud.StatusMaintenance, cloud.StatusDisabled},
+		Offered: func(_ context.Context, _ cloud.Caller, cabinet map[string]any) bool {
+			return cabinet["enrolled_at"] == nil || cabinet["awaits_hardware"] == true
+		},
 		Summary:     "Create another enrolment token for a cabinet",
 		Description: "For a cabinet that never enrolled, whose hardware was replaced, or that was reported as stolen: with it the cabinet, or new hardware in its place, enrols and is in use again. Parcels that staff find inside are theirs to settle. Earlier tokens stay good until they end or one of them is used.",
 		Tag:         "Smart Locker",

@@ -387,13 +387,18 @@ func (d *desk) verbs(p person, n catalog.Noun, to string, s seen, forms bool) {
 			}
 		}
 		may := d.may(p, o)
-		if strings.HasPrefix(o, "smart_lockers.grids.") || len(d.x.table.Find(o).When) > 0 { // a door and a record offer what their state allows
+		if strings.HasPrefix(o, "smart_lockers.grids.") || conditional(d.x.table.Find(o)) { // a door and a record offer what their state allows
 			require.True(d.t, may || !slices.Contains(offered, to+"/"+name), "%s: %s at %s of %v", p.name, o, to, offered)
 		} else {
 			require.Equal(d.t, may, slices.Contains(offered, to+"/"+name), "%s: %s at %s of %v", p.name, o, to, offered)
 		}
 		d.opens(p, to+"/"+name, may, forms)
 	}
+}
+
+// conditional reports whether an operation is offered for some records alone.
+func conditional(o *catalog.Operation) bool {
+	return len(o.When)+len(o.Free)+len(o.Needs) > 0 || o.Offered != nil
 }
 
 // opens asks for a form that must be there, or must be refused.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -80,4 +81,102 @@ func TestAPageSaysWhatWasRefusedOfSeveral(t *testing.T) {
 	require.Regexp(t, `role="alert">.*999999: `, s.body)
 	require.NotContains(t, s.body, "notice done")
 	require.EqualValues(t, 1, len(at(x.made("GET", "/api/v1/routes/"+route, x.token(admin), ""), "route", "stops").([]any)))
+}
+
+// The verbs of a work item are offered to those who may use them on an item of its kind.
+func TestVerbsOfAWorkItemAreOfferedToThoseWhoMay(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	d := newDesk(t, x)
+	items := []string{x.exception(), "approval-" + x.approval()}
+	offered := map[bool]int{}
+	for _, scopes := range [][]string{{"lockers:read"}, {"lockers:read", "lockers:write"}, {"approvals:read"}, {"approvals:read", "approvals:write"}, cloud.AllScopes()} {
+		p := x.signIn("employee", x.token(cloud.ClientEmployee), scopes...)
+		for _, item := range items {
+			at := "/console/work/" + item
+			s := d.ask(p.session, at, nil)
+			if s.status != 200 {
+				require.Equal(t, 404, s.status)
+				continue
+			}
+			for verb, body := range map[string]string{"note": `{"note":"x"}`, "snooze": `{"hours":0}`, "take": `{"instead":true}`, "release": `{}`, "close": `{"note":"y"}`} {
+				shown := strings.Contains(headPart.FindString(s.body), at+"/"+verb+`"`)
+				a := answer{status: 200}
+				if verb != "close" || item != items[0] { // it would be gone
+					a = x.do("POST", "/api/v1/work-items/"+item+"/"+verb, p.session, body)
+				} else if !slices.Contains(scopes, "lockers:write") {
+					a.status = 403
+				}
+				if verb == "release" { // it has no owner
+					a.status = 409
+				}
+				require.Equal(t, a.status < 300, shown, "%v: %s of %s: %d %s", scopes, verb, item, a.status, a.body)
+				offered[shown]++
+			}
+		}
+	}
+	require.Greater(t, offered[true], 8)
+	require.Greater(t, offered[false], 8)
+}
+
+// The verbs of a route are offered where they work: dispatching needs a driver and
+// orders, removing needs orders, a cancelled route takes nothing.
+func TestVerbsOfARouteAreOfferedWhereTheyWork(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	d := newDesk(t, x)
+	p := x.signIn("admin", x.token(admin))
+	planned, order := x.planned(false)
+	undriven, taken := x.planned(false)
+	x.made("PATCH", "/api/v1/routes/"+undriven, x.token(admin), `{"driver_id":0}`)
+	cancelled := x.route()
+	x.made("POST", "/api/v1/routes/"+cancelled+"/cancel", x.token(admin), `{}`)
+	for route, verbs := range map[string]string{planned: "dispatch add remove update cancel", undriven: "add remove update cancel", x.route(): "add update cancel", cancelled: ""} {
+		s := d.ask(p.session, "/console/routes/"+route, nil)
+		require.Equal(t, 200, s.status)
+		for _, verb := range []string{"dispatch", "add", "remove", "update", "cancel"} {
+			require.Equal(t, slices.Contains(strings.Fields(verbs), verb), strings.Contains(headPart.FindString(s.body), "/console/routes/"+route+"/"+verb+`"`), "%s of route %s, which has %q", verb, route, verbs)
+		}
+	}
+	require.Equal(t, 409, x.do("POST", "/api/v1/routes/"+undriven+"/dispatch", x.token(admin), `{}`).status)
+	require.Equal(t, 200, x.do("POST", "/api/v1/routes/"+undriven+"/orders/remove", x.token(admin), `{"order_ids":[`+taken+`]}`).status)
+
+	// A driver that is not chosen is missed at its field, not as a state of the order.
+	free, _ := x.order(cloud.OrderNew)
+	path := "/console/orders/" + free + "/driver"
+	s := d.ask(p.session, path, filled(d.form(p.session, path), "step", "next"))
+	require.Equal(t, 422, s.status)
+	require.Regexp(t, `aria-invalid="true" aria-describedby="f-driver_id-p"`, s.body)
+
+	// The preview of a cancelled route says what becomes of it and of its orders.
+	path = "/console/routes/" + planned + "/cancel"
+	s = d.ask(p.session, path, filled(d.form(p.session, path), "step", "next"))
+	require.Equal(t, 200, s.status)
+	text := mainPart.FindString(s.body)
+	require.Regexp(t, `<td class="was"><bdi>Planned</bdi></td><td class="will"><bdi>Cancelled</bdi>`, text)
+	require.NotContains(t, text, "Changes besides: Route")
+	_ = order
+
+	// Of an unchanged one it says that nothing changes.
+	path = "/console/routes/" + planned + "/update"
+	s = d.ask(p.session, path, filled(d.form(p.session, path), "step", "next"))
+	require.Equal(t, 200, s.status)
+	require.Contains(t, mainPart.FindString(s.body), "Nothing changes.")
+	require.NotContains(t, mainPart.FindString(s.body), "Changes besides")
+}
+
+// What becomes of a cabinet is said before it is cut off.
+func TestPreviewsOfACabinetSayWhatBecomesOfIt(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	d := newDesk(t, x)
+	p := x.signIn("admin", x.token(admin))
+	for verb, says := range map[string]string{"report_stolen": "Active", "retire": "Out of service for good", "replace_hardware": "Waiting for its hardware"} {
+		path := "/console/cabinets/89/" + verb
+		s := d.ask(p.session, path, filled(d.form(p.session, path), "step", "next", "in:reason", "A test", "in:leave_contents", "true"))
+		require.Equal(t, 200, s.status, mainPart.FindString(s.body))
+		require.Regexp(t, `<th scope="row"><bdi>`+says+`</bdi>`, mainPart.FindString(s.body), verb)
+	}
+	s := d.ask(p.session, "/console/cabinets/89?tab=service", nil)
+	require.NotContains(t, s.body, "/console/cabinets/89/renew_token", "it has enrolled")
 }

@@ -31,6 +31,14 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		}
 		return c.Pipeline.May(ctx, (*table).Find(name), caller)
 	}}
+	// marks reports whether a caller may say something about an item.
+	marks := func(ctx context.Context, caller cloud.Caller, item map[string]any) bool {
+		kind, _ := item["kind"].(string)
+		return workRights[kind][1] != "" && s.Rights(ctx, caller, kind, true) == nil
+	}
+	closes := func(ctx context.Context, caller cloud.Caller, item map[string]any) bool {
+		return item["kind"] == cloud.WorkException && marks(ctx, caller, item)
+	}
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.list",
@@ -62,6 +70,7 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		}, s.Find, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.take",
+			Offered:     marks,
 			Summary:     "Take a work item",
 			Description: "The caller sees to the item from then on. An item of another person is refused unless instead is true.",
 			Tag:         "Smart Locker",
@@ -75,6 +84,8 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		}, s.Take, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.release",
+			Offered:     marks,
+			Needs:       []string{"owner_id"},
 			Summary:     "Release a work item",
 			Description: "The caller no longer sees to the item: it is free for other people.",
 			Tag:         "Smart Locker",
@@ -88,6 +99,7 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		}, s.Release, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.note",
+			Offered:     marks,
 			Summary:     "Save the note of a work item",
 			Description: "The note takes the place of the former one; an empty one removes it. It stays with the item for all who see it.",
 			Tag:         "Smart Locker",
@@ -101,6 +113,7 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		}, s.Note, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.snooze",
+			Offered:     marks,
 			Summary:     "Snooze a work item",
 			Description: "Takes the item out of the list of everyone for some hours, at most 30 days; 0 brings it back. It comes back by itself when it still waits then.",
 			Tag:         "Smart Locker",
@@ -114,6 +127,7 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		}, s.Snooze, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.close",
+			Offered:     closes,
 			Summary:     "Close the exception of a work item",
 			Description: "For exceptions at compartments, once a person has looked: the exception is dismissed with the note. Items of other kinds end with their cause: an overdue parcel is collected, extended or cleared, a cabinet connects, an approval is decided.",
 			Tag:         "Smart Locker",

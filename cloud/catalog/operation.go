@@ -84,6 +84,11 @@ type Operation struct {
 	When []string
 	// Free are members of its record that have no value while it can be done.
 	Free []string
+	// Needs are members of its record that have a value while it can be done.
+	Needs []string
+	// Offered reports whether pages offer it to a caller about a record, as members by
+	// name, beyond the caller's rights on the operation; nil: always.
+	Offered func(ctx context.Context, c cloud.Caller, record map[string]any) bool
 	// Undo is what takes back a call of low risk; nil when nothing does.
 	Undo *Inverse
 	// Many is the most records that a job runs it for, or the most lines of a file; 0:

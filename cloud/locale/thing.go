@@ -8,15 +8,20 @@ func Thing(lang, kind string) string {
 		kind = strings.TrimPrefix(kind, before)
 	}
 	kind = strings.TrimSuffix(kind, "s_before")
-	if n := things[kind]; n != "" {
-		return Word(lang, "noun."+n+".one")
-	}
-	for _, key := range []string{"thing." + kind, "noun." + kind + ".one"} {
+	for _, key := range []string{"thing." + kind, "noun." + NounOf(kind) + ".one"} {
 		if _, ok := words[key]; ok {
 			return Word(lang, key)
 		}
 	}
 	return strings.ReplaceAll(kind, "_", " ")
+}
+
+// NounOf is the noun of the console that a kind of effects is.
+func NounOf(kind string) string {
+	if n := things[kind]; n != "" {
+		return n
+	}
+	return kind
 }
 
 // things are kinds of effects by the nouns of the console that they are.

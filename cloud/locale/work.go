@@ -3,6 +3,9 @@ package locale
 // workWords are what the console's frame says; nouns, verbs and members have tables of
 // their own.
 var workWords = map[string]texts{
+	"member.locale":       {"Language", "语言", "語言", "Langue", "Sprache", "Idioma"},
+	"member.maintenance":  {"In maintenance", "维护中", "維護中", "En maintenance", "In Wartung", "En mantenimiento"},
+	"member.retired":      {"Out of service for good", "已退役", "已除役", "Définitivement hors service", "Endgültig außer Dienst", "Fuera de servicio definitivamente"},
 	"member.date":         {"Date", "日期", "日期", "Date", "Datum", "Fecha"},
 	"work.nav":            {"Main pages", "主要页面", "主要頁面", "Pages principales", "Hauptseiten", "Páginas principales"},
 	"work.menu":           {"Pages", "页面", "頁面", "Pages", "Seiten", "Páginas"},
@@ -34,6 +37,7 @@ var workWords = map[string]texts{
 	"ended.again":         {"Open the form again", "重新打开表单", "重新開啟表單", "Rouvrir le formulaire", "Formular wieder öffnen", "Abrir de nuevo el formulario"},
 	"work.refused":        {"What follows stays as it was, all else is done. %s", "以下各项保持不变，其余已完成。%s", "以下各項保持不變，其餘已完成。%s", "Ce qui suit reste inchangé, tout le reste est fait. %s", "Das Folgende bleibt, wie es war, alles andere ist getan. %s", "Lo siguiente queda como estaba; todo lo demás está hecho. %s"},
 	"work.notwith":        {"Not possible while it has: %s", "存在“%s”时不能进行", "存在「%s」時無法進行", "Impossible tant qu’il y a : %s", "Nicht möglich, solange es gibt: %s", "No es posible mientras haya: %s"},
+	"work.notwithout":     {"Not possible without: %s", "缺少“%s”时不能进行", "缺少「%s」時無法進行", "Impossible sans : %s", "Nicht möglich ohne: %s", "No es posible sin: %s"},
 	"work.notnow":         {"Not possible while the state is “%s”", "状态为“%s”时不能进行", "狀態為「%s」時無法進行", "Impossible dans l’état « %s »", "Nicht möglich im Zustand „%s“", "No es posible en el estado «%s»"},
 	"work.further":        {"More filters", "更多筛选", "更多篩選", "Autres filtres", "Weitere Filter", "Más filtros"},
 	"work.clear":          {"Clear filters", "清除筛选", "清除篩選", "Effacer les filtres", "Filter löschen", "Quitar filtros"},
@@ -71,6 +75,7 @@ var workWords = map[string]texts{
 	"work.kept":           {"I have kept it", "我已保存", "我已保存", "Je l’ai conservé", "Ich habe es aufbewahrt", "Ya lo he guardado"},
 	"work.will":           {"This will change", "将发生以下变更", "將發生以下變更", "Voici ce qui va changer", "Das wird sich ändern", "Esto va a cambiar"},
 	"work.besides":        {"Changes besides: %s.", "此外还会变更：%s。", "此外還會變更：%s。", "Change aussi : %s.", "Außerdem ändert sich: %s.", "Además cambia: %s."},
+	"work.unchanged":      {"Nothing changes.", "没有任何变更。", "沒有任何變更。", "Rien ne change.", "Es ändert sich nichts.", "No cambia nada."},
 	"work.outside":        {"No record changes. What is asked for is done outside of the records.", "不会变更任何记录；该操作在记录之外执行。", "不會變更任何紀錄；該操作在紀錄之外執行。", "Aucun enregistrement ne change. L’action se fait en dehors d’eux.", "Kein Datensatz ändert sich. Die Aktion wirkt außerhalb der Datensätze.", "No cambia ningún registro. La acción se realiza fuera de ellos."},
 	"work.given":          {"With", "所填内容", "所填內容", "Avec", "Mit", "Con"},
 	"work.type":           {"Type %s exactly to go on.", "请准确输入“%s”以继续。", "請準確輸入「%s」以繼續。", "Saisissez exactement %s pour continuer.", "Geben Sie genau %s ein, um fortzufahren.", "Escriba exactamente %s para continuar."},

@@ -114,7 +114,16 @@ func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	if out.Tab != "health" && out.Tab != "service" {
 		out.Tab = "doors"
 	}
-	out.Tabs = []pageLink{{here, v.T("cab.doors"), out.Tab == "doors"}, {here + "?tab=health", v.T("cab.health"), out.Tab == "health"}, {here + "?tab=service", v.T("cab.service"), out.Tab == "service"}}
+	if err := p.service(c, v, &out); err != nil {
+		return standing{}, err
+	}
+	if out.Tab == "service" && len(out.Groups) == 0 {
+		out.Tab = "doors"
+	}
+	out.Tabs = []pageLink{{here, v.T("cab.doors"), out.Tab == "doors"}, {here + "?tab=health", v.T("cab.health"), out.Tab == "health"}}
+	if len(out.Groups) > 0 {
+		out.Tabs = append(out.Tabs, pageLink{here + "?tab=service", v.T("cab.service"), out.Tab == "service"})
+	}
 	if p.may(c, v, setsLayout) {
 		out.Tabs = append(out.Tabs, pageLink{here + "/layout", v.T("layout.title"), false})
 	}
@@ -123,8 +132,6 @@ func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visi
 		err = p.doors(c, ctx, v, &out)
 	case "health":
 		err = p.health(c, ctx, v, &out)
-	default:
-		p.service(c, v, &out)
 	}
 	return out, err
 }
@@ -298,19 +305,24 @@ func (p drawnPages) report(c context.Context, ctx *fasthttp.RequestCtx, v visito
 }
 
 // service are the forms of what is done to the cabinet as a whole.
-func (p drawnPages) service(c context.Context, v visitor, out *standing) {
+func (p drawnPages) service(c context.Context, v visitor, out *standing) error {
+	cabinet, err := asObject(out.Cabinet)
+	if err != nil {
+		return fmt.Errorf("read cabinet %d as a record: %w", out.Cabinet.DeviceID, err)
+	}
 	group := func(title string, list ...[3]string) {
 		g := serviceGroup{Title: title}
 		for _, x := range list {
 			o := p.cfg.Catalog.Find(x[0])
-			if o == nil || !p.may(c, v, x[0]) {
+			notYet, ok := p.offer(c, v, p.cfg.Catalog.Noun("cabinet"), o, cabinet)
+			if !ok {
 				continue
 			}
 			text := x[2]
 			if text == "" {
 				text = label(v.Lang, x[0])
 			}
-			g.Links = append(g.Links, verbLink{To: out.Here + "/" + x[1], Text: text, Risk: string(o.Risk)})
+			g.Links = append(g.Links, verbLink{To: out.Here + "/" + x[1], Text: text, Risk: string(o.Risk), Off: notYet})
 		}
 		if len(g.Links) > 0 {
 			out.Groups = append(out.Groups, g)
@@ -320,4 +332,5 @@ func (p drawnPages) service(c context.Context, v visitor, out *standing) {
 	group(v.T("cab.commands"), [3]string{command, "command?type=reboot", v.T("cab.reboot")}, [3]string{command, "command?type=sync", v.T("cab.sync")}, [3]string{command, "command?type=reset_tries", v.T("cab.tries")})
 	group(v.T("cab.hardware"), [3]string{"smart_lockers.devices.edit", "edit", ""}, [3]string{"smart_lockers.devices.renew_token", "renew_token", ""}, [3]string{"smart_lockers.devices.replace_hardware", "replace_hardware", ""},
 		[3]string{"smart_lockers.devices.report_stolen", "report_stolen", ""}, [3]string{"smart_lockers.devices.retire", "retire", ""})
+	return nil
 }

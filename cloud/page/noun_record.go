@@ -142,12 +142,13 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	}
 	var off []verbLink
 	for _, o := range n.Verbs {
-		if !p.may(c, v, o) {
+		op := p.cfg.Catalog.Find(o)
+		now, ok := p.offer(c, v, n, op, record)
+		if !ok {
 			continue
 		}
-		op := p.cfg.Catalog.Find(o)
-		l := verbLink{To: base + "/" + verbPath(n, o), Text: label(v.Lang, o), Risk: string(op.Risk), Key: n.Keys[o]}
-		if l.Off = notNow(v.frame, n, op, record); l.Off != "" {
+		l := verbLink{Off: now, To: base + "/" + verbPath(n, o), Text: label(v.Lang, o), Risk: string(op.Risk), Key: n.Keys[o]}
+		if l.Off != "" {
 			off = append(off, l)
 			continue
 		}
@@ -180,6 +181,15 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	return out
 }
 
+// offer reports whether a visitor is offered an operation about a record, and why it
+// cannot be done now, "" when it can.
+func (p *kit) offer(c context.Context, v visitor, n *catalog.Noun, o *catalog.Operation, record map[string]any) (notYet string, ok bool) {
+	if o == nil || !p.may(c, v, o.Name) || o.Offered != nil && !o.Offered(c, v.c, record) {
+		return "", false
+	}
+	return notNow(v.frame, n, o, record), true
+}
+
 // notNow is why an operation cannot be done about a record as it is, "" when it can.
 func notNow(f frame, n *catalog.Noun, o *catalog.Operation, record map[string]any) string {
 	if state := plainText(record[n.State]); n.State != "" && len(o.When) > 0 && !slices.Contains(o.When, state) {
@@ -188,6 +198,11 @@ func notNow(f frame, n *catalog.Noun, o *catalog.Operation, record map[string]an
 	for _, member := range o.Free {
 		if record[member] != nil {
 			return f.T("work.notwith", memberWords(f.Lang, member))
+		}
+	}
+	for _, member := range o.Needs {
+		if s := plainText(record[member]); s == "" || s == "0" || s == "[]" {
+			return f.T("work.notwithout", memberWords(f.Lang, member))
 		}
 	}
 	return ""

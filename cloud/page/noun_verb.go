@@ -33,6 +33,7 @@ type nounForm struct {
 	Step           string // form, preview, result
 	// Of a preview: what the operation would change, with the digest that it is held to.
 	Things  []thing
+	Edits   bool   // it is about the record alone: without things nothing changes
 	Besides string // kinds of things that change and of which nothing is shown
 	Digest  string
 	Type    string // what a person types to confirm; "" for nothing
@@ -253,7 +254,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 			} else if step == "do" {
 				out.Typed = v.T("work.type", out.Type)
 			}
-			out.Step = "preview"
+			out.Step, out.Edits = "preview", edits
 			for _, path := range slices.Sorted(maps.Keys(m.values)) {
 				value := m.values[path]
 				if isSecret(path) {
@@ -428,7 +429,7 @@ func shows(fields []formField, name string) bool {
 func (m *maker) given(in map[string]any, target string) []leaf {
 	shown, _ := withoutSecrets(in).(map[string]any)
 	delete(shown, target)
-	return m.leaves(shown)
+	return m.leavesWith(shown, "{}") // what was emptied is said too
 }
 
 // withoutSecrets is a copy of a value as JSON has it, without members that hold secrets.

@@ -21,8 +21,8 @@ func (m *maker) things(effects []effect) (out []thing, besides string) {
 			t.ID = inLine(e.ID)
 		}
 		for _, d := range differences(e.Before, e.After) {
-			c := change{Name: pathWords(m.f.Lang, d.Path)}
-			c.Before, c.After = differing(m.side(d.Path, d.Before), m.side(d.Path, d.After))
+			c, kind := change{Name: pathWords(m.f.Lang, d.Path)}, m.stateKind(e.Type, d.Path)
+			c.Before, c.After = differing(m.side(d.Path, kind, d.Before), m.side(d.Path, kind, d.After))
 			switch {
 			case slices.Contains(unsaid, d.Path) || slices.ContainsFunc(t.Rows, c.same): // a status by its number and by its code
 			case len(t.Rows) == maxLeaves:
@@ -61,12 +61,26 @@ func effectsOf(list []cloud.Effect) []effect {
 // members to show, and the code of a status whose number is shown in words.
 var unsaid = []string{"", "changed", "new", "order_status"}
 
-// side is one side of a difference in words, nil for none.
-func (m *maker) side(path string, v any) *string {
+// stateKind is the kind of the words of a thing's state, "" where a member is none.
+func (m *maker) stateKind(thing, path string) string {
+	if thing == "compartment" && path == "status" {
+		return "grid"
+	}
+	if n := m.p.cfg.Catalog.Noun(locale.NounOf(thing)); n != nil && n.State == path {
+		return n.States
+	}
+	return ""
+}
+
+// side is one side of a difference in words, nil for none. kind is that of a state's words.
+func (m *maker) side(path, kind string, v any) *string {
 	if _, ok := v.(absent); ok {
 		return nil
 	}
 	s := m.valueInWords(path, v)
+	if state, ok := v.(string); ok && kind != "" {
+		s = stateShown(m.f, kind, state).Text
+	}
 	return &s
 }
 
@@ -82,7 +96,7 @@ func (m *maker) valueInWords(path string, v any) string {
 		parts[i] = m.elementWords(path, x)
 	}
 	if len(parts) == 0 {
-		return "–"
+		return m.f.T("approvals.nothing")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -109,14 +123,17 @@ func (m *maker) elementWords(path string, v any) string {
 
 // leaves are the values of an object in words, at most so many, secrets first. Members
 // without a value are left out.
-func (m *maker) leaves(v any) (out []leaf) {
+func (m *maker) leaves(v any) []leaf { return m.leavesWith(v, "", "{}", "[]") }
+
+// leavesWith are leaves but for those with one of the texts unsaid.
+func (m *maker) leavesWith(v any, unsaid ...string) (out []leaf) {
 	type part struct {
 		path string
 		v    any
 	}
 	var first, then []part
 	walk("", v, 0, func(path string, v any) {
-		if text := whole(v); v == nil || text == "" || text == "{}" || text == "[]" {
+		if v == nil || slices.Contains(unsaid, whole(v)) {
 			return
 		}
 		if isSecret(path) || lastPart(path) == "token" {
@@ -127,7 +144,11 @@ func (m *maker) leaves(v any) (out []leaf) {
 	})
 	all := append(first, then...)
 	for _, x := range all[:min(len(all), maxLeaves)] {
-		out = append(out, leaf{pathWords(m.f.Lang, x.path), shorten(m.valueInWords(x.path, x.v))})
+		most := maxValue
+		if list, ok := x.v.([]any); ok { // a list is shown with all of its elements
+			most *= min(max(len(list), 1), maxLeaves)
+		}
+		out = append(out, leaf{pathWords(m.f.Lang, x.path), outside(m.valueInWords(x.path, x.v), most)})
 	}
 	if len(all) > maxLeaves {
 		out = append(out, leaf{"…", "+" + strconv.Itoa(len(all)-maxLeaves)})

@@ -230,15 +230,11 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 	case cloud.WorkApproval:
 		step(p.cfg.Approvals != nil, approvalsPath+"/"+url.PathEscape(x.Subject), v.T("todo.decide"))
 	}
-	switch x.Kind {
-	case cloud.WorkEndpoint:
-		out.Marks = may("webhook_urls.pause")
-	case cloud.WorkApproval:
-		out.Marks = may("approvals.reject")
-	default:
-		out.Marks = writes
+	offered := func(operation string) bool {
+		_, ok := p.offer(c, v, p.cfg.Catalog.Noun("work_item"), p.cfg.Catalog.Find(operation), map[string]any{"kind": x.Kind})
+		return ok
 	}
-	out.Closes = x.Kind == cloud.WorkException && writes
+	out.Marks, out.Closes = offered("work_items.note"), offered("work_items.close")
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/notice"
 	"github.com/postern-io/postern/cloud/order"
@@ -225,8 +226,8 @@ func output(o cloud.Order) OrderOutput {
 // Assign gives an order that is on no route to a driver, or takes a planned
 // order away from its driver. The driver of an order on a route is the route's.
 // Staff and contractors may. Errors: ORDER_NOT_FOUND, DRIVER_NOT_FOUND,
-// DRIVER_NOT_AVAILABLE, ORDER_STATUS_CONFLICT, and those of single orders of
-// Add.
+// DRIVER_NOT_AVAILABLE, ORDER_STATUS_CONFLICT, VALIDATION_FAILED for an order without a
+// driver that is given none, and those of single orders of Add.
 func (s *Service) Assign(ctx context.Context, c cloud.Caller, in AssignInput) (OrderOutput, error) {
 	r, err := planner(c)
 	if err != nil {
@@ -234,7 +235,12 @@ func (s *Service) Assign(ctx context.Context, c cloud.Caller, in AssignInput) (O
 	}
 	return s.order(ctx, c, r, in.OrderID, func(t *task, o cloud.Order) ([]order.MoveInput, error) {
 		if in.DriverID == nil {
-			if !slices.Contains(planned, o.Status) || o.DriverID == 0 {
+			switch {
+			case o.DriverID == 0: // there is none to take it from: it lacks its choice
+				f := check.Fields{}
+				f.Say("driver_id", check.MessageRequired)
+				return nil, f.Err()
+			case !slices.Contains(planned, o.Status):
 				return nil, orderConflict(o)
 			}
 			return []order.MoveInput{step(o, o.Before, order.TakeOffRoute, opUnassigned, "", nil)}, nil
