@@ -174,13 +174,13 @@ const (
 type Address struct {
 	Name       string   `json:"name" required:"true" graphql:"String" max:"100"`
 	Company    string   `json:"company" max:"100"`
-	Phone      string   `json:"phone" max:"32"`
+	Phone      string   `json:"phone" max:"32" format:"phone"`
 	Email      string   `json:"email" max:"254" format:"email"`
 	Line1      string   `json:"address_line1" required:"true" graphql:"String" max:"255"`
 	Line2      string   `json:"address_line2" max:"255"`
 	City       string   `json:"city" required:"true" graphql:"String" max:"100"`
 	Province   string   `json:"province" required:"true" graphql:"String" max:"100"`
-	PostalCode string   `json:"postal_code" required:"true" graphql:"String" max:"20"`
+	PostalCode string   `json:"postal_code" required:"true" graphql:"String" max:"20" pattern:"[0-9A-Za-z-]" example:"M5V 2T6"`
 	Country    string   `json:"country" required:"true" graphql:"String" format:"country" doc:"Assigned by ISO 3166-1 alpha-2, such as CA, DE or US; XK for Kosovo"`
 	Latitude   *float64 `json:"latitude" min:"-90" max:"90" with:"longitude" doc:"Degrees"`
 	Longitude  *float64 `json:"longitude" min:"-180" max:"180" with:"latitude" doc:"Degrees"`

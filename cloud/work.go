@@ -57,6 +57,8 @@ type WorkItem struct {
 	Title          string // number of the parcel, address of the endpoint, summary of the approval
 	Parcels        int    // inside of a silent cabinet
 
+	AskedBy AccountID // of an approval, whose agent asks; 0 of others
+
 	OwnerID     AccountID // 0: it is free
 	Owner       string
 	Note        string

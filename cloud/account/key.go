@@ -23,7 +23,7 @@ const maxKeys = 100
 type Key struct {
 	ID          cloud.TokenID `json:"id"`
 	Name        string        `json:"name"`
-	Profile     *string       `json:"profile"`
+	Profile     *string       `json:"profile" doc:"null when scopes were given alone"`
 	Scopes      []string      `json:"scopes" max:"100" doc:"Empty: those of the profile"`
 	IPAllowlist []string      `json:"ip_allowlist" max:"100" doc:"Empty: any address"`
 	Approval    string        `json:"require_approval" doc:"never, high or all: which writes wait for a person"`
@@ -131,7 +131,10 @@ func (in KeyInput) policy() cloud.KeyPolicy {
 // VALIDATION_FAILED, KEY_LIMIT.
 func (s *Service) MakeKey(ctx context.Context, c cloud.Caller, in KeyInput) (out KeyOutput, err error) {
 	f := newFields()
-	profile := cmp.Or(in.Profile, defaultProfile)
+	profile := in.Profile
+	if len(in.Scopes) == 0 {
+		profile = cmp.Or(profile, defaultProfile)
+	}
 	allowed, policy := f.addresses("ip_allowlist", in.IPAllowlist), in.policy()
 	now, token := time.Now().UTC(), auth.NewToken()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {

@@ -205,3 +205,13 @@ func TestAgents(t *testing.T) {
 	require.NoError(t, err, "a consent that was not used yet can be taken back")
 	require.Equal(t, []string{"account:10 agent_grant_ended agent", "account:10 agent_grant_ended agent"}, w.actions(1))
 }
+
+// A key that is narrowed by scopes alone claims no profile.
+func TestAKeyOfScopesHasNoProfile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	narrow, err := w.s.MakeKey(t.Context(), as(ann), KeyInput{Name: "narrow", Scopes: []string{"orders:read"}})
+	require.NoError(t, err)
+	require.Nil(t, narrow.Key.Profile)
+	require.Equal(t, []string{"orders:read"}, w.token(narrow.Token).Scopes)
+}

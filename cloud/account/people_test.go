@@ -46,11 +46,11 @@ func TestAPersonIsMadeChangedAndShown(t *testing.T) {
 	require.Empty(t, changed.User.Permissions, "scopes are an employee's")
 	require.Equal(t, []string{"account:10 user_made user", "account:10 user_changed user", "account:10 user_changed user"}, w.actions(1))
 
-	list, err := w.s.ListUsers(ctx, as(ann), UsersInput{PageInput{Keyset: check.Keyset{PerPage: ptr(2)}, Sort: "email"}})
+	list, err := w.s.ListUsers(ctx, as(ann), UsersInput{PageInput: PageInput{Keyset: check.Keyset{PerPage: ptr(2)}, Sort: "email"}})
 	require.NoError(t, err)
 	require.Equal(t, check.PageOutput{Total: 3, Page: 1, PerPage: 2, NextCursor: list.NextCursor}, list.PageOutput, "customers are no people of the business")
 	require.Equal(t, []string{"ann@a.example", "ben@a.example"}, []string{list.Users[0].Email, list.Users[1].Email})
-	list, err = w.s.ListUsers(ctx, as(ann), UsersInput{PageInput{Keyset: check.Keyset{PerPage: ptr(2), Page: ptr(2)}, Sort: "email"}})
+	list, err = w.s.ListUsers(ctx, as(ann), UsersInput{PageInput: PageInput{Keyset: check.Keyset{PerPage: ptr(2), Page: ptr(2)}, Sort: "email"}})
 	require.NoError(t, err)
 	require.Len(t, list.Users, 1)
 	list, err = w.s.ListUsers(ctx, as(ann), UsersInput{})
@@ -152,13 +152,13 @@ func TestBadPeopleAreRefused(t *testing.T) {
 	in.Permissions = &long
 	refused(w, "permissions", in, add)
 	refused(w, "email", ChangeUserInput{ben.ID, UserInput{Email: ptr("ann@a.example")}}, func(in ChangeUserInput) (UserOutput, error) { return w.s.ChangeUser(t.Context(), as(ann), in) })
-	refused(w, "sort", UsersInput{PageInput{Sort: "password_hash"}}, func(in UsersInput) (UsersOutput, error) { return w.s.ListUsers(t.Context(), as(ann), in) })
+	refused(w, "sort", UsersInput{PageInput: PageInput{Sort: "password_hash"}}, func(in UsersInput) (UsersOutput, error) { return w.s.ListUsers(t.Context(), as(ann), in) })
 	for member, in := range map[string]PageInput{"page": {Keyset: check.Keyset{Page: ptr(0)}}, "per_page": {Keyset: check.Keyset{PerPage: ptr(0)}}} {
-		refused(w, member, UsersInput{in}, func(in UsersInput) (UsersOutput, error) { return w.s.ListUsers(t.Context(), as(ann), in) })
+		refused(w, member, UsersInput{PageInput: in}, func(in UsersInput) (UsersOutput, error) { return w.s.ListUsers(t.Context(), as(ann), in) })
 	}
-	refused(w, "per_page", UsersInput{PageInput{Keyset: check.Keyset{PerPage: ptr(201)}}}, func(in UsersInput) (UsersOutput, error) { return w.s.ListUsers(t.Context(), as(ann), in) })
-	refused(w, "page", UsersInput{PageInput{Keyset: check.Keyset{Page: ptr(10_000_001)}}}, func(in UsersInput) (UsersOutput, error) { return w.s.ListUsers(t.Context(), as(ann), in) })
-	_, err = w.s.ListUsers(t.Context(), as(ann), UsersInput{PageInput{Keyset: check.Keyset{Page: ptr(10_000_000), PerPage: ptr(200)}}})
+	refused(w, "per_page", UsersInput{PageInput: PageInput{Keyset: check.Keyset{PerPage: ptr(201)}}}, func(in UsersInput) (UsersOutput, error) { return w.s.ListUsers(t.Context(), as(ann), in) })
+	refused(w, "page", UsersInput{PageInput: PageInput{Keyset: check.Keyset{Page: ptr(10_000_001)}}}, func(in UsersInput) (UsersOutput, error) { return w.s.ListUsers(t.Context(), as(ann), in) })
+	_, err = w.s.ListUsers(t.Context(), as(ann), UsersInput{PageInput: PageInput{Keyset: check.Keyset{Page: ptr(10_000_000), PerPage: ptr(200)}}})
 	require.NoError(t, err, "the last page is empty")
 }
 

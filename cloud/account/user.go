@@ -28,7 +28,10 @@ func showUser(a cloud.Account, l *time.Location) User {
 }
 
 // UsersInput asks for a part of the business's people.
-type UsersInput struct{ PageInput }
+type UsersInput struct {
+	PageInput
+	Type cloud.AccountType `query:"account_type" enum:"client_admin,client_employee,broker,driver" doc:"Only people of this type"`
+}
 
 // UsersOutput lists people.
 type UsersOutput struct {
@@ -43,7 +46,11 @@ func (s *Service) ListUsers(ctx context.Context, c cloud.Caller, in UsersInput) 
 	if err != nil {
 		return out, err
 	}
-	list, listed, l, err := s.accounts(ctx, c, page, userTypes)
+	types := userTypes
+	if in.Type != "" {
+		types = []cloud.AccountType{in.Type}
+	}
+	list, listed, l, err := s.accounts(ctx, c, page, types)
 	out = UsersOutput{Result: true, PageOutput: in.Output(in, listed), Users: []User{}}
 	for _, a := range list {
 		out.Users = append(out.Users, showUser(a, l))

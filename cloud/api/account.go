@@ -154,7 +154,7 @@ func (c Config) keeping() []catalog.Operation {
 			Tool:        catalog.Whole{Name: "list_people", Category: "people"},
 			Noun: &catalog.Noun{
 				Name: "user", Path: "people", Area: "business", Icon: "people",
-				ID: "id", Refs: []string{"user_id"}, Named: true, Title: []string{"name", "email"},
+				ID: "id", Refs: []string{"user_id"}, Also: map[string]map[string]any{"broker_id": {"account_type": "broker"}, "owner_id": nil, "requested_by": nil, "assigned_by": nil, "account_id": nil}, Named: true, Title: []string{"name", "email"},
 				Columns: []string{"name", "email", "account_type", "enabled", "permissions", "created_at"},
 				Others:  []string{"invitation"},
 				Verbs:   []string{"users.edit", "users.password_reset", "users.second_factor.reset", "users.sessions.end", "users.identities.end"},

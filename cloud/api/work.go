@@ -43,7 +43,7 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.list",
 			Summary:     "List what waits for people",
-			Description: "Exceptions and faults of cabinets, overdue parcels, cabinets that are silent for 10 minutes, failing webhook endpoints, and writes of agents that wait: the gravest first, and of those the one that waits longest. Only kinds that the caller may read are listed.",
+			Description: "Exceptions and faults of cabinets, overdue parcels, cabinets that are silent for 10 minutes, failing webhook endpoints, and writes of agents that wait: the gravest first, and of those the one that waits longest. Only kinds that the caller may read are listed, and no request of the caller's own that another person must decide about.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/work-items",

@@ -117,8 +117,8 @@ func (o *Operation) Values(given map[string]any) Bind {
 }
 
 // Decode reads a valid JSON object into in, a pointer to a struct. Errors:
-// VALIDATION_FAILED, which names the first value of another type than its member's;
-// MALFORMED_JSON.
+// VALIDATION_FAILED, which names the values of another type than their members' and then
+// the others that break a rule; MALFORMED_JSON.
 func Decode(body []byte, in any) error {
 	err := json.Unmarshal(body, in)
 	var invalid *cloud.Error
@@ -129,7 +129,7 @@ func Decode(body []byte, in any) error {
 		return invalid
 	}
 	if wrong := check.WrongType(body, in); wrong != nil || err == nil {
-		return wrong
+		return check.Beside(wrong, in)
 	}
 	return cloud.E(cloud.Malformed, "MALFORMED_JSON")
 }

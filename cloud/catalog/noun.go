@@ -31,6 +31,10 @@ type Noun struct {
 	ID string
 	// Refs are members of other records and of inputs that hold an ID of this noun.
 	Refs []string
+	// Also are further members that hold an ID of one of its records, with the filters of
+	// its list that give those of them that inputs choose from: broker_id is a person of
+	// the type broker. A member without filters is shown by name and not chosen.
+	Also map[string]map[string]any
 	// Named says that pages show the title of a record where another holds its ID: for
 	// nouns with few records.
 	Named bool
@@ -188,7 +192,22 @@ func (c *Catalog) Noun(name string) *Noun {
 
 // NounOf finds the noun whose IDs a member holds; nil when there is none.
 func (c *Catalog) NounOf(member string) *Noun {
-	i := slices.IndexFunc(c.nouns, func(n Noun) bool { return slices.Contains(n.Refs, member) })
+	i := slices.IndexFunc(c.nouns, func(n Noun) bool {
+		_, also := n.Also[member]
+		return also || slices.Contains(n.Refs, member)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &c.nouns[i]
+}
+
+// NounWith finds the noun that an operation is a verb of, lists, finds or creates; nil when
+// there is none.
+func (c *Catalog) NounWith(operation string) *Noun {
+	i := slices.IndexFunc(c.nouns, func(n Noun) bool {
+		return operation != "" && (slices.Contains(n.Verbs, operation) || slices.Contains([]string{n.List, n.Find, n.Create}, operation))
+	})
 	if i < 0 {
 		return nil
 	}

@@ -28,7 +28,7 @@ var formats = map[string]format{
 	"email":     {example: "ann@example.com", parse: isEmail},
 	"https":     {example: "https://example.com/path", parse: isHTTPS},
 	"uuid":      {example: "6f1c0f1e-6d0a-4f39-9a8b-0a8a5b0c7a11", pattern: `^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`},
-	"phone":     {example: "+14165550123", pattern: `^\+?[0-9][0-9 ()./-]{2,30}$`},
+	"phone":     {example: "+14165550123", pattern: `^(\+|\(\+?)?[0-9][0-9 ()./-]{2,30}((, ?| ?x ?| ?ext\.? ?|;ext=)[0-9]{1,8})?$`}, // with or without an extension
 	"country":   {example: "CA", pattern: `^[A-Za-z]{2}$`, parse: cloud.IsCountry, message: MessageCountry},
 	"currency":  {example: "CAD", pattern: `^[A-Za-z]{3}$`},      // ISO 4217
 	"time-zone": {example: "America/Toronto", parse: isTimeZone}, // of the IANA database

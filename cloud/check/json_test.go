@@ -3,6 +3,8 @@ package check
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +45,7 @@ func TestWrongTypeNamesValueAndType(t *testing.T) {
 		`{"packages":[{"tags":["a", null ]}]}`:                    "packages.0.tags.1: packages[0].tags[1] must be a text.",
 		`{"packages":[null]}`:                                     "packages.0: packages[0] must be an object.",
 		`{"packages":[{"extra":{"one":1,"two":"2"}}]}`:            "packages.0.extra.two: packages[0].extra.two must be a whole number of at most 18 digits.",
-		`{"packages":[{"weight":1,"inner":{"A" : "yes"}},5]}`:     "packages.0.inner.A: packages[0].inner.A must be true or false.",
+		`{"packages":[{"weight":1,"inner":{"A" : "yes"}},5]}`:     "packages.0.inner.A: packages[0].inner.A must be true or false. packages.1: packages[1] must be an object.",
 		`{"packages":[{"price":"5"}]}`:                            "packages.0.price: packages[0].price must be an amount of at most 1000000000000.",
 		`{"packages":[{"price":1e13}]}`:                           "packages.0.price: packages[0].price must be an amount of at most 1000000000000.",
 		`{"packages":[{"asked":"noon"}]}`:                         "packages.0.asked: packages[0].asked must be a date and time with offset, such as 2026-06-10T11:30:00-04:00.",
@@ -53,14 +55,49 @@ func TestWrongTypeNamesValueAndType(t *testing.T) {
 		got := ""
 		var e *cloud.Error
 		if errors.As(WrongType([]byte(body), &in), &e) {
-			for path, messages := range e.Fields {
-				got += path + ": " + strings.Join(messages, " ")
+			for _, path := range slices.Sorted(maps.Keys(e.Fields)) {
+				got = strings.TrimSpace(got + " " + path + ": " + strings.Join(e.Fields[path], " "))
 			}
 		} else {
 			require.NoError(t, json.Unmarshal([]byte(body), &in), body)
 		}
 		require.Equal(t, want, got, body)
 	}
+}
+
+// Beside values of another type, the others are held to their rules; not those in what was
+// not read, nor what holds it.
+func TestBesideWrongTypesOthersAreChecked(t *testing.T) {
+	t.Parallel()
+	type inner struct {
+		Weight float64 `json:"weight" above:"0"`
+		Name   string  `json:"name" required:"true"`
+	}
+	var in struct {
+		Packages []inner `json:"packages" min:"1"`
+		Other    inner   `json:"other"`
+		Third    inner   `json:"third"`
+		Note     string  `json:"note" max:"3"`
+	}
+	body := []byte(`{"packages":[{"weight":"heavy"}],"other":7,"third":{"weight":-1,"name":"n"},"note":"long"}`)
+	require.Error(t, json.Unmarshal(body, &in))
+	var e *cloud.Error
+	require.ErrorAs(t, Beside(WrongType(body, &in), &in), &e)
+	require.Equal(t, []string{"note", "other", "packages.0.name", "packages.0.weight", "third.weight"}, slices.Sorted(maps.Keys(e.Fields)))
+	require.NoError(t, Beside(nil, &in))
+	broken := errors.New("the disk is gone")
+	require.ErrorIs(t, Beside(broken, &in), broken)
+}
+
+// An error names so many values of another type and no more.
+func TestWrongTypesEnd(t *testing.T) {
+	t.Parallel()
+	var in struct {
+		List []int `json:"list"`
+	}
+	var e *cloud.Error
+	require.ErrorAs(t, WrongType([]byte(`{"list":[`+strings.Repeat(`"x",`, 99)+`"x"]}`), &in), &e)
+	require.Len(t, e.Fields, maxWrong)
 }
 
 // A sentence that names no member is shown as it is.
@@ -119,4 +156,15 @@ func FuzzBadText(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Telephone numbers are taken as people write them.
+func TestPhones(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"+14165550123", "(416) 555-0123", "+49 (0)30 1234-56", "13800138000", "0086-10-12345678", "416.555.0123 x12", "416 555 0123 ext. 7", "+1 416 555 0123, 44", "+1-416-555-0123;ext=9", "911"} {
+		require.True(t, HasFormat("phone", good), good)
+	}
+	for _, bad := range []string{"12", "nope", "???", "call me", "+", "416 555 0123 ask for Ann", "４１６５５５"} {
+		require.False(t, HasFormat("phone", bad), bad)
+	}
 }

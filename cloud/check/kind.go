@@ -5,9 +5,14 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
+	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/postern-io/postern/cloud"
 )
 
 // Messages about values of another type than their member, by what it must be.
@@ -53,52 +58,73 @@ func TypeMessage(t reflect.Type) string {
 	return MessageWhole
 }
 
-// WrongType says which value of a JSON object cannot be read into in, a pointer to a
-// struct, and what it must be: the first in the order of the body. nil: none. A null
-// stands for an absent member and is no element of a list, unless its elements may be
+// maxWrong is the most values of another type that one error names.
+const maxWrong = 50
+
+// WrongType says which values of a JSON object cannot be read into in, a pointer to a
+// struct, and what they must be: the first maxWrong in the order of the body. nil: none. A
+// null stands for an absent member and is no element of a list, unless its elements may be
 // null or each of them is checked by itself.
 func WrongType(body []byte, in any) error {
 	f := Fields{}
-	if path, t, found := wrongType("", body, reflect.TypeOf(in)); found {
+	wrongTypes("", body, reflect.TypeOf(in), func(path string, t reflect.Type) bool {
 		f.Say(cmp.Or(path, "body"), TypeMessage(t))
+		return len(f) < maxWrong
+	})
+	return f.Err()
+}
+
+// Beside adds to the error of WrongType what the rules say of the other values of in, which
+// was filled as far as its types allow.
+func Beside(wrong error, in any) error {
+	var e *cloud.Error
+	if !errors.As(wrong, &e) {
+		return wrong
+	}
+	f := Fields(maps.Clone(e.Fields))
+	for path, list := range Of(in) {
+		within := func(of string) bool {
+			return path == of || strings.HasPrefix(path, of+".") || strings.HasPrefix(of, path+".")
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(e.Fields)), within) {
+			f[path] = list
+		}
 	}
 	return f.Err()
 }
 
-// wrongType is the path of the first value below raw that a type does not take, and
-// the type that it should have.
-func wrongType(path string, raw json.RawMessage, t reflect.Type) (string, reflect.Type, bool) {
+// wrongTypes says where the values below raw are that a type does not take, and the type
+// that each should have, until say ends it by false.
+func wrongTypes(path string, raw json.RawMessage, t reflect.Type, say func(string, reflect.Type) bool) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
-		return "", nil, false
+		return true
 	}
 	own := reflect.PointerTo(t).Implements(unmarshalerType) || reflect.PointerTo(t).Implements(textType)
 	switch kind := t.Kind(); {
 	case kind == reflect.Struct && raw[0] == '{':
 		members := membersOf(t)
-		return eachValue(raw, func(name string, _ int, x json.RawMessage) (string, reflect.Type, bool) {
-			if in, ok := memberNamed(members, name); ok {
-				return wrongType(join(path, name), x, in)
-			}
-			return "", nil, false
+		return eachValue(raw, func(name string, _ int, x json.RawMessage) bool {
+			in, ok := memberNamed(members, name)
+			return !ok || wrongTypes(join(path, name), x, in, say)
 		})
 	case kind == reflect.Map && raw[0] == '{' && !own:
-		return eachValue(raw, func(name string, _ int, x json.RawMessage) (string, reflect.Type, bool) {
-			return wrongType(join(path, name), x, t.Elem())
+		return eachValue(raw, func(name string, _ int, x json.RawMessage) bool {
+			return wrongTypes(join(path, name), x, t.Elem(), say)
 		})
 	case kind == reflect.Slice && raw[0] == '[' && !own && t.Elem().Kind() != reflect.Uint8:
-		return eachValue(raw, func(_ string, n int, x json.RawMessage) (string, reflect.Type, bool) {
+		return eachValue(raw, func(_ string, n int, x json.RawMessage) bool {
 			at := join(path, strconv.Itoa(n))
 			if string(x) == "null" && !takesNull(t.Elem()) {
-				return at, t.Elem(), true
+				return say(at, t.Elem())
 			}
-			return wrongType(at, x, t.Elem())
+			return wrongTypes(at, x, t.Elem(), say)
 		})
 	}
-	return path, t, json.Unmarshal(raw, reflect.New(t).Interface()) != nil
+	return json.Unmarshal(raw, reflect.New(t).Interface()) == nil || say(path, t)
 }
 
 // takesNull reports whether null is an element like others.
@@ -106,8 +132,8 @@ func takesNull(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(unmarshalerType) || t == reflect.TypeFor[json.RawMessage]()
 }
 
-// eachValue goes through the values of a valid object or list until fn finds one.
-func eachValue(raw json.RawMessage, fn func(name string, n int, x json.RawMessage) (string, reflect.Type, bool)) (string, reflect.Type, bool) {
+// eachValue goes through the values of a valid object or list until fn ends it by false.
+func eachValue(raw json.RawMessage, fn func(name string, n int, x json.RawMessage) bool) bool {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	_, _ = dec.Token() // its opening
 	for n := 0; dec.More(); n++ {
@@ -123,11 +149,11 @@ func eachValue(raw json.RawMessage, fn func(name string, n int, x json.RawMessag
 		if dec.Decode(&x) != nil {
 			break
 		}
-		if path, t, found := fn(name, n, x); found {
-			return path, t, true
+		if !fn(name, n, x) {
+			return false
 		}
 	}
-	return "", nil, false
+	return true
 }
 
 // membersOf are the members of a struct as encoding/json reads them, by name.

@@ -4,7 +4,7 @@ package locale
 // agents asked for.
 var approvals = map[string]texts{
 	"approvals.title":       {"Approvals", "审批", "核准", "Approbations", "Freigaben", "Aprobaciones"},
-	"approvals.lead":        {"Agents ask, people decide. Nothing here has been done yet.", "由智能体提出，由人决定。以下内容均尚未执行。", "由代理程式提出，由人決定。以下內容均尚未執行。", "Les agents demandent, les personnes décident. Rien de ceci n’est encore fait.", "Agenten fragen, Menschen entscheiden. Nichts davon ist schon getan.", "Los agentes piden, las personas deciden. Nada de esto se ha hecho aún."},
+	"approvals.lead":        {"Agents ask, people decide. Nothing is done before a person has approved it.", "由智能体提出，由人决定。批准之前不会执行任何操作。", "由代理程式提出，由人決定。核准之前不會執行任何操作。", "Les agents demandent, les personnes décident. Rien ne se fait avant une approbation.", "Agenten fragen, Menschen entscheiden. Vor der Freigabe geschieht nichts.", "Los agentes piden, las personas deciden. Nada se hace antes de la aprobación."},
 	"approvals.count":       {"waiting", "项待处理", "項待處理", "en attente", "warten", "en espera"},
 	"approvals.waiting":     {"Waiting for a decision", "等待决定", "等待決定", "En attente d’une décision", "Warten auf eine Entscheidung", "Esperan una decisión"},
 	"approvals.none":        {"Nothing waits for a decision.", "没有等待决定的内容。", "沒有等待決定的內容。", "Rien n’attend de décision.", "Nichts wartet auf eine Entscheidung.", "Nada espera una decisión."},

@@ -3,6 +3,9 @@ package locale
 // workWords are what the console's frame says; nouns, verbs and members have tables of
 // their own.
 var workWords = map[string]texts{
+	"member.fields":       {"What changed", "变更内容", "變更內容", "Ce qui a changé", "Geändert", "Lo que cambió"},
+	"member.members":      {"What changed", "变更内容", "變更內容", "Ce qui a changé", "Geändert", "Lo que cambió"},
+	"member.server":       {"Server", "服务器", "伺服器", "Serveur", "Server", "Servidor"},
 	"member.locale":       {"Language", "语言", "語言", "Langue", "Sprache", "Idioma"},
 	"member.maintenance":  {"In maintenance", "维护中", "維護中", "En maintenance", "In Wartung", "En mantenimiento"},
 	"member.retired":      {"Out of service for good", "已退役", "已除役", "Définitivement hors service", "Endgültig außer Dienst", "Fuera de servicio definitivamente"},
@@ -37,6 +40,7 @@ var workWords = map[string]texts{
 	"ended.again":         {"Open the form again", "重新打开表单", "重新開啟表單", "Rouvrir le formulaire", "Formular wieder öffnen", "Abrir de nuevo el formulario"},
 	"work.refused":        {"What follows stays as it was, all else is done. %s", "以下各项保持不变，其余已完成。%s", "以下各項保持不變，其餘已完成。%s", "Ce qui suit reste inchangé, tout le reste est fait. %s", "Das Folgende bleibt, wie es war, alles andere ist getan. %s", "Lo siguiente queda como estaba; todo lo demás está hecho. %s"},
 	"work.notwith":        {"Not possible while it has: %s", "存在“%s”时不能进行", "存在「%s」時無法進行", "Impossible tant qu’il y a : %s", "Nicht möglich, solange es gibt: %s", "No es posible mientras haya: %s"},
+	"work.nobound":        {"No bound", "无上限", "無上限", "Sans limite", "Unbegrenzt", "Sin límite"},
 	"work.notwithout":     {"Not possible without: %s", "缺少“%s”时不能进行", "缺少「%s」時無法進行", "Impossible sans : %s", "Nicht möglich ohne: %s", "No es posible sin: %s"},
 	"work.notnow":         {"Not possible while the state is “%s”", "状态为“%s”时不能进行", "狀態為「%s」時無法進行", "Impossible dans l’état « %s »", "Nicht möglich im Zustand „%s“", "No es posible en el estado «%s»"},
 	"work.further":        {"More filters", "更多筛选", "更多篩選", "Autres filtres", "Weitere Filter", "Más filtros"},

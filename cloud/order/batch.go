@@ -41,7 +41,7 @@ func (r *BatchRow) UnmarshalJSON(raw []byte) error {
 			r.Ref = ""
 		}
 		r.unreadable = f.Err()
-	} else if r.unreadable = check.WrongType(raw, &r.CreateInput); r.unreadable == nil {
+	} else if r.unreadable = check.Beside(check.WrongType(raw, &r.CreateInput), &r.CreateInput); r.unreadable == nil {
 		return err
 	}
 	return nil

@@ -457,7 +457,7 @@ func rows(k *kit, f frame, list []approval.Body) []approvalRow {
 }
 
 func row(k *kit, f frame, a approval.Body) approvalRow {
-	r := approvalRow{ID: a.ApprovalID, Summary: outside(asked(k.cfg.Catalog, f.Lang, a.Tool, a.Summary), 300), Tool: outside(a.Tool, 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
+	r := approvalRow{ID: a.ApprovalID, Summary: outside(asked(k.cfg.Catalog, f.Lang, a.Tool, a.Summary), 300), Tool: outside(asked(k.cfg.Catalog, f.Lang, a.Tool, ""), 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
 		Asked: f.Time(stamp(a.RequestedAt)), Until: f.Time(stamp(a.ExpiresAt)), Decided: f.Time(stamp(a.ReviewedAt)), Left: left(f, stamp(a.ExpiresAt))}
 	if a.RequestedBy.TokenName != nil {
 		r.Token = outside(*a.RequestedBy.TokenName, 100)

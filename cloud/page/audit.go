@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
@@ -71,7 +72,8 @@ func (p drawnPages) audit(ctx *fasthttp.RequestCtx) {
 	if p.may(c, v, "audit.export") {
 		page.Export = auditPath + "/export.csv?" + filters
 	}
-	for _, x := range p.references(c, ctx, v).choices("user_id") {
+	refs := p.references(c, ctx, v)
+	for _, x := range refs.choices("user_id") {
 		x.Value = "account:" + x.Value
 		x.Chosen = x.Value == page.Values["actor"]
 		page.People = append(page.People, x)
@@ -86,7 +88,7 @@ func (p drawnPages) audit(ctx *fasthttp.RequestCtx) {
 		page.Problem = addFields(v.Lang, problem, fields)
 	}
 	for _, l := range out.Lines {
-		page.Lines = append(page.Lines, p.auditLine(v.frame, l))
+		page.Lines = append(page.Lines, p.auditLine(v.frame, refs, l))
 	}
 	if actor := page.Values["actor"]; actor != "" && !slices.ContainsFunc(page.People, func(x choice) bool { return x.Chosen }) {
 		name := actor
@@ -155,10 +157,12 @@ func (p drawnPages) exportAudit(ctx *fasthttp.RequestCtx) {
 }
 
 // auditLine shows a line of the trail.
-func (p drawnPages) auditLine(f frame, l account.AuditLine) auditShown {
+func (p drawnPages) auditLine(f frame, refs *references, l account.AuditLine) auditShown {
 	out := auditShown{Actor: auditPath + "?" + url.Values{"actor": {l.Actor}}.Encode(), Who: outside(l.Actor, maxValue), Action: actionWords(p.cfg.Catalog, f.Lang, l.Action), IP: outside(l.IP, maxValue), Pass: l.PassID != nil}
 	if l.ActorName != nil {
 		out.Who = outside(*l.ActorName, maxValue)
+	} else if kind, id, _ := strings.Cut(l.Actor, ":"); f.V("value", kind) != kind { // recipient:543, system
+		out.Who = strings.TrimSpace(f.V("value", kind) + " " + outside(id, maxValue))
 	}
 	if l.Surface != "" {
 		out.Face = f.V("value", l.Surface)
@@ -169,11 +173,14 @@ func (p drawnPages) auditLine(f frame, l account.AuditLine) auditShown {
 			out.Hour = auditPath + "?" + url.Values{"actor": {l.Actor}, "from": {t.Add(-time.Hour).Format(time.RFC3339)}, "to": {t.Add(time.Second).Format(time.RFC3339)}}.Encode()
 		}
 	}
-	out.Target = p.target(f, l.Target)
+	out.Target = p.target(f, l.Action, l.Target)
 	if l.Outcome != "" {
 		out.Outcome = stateShown(f, "outcome", l.Outcome)
 		if l.Outcome != "done" {
 			out.Outcome.Tone = "bad"
+		}
+		if w := locale.Error(f.Lang, l.Outcome); strings.ToUpper(l.Outcome) == l.Outcome && !strings.Contains(w, "%") && w != locale.Error(f.Lang, "UNKNOWN") { // the code of an error
+			out.Outcome.Text = w
 		}
 	}
 	kind := "value"
@@ -189,13 +196,16 @@ func (p drawnPages) auditLine(f frame, l account.AuditLine) auditShown {
 	}
 	names := make([]string, 0, len(l.Details))
 	for name := range l.Details {
+		if name == "operation_type" || plainText(jsonValue(l.Details[name])) != "" && strings.HasSuffix(l.Target, plainText(jsonValue(l.Details[name]))) { // the action and the record say it
+			continue
+		}
 		if after == "" || name != "before" && name != "after" {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if s := p.value(f, name, jsonValue(l.Details[name]), ""); s.Text != "" || s.At != nil {
+		if s := refs.name(name, p.value(f, name, jsonValue(l.Details[name]), "")); s.Text != "" || s.At != nil {
 			out.Facts = append(out.Facts, fact{memberWords(f.Lang, name), s})
 		}
 	}
@@ -230,18 +240,35 @@ func actionWords(c *catalog.Catalog, lang, action string) string {
 	return string(unicode.ToUpper(r)) + w[size:]
 }
 
-// target is what a line is about, order:8 or order_id=8, by its noun and with its page
-// where it has one.
-func (p drawnPages) target(f frame, target string) shown {
+// target is what an action of a line is about, order:8 or order_id=8, by its noun and with
+// its page where it has one. What is called id alone is of the noun of the action.
+func (p drawnPages) target(f frame, action, target string) shown {
 	kind, id, ok := strings.Cut(target, ":")
 	if !ok {
-		if kind, id, ok = strings.Cut(target, "="); ok {
-			kind, ok = strings.CutSuffix(kind, "_id")
+		if kind, id, ok = strings.Cut(target, "="); !ok {
+			return shown{Text: outside(target, maxValue)}
 		}
+		kind = strings.TrimSuffix(kind, "_id")
 	}
 	n := p.cfg.Catalog.NounOf(kind + "_id")
-	if !ok || n == nil || id == "" {
-		return shown{Text: outside(target, maxValue)}
+	if n == nil {
+		n = p.cfg.Catalog.Noun(locale.NounOf(kind))
 	}
-	return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+id, maxValue), To: p.refer(kind+"_id", id)}
+	if kind == "id" {
+		n = p.cfg.Catalog.NounWith(action)
+	}
+	switch {
+	case kind == "approval" && p.cfg.Approvals != nil:
+		return shown{Text: locale.Thing(f.Lang, kind), To: approvalsPath + "/" + url.PathEscape(id)}
+	case kind == "work_item":
+		work, _, _ := cloud.ParseWorkID(id)
+		return shown{Text: f.V("value", work), To: workPath + "/" + url.PathEscape(id)}
+	case n != nil && id == "0":
+		return shown{Text: f.T("noun." + n.Name)}
+	case n != nil && n.ID != "":
+		return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+id, maxValue), To: recordAddress(n, map[string]any{n.ID: id})}
+	case n != nil:
+		return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+id, maxValue)}
+	}
+	return shown{Text: outside(capital(locale.Thing(f.Lang, kind))+" "+id, maxValue)}
 }

@@ -190,9 +190,7 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 		x := drawerDoor{Grid: g.GridID, Lock: status, door: door{Guess: guess, GridCode: g.GridCode, Size: g.Size, Number: g.Door, Door: status, State: g.State, Sign: sign(status, g.State)}}
 		if g.BlockReason != nil {
-			if x.Reason = v.T("block." + *g.BlockReason); x.Reason == "block."+*g.BlockReason { // a person's own words
-				x.Reason = outside(*g.BlockReason, maxValue)
-			}
+			x.Reason = v.blockReason(*g.BlockReason)
 		}
 		if g.DeliveryID != nil && parcels {
 			found, err := run[locker.StaffDeliveryOutput](c, ctx, p.kit, v, "smart_lockers.deliveries.find", map[string]any{"id": fmt.Sprint(int64(*g.DeliveryID))})
@@ -234,6 +232,14 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 	}
 	return nil
+}
+
+// blockReason is why a compartment is blocked, in words: a rule's, or a person's own.
+func (f frame) blockReason(reason string) string {
+	if w := f.T("block." + reason); w != "block."+reason {
+		return w
+	}
+	return outside(reason, maxValue)
 }
 
 // health is how the cabinet is, as the cloud knows it.
@@ -314,7 +320,7 @@ func (p drawnPages) service(c context.Context, v visitor, out *standing) error {
 		g := serviceGroup{Title: title}
 		for _, x := range list {
 			o := p.cfg.Catalog.Find(x[0])
-			notYet, ok := p.offer(c, v, p.cfg.Catalog.Noun("cabinet"), o, cabinet)
+			notYet, ok := offer(p.kit, c, v, p.cfg.Catalog.Noun("cabinet"), o, cabinet)
 			if !ok {
 				continue
 			}

@@ -531,7 +531,7 @@ func (b *board) addCabinet(v cloud.View, d cloud.Device) error {
 	if err != nil {
 		return err
 	}
-	x.Columns, x.Counts = columns(cells, x.Online, x.Since == nil)
+	x.Columns, x.Counts = columns(b.frame, cells, x.Online, x.Since == nil)
 	b.Cabinets = append(b.Cabinets, x)
 	openings, err := v.RunningOpenings(d.ID)
 	if err != nil {
@@ -569,7 +569,7 @@ func doorList(o cloud.Opening, cells []cloud.Compartment) string {
 // the top. An offline cabinet's doors are not known: what is drawn is what it
 // said last, and a closed door is not claimed. A door that was never read makes no
 // free compartment; one of a cabinet that was never there says so.
-func columns(cells []cloud.Compartment, online, never bool) ([][]door, []count) {
+func columns(f frame, cells []cloud.Compartment, online, never bool) ([][]door, []count) {
 	cells = slices.DeleteFunc(slices.Clone(cells), func(c cloud.Compartment) bool { return c.IsRemoved() && c.DeliveryID == 0 })
 	slices.SortFunc(cells, func(a, b cloud.Compartment) int {
 		return cmp.Or(cmp.Compare(a.ShelfCode, b.ShelfCode), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Door, b.Door))
@@ -588,7 +588,10 @@ func columns(cells []cloud.Compartment, online, never bool) ([][]door, []count) 
 		if !online && status == "closed" {
 			status = unread
 		}
-		d := door{Guess: guess, GridCode: c.GridCode, Label: c.Label, Size: c.Size, Number: c.Door, Door: status, State: c.State, Reason: c.BlockReason}
+		d := door{Guess: guess, GridCode: c.GridCode, Label: c.Label, Size: c.Size, Number: c.Door, Door: status, State: c.State}
+		if c.BlockReason != "" {
+			d.Reason = f.blockReason(c.BlockReason)
+		}
 		d.Sign = sign(status, c.State)
 		out[len(out)-1] = append(out[len(out)-1], d)
 		kept := count{Kind: "grid", State: c.State}

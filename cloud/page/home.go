@@ -102,7 +102,7 @@ func (p consolePages) happened(c context.Context, ctx *fasthttp.RequestCtx, v vi
 		if err != nil {
 			return fmt.Errorf("list what people did: %w", err)
 		}
-		pages := drawnPages{nounPages(p)}
+		pages, refs := drawnPages{nounPages(p)}, nounPages(p).references(c, ctx, v)
 		for _, l := range answer.Lines {
 			if l.Outcome != "" && l.Outcome != "done" || !slices.Contains(byPeople, l.Surface) || l.At == nil {
 				continue
@@ -111,7 +111,7 @@ func (p consolePages) happened(c context.Context, ctx *fasthttp.RequestCtx, v vi
 			if err != nil || at.Before(b.Made.Add(-feedSpan)) {
 				continue
 			}
-			x := pages.auditLine(v.frame, l)
+			x := pages.auditLine(v.frame, refs, l)
 			b.Feed = append(b.Feed, feedLine{at: at, At: b.Time(at), Who: x.Who, What: x.Action, To: x.Target.To})
 		}
 	}

@@ -260,7 +260,7 @@ func at(v any, path string) any {
 func titleOf(lang string, n *catalog.Noun, record map[string]any) string {
 	for _, path := range n.Title {
 		if s := plainText(at(record, path)); s != "" {
-			if path == "type" || path == "kind" {
+			if slices.Contains([]string{"type", "kind", "family"}, path) {
 				s = capital(valueWords(lang, path, s))
 			}
 			return outside(s, maxValue)

@@ -121,6 +121,9 @@ func (m *maker) fillList(f *formField, path string, t reflect.Type, x catalog.Me
 		f.Kind = "picks"
 		chosen := strings.Split(f.Value, "\n")
 		for _, v := range r.Item.Enum {
+			if x.Name == "scopes" && !m.v.c.HasScope(v) && !slices.Contains(chosen, v) { // nothing beyond what the person may
+				continue
+			}
 			f.Choices = append(f.Choices, choice{v, valueWords(m.f.Lang, x.Name, v), slices.Contains(chosen, v)})
 		}
 	default:

@@ -81,7 +81,8 @@ type filter struct {
 	Name, Label, Kind string // Kind: choices, date, number, text, search
 	Value             string
 	Choices           []choice
-	State             bool // it takes the states of records
+	State             bool   // it takes the states of records
+	Default           string // that the list takes without it, "" for none
 }
 
 type choice struct {
@@ -327,7 +328,7 @@ func (p nounPages) filters(c context.Context, ctx *fasthttp.RequestCtx, v visito
 			}
 		}
 		for i := range f.Choices {
-			f.Choices[i].Chosen = f.Choices[i].Value == f.Value
+			f.Choices[i].Chosen = f.Choices[i].Value == cmp.Or(f.Value, f.Default)
 		}
 		if f.Value != "" {
 			given[m.Name] = f.Value
@@ -353,6 +354,9 @@ func stateChips(f frame, n *catalog.Noun, filters []filter, query func(map[strin
 				out = append(out, pageLink{of(c.Value), c.Text, c.Chosen})
 			}
 		}
+		if len(out) > 1 && x.Default != "" { // one of the choices is all
+			return out
+		}
 		if len(out) > 1 {
 			return append([]pageLink{{of(""), f.T("todo.all"), x.Value == ""}}, out...)
 		}
@@ -368,6 +372,9 @@ func (p nounPages) filter(f frame, n *catalog.Noun, m catalog.Member) filter {
 	r := m.Rules()
 	t := bare(m.Type)
 	out := filter{Name: m.Name, Label: memberWords(f.Lang, m.Name), Kind: "text"}
+	if len(r.Enum) > 0 {
+		out.Default = r.Default
+	}
 	enum := r.Enum
 	if t.Kind() == reflect.Slice {
 		t = bare(t.Elem())
@@ -388,7 +395,11 @@ func (p nounPages) filter(f frame, n *catalog.Noun, m catalog.Member) filter {
 	case len(enum) > 0:
 		out.Kind = "choices"
 		for _, x := range enum {
-			out.Choices = append(out.Choices, choice{Value: x, Text: f.V(kind, x)})
+			text := f.V(kind, x)
+			if x == "all" {
+				text = f.T("todo.all")
+			}
+			out.Choices = append(out.Choices, choice{Value: x, Text: text})
 		}
 	case t.Kind() == reflect.Bool:
 		out.Kind = "choices"

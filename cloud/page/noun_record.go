@@ -143,7 +143,7 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	var off []verbLink
 	for _, o := range n.Verbs {
 		op := p.cfg.Catalog.Find(o)
-		now, ok := p.offer(c, v, n, op, record)
+		now, ok := offer(p.kit, c, v, n, op, record)
 		if !ok {
 			continue
 		}
@@ -183,7 +183,7 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 
 // offer reports whether a visitor is offered an operation about a record, and why it
 // cannot be done now, "" when it can.
-func (p *kit) offer(c context.Context, v visitor, n *catalog.Noun, o *catalog.Operation, record map[string]any) (notYet string, ok bool) {
+func offer(p *kit, c context.Context, v visitor, n *catalog.Noun, o *catalog.Operation, record map[string]any) (notYet string, ok bool) {
 	if o == nil || !p.may(c, v, o.Name) || o.Offered != nil && !o.Offered(c, v.c, record) {
 		return "", false
 	}

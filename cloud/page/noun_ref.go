@@ -1,8 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 
@@ -24,29 +26,45 @@ type references struct {
 	// those, by the id of a compartment, once one was asked for.
 	cabinet any
 	doors   map[string]shown
+	titles  map[string]string // of records that were read by themselves, by noun and id
 }
 
 func (p nounPages) references(c context.Context, ctx *fasthttp.RequestCtx, v visitor) *references {
-	return &references{p: p, c: c, ctx: ctx, v: v, known: map[string][]choice{}, pages: map[string]bool{}}
+	return &references{p: p, c: c, ctx: ctx, v: v, known: map[string][]choice{}, titles: map[string]string{}, pages: map[string]bool{}}
 }
 
-// choices are the records that a member can name, nil when there are too many to
-// choose from.
+// choices are the records that an input chooses a member from, nil when there are none or
+// too many.
 func (r *references) choices(member string) []choice {
 	n := r.p.cfg.Catalog.NounOf(lastPart(member))
-	if n == nil || !n.Named || !r.p.mayAny(r.c, r.v, n.List) {
+	if n == nil {
 		return nil
 	}
-	list, ok := r.known[n.Name]
+	filters, also := n.Also[lastPart(member)]
+	if also && filters == nil {
+		return nil
+	}
+	return r.listed(n, filters)
+}
+
+// listed are the records of a noun that has few, by filters of its list; nil when there
+// are too many.
+func (r *references) listed(n *catalog.Noun, filters map[string]any) []choice {
+	if !n.Named || !r.p.mayAny(r.c, r.v, n.List) {
+		return nil
+	}
+	key := n.Name + marshalJSON(filters)
+	list, ok := r.known[key]
 	if !ok {
-		list = r.read(n)
-		r.known[n.Name] = list
+		list = r.read(n, filters)
+		r.known[key] = list
 	}
 	return append([]choice(nil), list...)
 }
 
-func (r *references) read(n *catalog.Noun) (list []choice) {
+func (r *references) read(n *catalog.Noun, filters map[string]any) (list []choice) {
 	in := map[string]any{}
+	maps.Copy(in, filters)
 	pageSize(r.p.cfg.Catalog.Find(n.List), maxRefs, in)
 	answer, err := r.p.read(r.c, r.ctx, r.v, n.List, in)
 	if err != nil || answer["next_cursor"] != nil {
@@ -60,6 +78,32 @@ func (r *references) read(n *catalog.Noun) (list []choice) {
 		}
 	}
 	return list
+}
+
+// maxTitles is how many records of nouns with many a page reads for their titles.
+const maxTitles = 12
+
+// title is name for a fact about one record: the title of a record of a noun with many is
+// read by itself, for a few of them on a page.
+func (r *references) title(member string, s shown) shown {
+	named := r.name(member, s)
+	if named.To == "" || named.Out || named.Text != s.Text || named.Text == "" {
+		return named
+	}
+	n := r.p.cfg.Catalog.NounOf(lastPart(member))
+	if n == nil || n.Find == "" || !r.p.mayAny(r.c, r.v, n.Find) {
+		return named
+	}
+	key := n.Name + " " + s.Text
+	text, known := r.titles[key]
+	if !known && len(r.titles) < maxTitles {
+		if record, err := r.p.find(r.c, r.ctx, r.v, n, s.Text); err == nil { // one that is gone keeps its id
+			text = titleOf(r.v.Lang, n, record)
+		}
+		r.titles[key] = text
+	}
+	named.Text = cmp.Or(text, named.Text)
+	return named
 }
 
 // door is the door of the record's cabinet that the id of a compartment names.
@@ -105,7 +149,7 @@ func (r *references) name(member string, s shown) shown {
 	if !r.opens(member) {
 		return shown{Text: r.own(lastPart(member), s.Text)}
 	}
-	for _, c := range r.choices(member) {
+	for _, c := range r.listed(r.p.cfg.Catalog.NounOf(lastPart(member)), nil) {
 		if c.Value == s.Text {
 			s.Text = c.Text
 		}

@@ -60,6 +60,9 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 		if strings.HasSuffix(name, "_status_id") || name == "before_status" || name == "after_status" {
 			return stateShown(f, "order", v.String())
 		}
+		if v == "0" && slices.Contains(unbounded, lastPart(name)) {
+			return shown{Text: f.T("work.nobound")}
+		}
 		return shown{Text: numberShown(f, name, v.String()), To: p.refer(name, v.String())}
 	case string:
 		if kind != "" {
@@ -84,6 +87,8 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 			if p.cfg.Catalog.Find(v) != nil {
 				return shown{Text: label(f.Lang, v)}
 			}
+		case "otep_status", "tracking_event_key", "status_code":
+			return shown{Text: valueWords(f.Lang, name, v)}
 		case "note":
 			v = locale.Note(f.Lang, v)
 		case "noun":
@@ -255,7 +260,7 @@ func (p nounPages) facts(v visitor, n *catalog.Noun, record map[string]any, refs
 			if name == n.ID && len(n.Title) > 0 && n.Title[0] != n.ID && n.Area != "" { // it stands in the address
 				continue
 			}
-			own.add(memberWords(v.Lang, name), refs.name(name, p.value(v.frame, name, x, "")))
+			own.add(memberWords(v.Lang, name), refs.title(name, p.value(v.frame, name, x, "")))
 		}
 	}
 	return append([]factGroup{own}, groups...)
@@ -276,7 +281,7 @@ func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any, o
 			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner, nil, refs)
 			continue
 		}
-		g.add(prefix+memberWords(f.Lang, name), refs.name(name, p.value(f, name, v[name], "")))
+		g.add(prefix+memberWords(f.Lang, name), refs.title(name, p.value(f, name, v[name], "")))
 	}
 }
 

@@ -379,7 +379,7 @@ func TestTheConsoleDrawsWhatStands(t *testing.T) {
 		{DeviceID: 88, Type: cloud.DevKeypadLocked, OpenedAt: time.Now(), SeenAt: time.Now()}}}})
 	r.signedIn()
 	g := r.do("GET", "/console", nil)
-	for _, want := range []string{"Contents disagree", "Keypad locked", "Acme Logistics", "Front St Lobby", "Union Station East", "s-open", "s-occupied", "s-blocked", "s-unknown", "s-reserved", "s-free", "open_failed",
+	for _, want := range []string{"Contents disagree", "Keypad locked", "Acme Logistics", "Front St Lobby", "Union Station East", "s-open", "s-occupied", "s-blocked", "s-unknown", "s-reserved", "s-free", "the door did not open",
 		"Online since", "Offline, last seen", "LD-000064021", "in the locker", "locker_delivery.delivered", "delivered", "A07", "running"} {
 		require.Contains(t, g.body, want)
 	}

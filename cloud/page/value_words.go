@@ -72,6 +72,9 @@ func (m *maker) stateKind(thing, path string) string {
 	return ""
 }
 
+// unbounded are members whose 0 is no bound.
+var unbounded = []string{"writes_per_day", "money_per_day"}
+
 // side is one side of a difference in words, nil for none. kind is that of a state's words.
 func (m *maker) side(path, kind string, v any) *string {
 	if _, ok := v.(absent); ok {
@@ -114,7 +117,7 @@ func (m *maker) elementWords(path string, v any) string {
 	if len(text) > maxValue { // cut where it is shown, so that a difference is seen
 		return text
 	}
-	s := m.refs.name(path, m.p.value(m.f, path, v, ""))
+	s := m.refs.title(path, m.p.value(m.f, path, v, ""))
 	if s.At != nil {
 		return s.At.Full
 	}

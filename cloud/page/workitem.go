@@ -231,7 +231,7 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 		step(p.cfg.Approvals != nil, approvalsPath+"/"+url.PathEscape(x.Subject), v.T("todo.decide"))
 	}
 	offered := func(operation string) bool {
-		_, ok := p.offer(c, v, p.cfg.Catalog.Noun("work_item"), p.cfg.Catalog.Find(operation), map[string]any{"kind": x.Kind})
+		_, ok := offer(p, c, v, p.cfg.Catalog.Noun("work_item"), p.cfg.Catalog.Find(operation), map[string]any{"kind": x.Kind})
 		return ok
 	}
 	out.Marks, out.Closes = offered("work_items.note"), offered("work_items.close")

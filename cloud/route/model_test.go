@@ -248,7 +248,9 @@ func (m *parcel) finish(result, follow string) string {
 
 func (m *parcel) assign(d cloud.AccountID) string {
 	switch {
-	case d == 0 && (!planned(m.status) || m.driver == 0):
+	case d == 0 && m.driver == 0:
+		return "VALIDATION_FAILED"
+	case d == 0 && !planned(m.status):
 		return "ORDER_STATUS_CONFLICT"
 	case d == 0:
 		m.unplan()

@@ -178,7 +178,7 @@ func scanWork(r rows, w *cloud.WorkItem) error {
 		if err := parsed(&a).Scan(w.Title); err != nil {
 			return fmt.Errorf("approval %s: %w", w.Subject, err)
 		}
-		w.Title, w.Severity = a.Summary, a.Risk
+		w.Title, w.Severity, w.AskedBy = a.Summary, a.Risk, a.RequestedBy
 	}
 	return nil
 }

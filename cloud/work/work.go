@@ -107,7 +107,7 @@ type ListOutput struct {
 const counted = 200
 
 // List shows what waits for people of the caller's business, of the kinds that the caller
-// may see: the gravest first, and of those the one that waits longest.
+// may see, but for own requests that another person must decide about: the gravest first, and of those the one that waits longest.
 func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (out ListOutput, err error) {
 	f := cloud.WorkFilter{BusinessID: c.Account.BusinessID, Severity: in.Severity, Now: moment(), Limit: counted, Snoozed: in.Snoozed != nil && *in.Snoozed}
 	for _, kind := range cloud.WorkKinds {
@@ -134,6 +134,9 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (out L
 		items, cut, err := v.WorkItems(f)
 		if err != nil {
 			return err
+		}
+		if !b.Settings.SelfApproval { // others decide about what the caller asks for
+			items = slices.DeleteFunc(items, func(w cloud.WorkItem) bool { return w.AskedBy != 0 && w.AskedBy == c.Account.ID })
 		}
 		Rank(items)
 		out.Items, out.Count, out.More = []Item{}, len(items), cut

@@ -75,7 +75,7 @@ func workItems(t *testing.T, db *store.DB) {
 		id := fmt.Sprint("apr_", i)
 		at := now.Add(-time.Duration(i+1) * time.Minute)
 		ch.Approvals = append(ch.Approvals, cloud.Approval{ID: cloud.ApprovalID(id), BusinessID: a.b, Tool: "hold_order", Summary: "Hold", Risk: a.risk, Arguments: []byte(`{"note":{"Risk":"high"}}`), Status: cloud.ApprovalPending, RequestedBy: 1, RequestedAt: at, ExpiresAt: now.Add(time.Hour)})
-		all, of[id] = append(all, cloud.WorkItem{Kind: cloud.WorkApproval, Subject: id, Type: "hold_order", Severity: a.risk, Since: at, Title: "Hold"}), a.b
+		all, of[id] = append(all, cloud.WorkItem{Kind: cloud.WorkApproval, Subject: id, Type: "hold_order", Severity: a.risk, Since: at, Title: "Hold", AskedBy: 1}), a.b
 	}
 	ch.DeviceFaults = []cloud.DeviceException{{DeviceID: 1, Type: cloud.DevBadSignature, Detail: "x", Count: 1, OpenedAt: now, SeenAt: now}}
 	write(t, db, 0, ch)
