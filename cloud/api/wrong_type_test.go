@@ -30,7 +30,6 @@ func TestValuesOfTheWrongTypeAreNamed(t *testing.T) {
 			var e *cloud.Error
 			require.True(t, errors.As(catalog.Decode(raw, reflect.New(o.In()).Interface()), &e), "%s takes %s", o.Name, raw)
 			require.Equal(t, "VALIDATION_FAILED", e.Code, "%s refuses %s", o.Name, raw)
-			require.Len(t, e.Fields, 1, "%s: %s", o.Name, raw)
 			require.Len(t, e.Fields[path], 1, "%s: %s names %v", o.Name, raw, e.Fields)
 			require.Contains(t, e.Fields[path][0], " must be ", o.Name)
 		}

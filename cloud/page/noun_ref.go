@@ -149,10 +149,15 @@ func (r *references) name(member string, s shown) shown {
 	if !r.opens(member) {
 		return shown{Text: r.own(lastPart(member), s.Text)}
 	}
-	for _, c := range r.listed(r.p.cfg.Catalog.NounOf(lastPart(member)), nil) {
+	n := r.p.cfg.Catalog.NounOf(lastPart(member))
+	for _, c := range r.listed(n, nil) {
 		if c.Value == s.Text {
 			s.Text = c.Text
+			return s
 		}
+	}
+	if _, also := n.Also[lastPart(member)]; also { // of another kind, as an operator of the platform is
+		return shown{Text: r.own(lastPart(member), s.Text)}
 	}
 	return s
 }
