@@ -671,3 +671,21 @@ func TestAFileInvitesPeople(t *testing.T) {
 	plain := newWorld(t)
 	require.Equal(t, "VALIDATION_FAILED", plain.upload(plain.login(plain.token(admin)), "invitation", file).code())
 }
+
+// A line with a weight that is no number says what else is wrong with it too: mending one
+// member never brings out another problem.
+func TestALineSaysAllThatIsWrongAtOnce(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	x.runJobs()
+	me := x.login(x.token(admin))
+	file := "type,order_ref,recipient.name,recipient.phone,recipient.address_line1,recipient.city,recipient.province,recipient.postal_code,recipient.country,packages.weight\n" +
+		"Z,A-1,Ada,nope,100 Queen St W,,ON,???,ZZ,heavy\n"
+	id := at(x.upload(me, "order", []byte(file)).json, "job", "job_id").(string)
+	require.EqualValues(t, 1, x.jobIn(me, id, "checked")["refused"])
+	var paths []string
+	for _, y := range x.made("GET", "/api/v1/jobs/"+id+"/problems", me, "")["problems"].([]any) {
+		paths = append(paths, y.(map[string]any)["path"].(string))
+	}
+	require.ElementsMatch(t, []string{"type", "recipient.phone", "recipient.city", "recipient.postal_code", "recipient.country", "packages[0].weight"}, paths)
+}

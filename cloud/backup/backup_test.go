@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,13 +245,19 @@ func (d countingDraft) Publish(ctx context.Context, name string) error {
 // breaking fails for good after some steps, as a process that ends does.
 type breaking struct {
 	object.Store
-	left int
+	left atomic.Int64
+}
+
+func breakingAfter(s object.Store, steps int64) *breaking {
+	b := &breaking{Store: s}
+	b.left.Store(steps)
+	return b
 }
 
 var errBroken = errors.New("broken")
 
 func (b *breaking) step() error {
-	if b.left--; b.left < 0 {
+	if b.left.Add(-1) < 0 {
 		return errBroken
 	}
 	return nil
@@ -307,7 +314,7 @@ func TestInterruptedBackupIsNone(t *testing.T) {
 	require.NoError(t, err)
 	steps := 0
 	for ; ; steps++ {
-		r.s.cfg.Target = &breaking{r.target, steps}
+		r.s.cfg.Target = breakingAfter(r.target, int64(steps))
 		m, err := r.s.Take(t.Context())
 		if err == nil {
 			require.NotEqual(t, good.ID, m.ID)
@@ -326,7 +333,7 @@ func TestInterruptedBackupIsNone(t *testing.T) {
 
 	cfg, dir := r.config("")
 	for steps = 0; ; steps++ {
-		cfg.Source = &breaking{r.target, steps}
+		cfg.Source = breakingAfter(r.target, int64(steps))
 		_, err := Restore(t.Context(), cfg)
 		if err == nil {
 			break
@@ -495,10 +502,10 @@ func TestOldBackupsGo(t *testing.T) {
 }
 
 // blank is a database without tables.
-type blank struct{ taken []time.Time }
+type blank struct{ taken atomic.Int64 }
 
 func (b *blank) Dump(_ context.Context, _ string, w io.Writer) (store.Dump, error) {
-	b.taken = append(b.taken, time.Now())
+	b.taken.Add(1)
 	_, err := w.Write(make([]byte, 1024)) // the end of a tar file
 	return store.Dump{Engine: store.EnginePostgres, Rows: map[string]int64{}}, err
 }
@@ -517,7 +524,7 @@ func TestBackupsAreTakenOnTime(t *testing.T) {
 		target, files := open(dir), open(t.TempDir())
 		defer target.Close()
 		defer files.Close()
-		away := &breaking{target, 1 << 30}
+		away := breakingAfter(target, 1<<30)
 		db := &blank{}
 		s := New(Config{Database: db, Files: files, Target: away, Spool: dir, Every: 15 * time.Minute, Keep: 2})
 		ctx, stop := context.WithCancel(t.Context())
@@ -527,19 +534,19 @@ func TestBackupsAreTakenOnTime(t *testing.T) {
 		other := New(s.cfg)
 		wg.Go(func() { _ = other.Run(ctx) })
 		time.Sleep(time.Hour)
-		require.GreaterOrEqual(t, len(db.taken), 4)
-		require.LessOrEqual(t, len(db.taken), 9, "not each one twice")
+		require.GreaterOrEqual(t, db.taken.Load(), int64(4))
+		require.LessOrEqual(t, db.taken.Load(), int64(9), "not each one twice")
 		list, err := List(ctx, target)
 		require.NoError(t, err)
 		require.Len(t, list, 2)
-		n := len(db.taken)
-		away.left = 0
+		n := db.taken.Load()
+		away.left.Store(0)
 		time.Sleep(20 * time.Minute)
-		require.Len(t, db.taken, n)
+		require.Equal(t, n, db.taken.Load())
 		require.Greater(t, s.Metrics.Failed.Load(), int64(3))
-		away.left = 1 << 30
+		away.left.Store(1 << 30)
 		time.Sleep(2 * time.Minute)
-		require.Greater(t, len(db.taken), n)
+		require.Greater(t, db.taken.Load(), n)
 		require.NotZero(t, other.Metrics.Newest.Load())
 		stop()
 		wg.Wait()

@@ -129,6 +129,7 @@ func TestEveryWriteAtCabinetsWaitsForAPerson(t *testing.T) {
 			before := w.dump()
 			same := func(but ...string) {
 				t.Helper()
+				but = append(but, "business_health") // counted by the clock
 				for table, rows := range w.dump() {
 					require.True(t, slices.Contains(but, table) || slices.Equal(before[table], rows), "%s changed", table)
 				}

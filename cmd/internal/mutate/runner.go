@@ -69,6 +69,7 @@ func (r *runner) runSample(ctx context.Context, sample []site) ([]verdict, error
 func (r *runner) runBatch(ctx context.Context, batch []site) ([]verdict, error) {
 	out, errs := make([]verdict, len(batch)), make([]error, len(batch))
 	var wg sync.WaitGroup
+	var writing sync.Mutex
 	for i, s := range batch {
 		if v, ok := r.book.find(s); ok && (v.Outcome != survived || !r.cfg.retry) {
 			out[i] = v
@@ -77,6 +78,8 @@ func (r *runner) runBatch(ctx context.Context, batch []site) ([]verdict, error) 
 		wg.Go(func() {
 			if out[i], errs[i] = r.try(ctx, s); errs[i] == nil {
 				errs[i] = r.book.append(out[i])
+				writing.Lock()
+				defer writing.Unlock()
 				fmt.Fprintf(r.log, "%-8s %s:%d %s (%s)\n", out[i].Outcome, s.File, s.Line, s.Kind, out[i].By)
 			}
 		})
