@@ -27,7 +27,7 @@ func NounOf(kind string) string {
 // things are kinds of effects by the nouns of the console that they are.
 var things = map[string]string{"device": "cabinet", "account": "user", "token": "api_key", "exception": "cabinet_exception", "assignment": "broker_assignment",
 	"third_party": "third_party_assignment", "endpoint": "webhook_url", "webhook_settings": "webhook_setting", "order_operation": "operation", "audit": "audit_line", "unaudited": "audit_line",
-	"outbox": "webhook_log", "lane": "webhook_url", "reworded": "webhook_log", "oauth_client": "program", "oauth_grant": "program", "oauth": "program", "oauth_end": "program", "opening": "door_report"}
+	"outbox": "webhook_log", "lane": "webhook_url", "reworded": "webhook_log", "oauth_client": "program", "oauth_grant": "program", "oauth": "program", "oauth_end": "program", "opening": "door_report", "locker_delivery": "delivery"}
 
 var thingWords = map[string]texts{
 	"thing.answer":          {"Answer", "答复", "答覆", "Réponse", "Antwort", "Respuesta"},

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/webhook"
 )
 
@@ -186,7 +187,7 @@ func (p webhookPages) showDelivery(ctx *fasthttp.RequestCtx) {
 func newEntryPage(v visitor, s webhook.DeliveryView) entryPage {
 	d, f := s.Delivery, v.frame
 	page := entryPage{frame: f, D: newWebhookRow(f, cloud.OutboxRow{Event: s.Event, Delivery: d}), EventID: outside(d.EventID, 80),
-		WebhookID: outside(d.WebhookID, 80), ReferenceType: words(s.Event.ReferenceType), Delivered: f.Time(d.DeliveredAt), Of: d.ReplayOf, Contents: s.Contents,
+		WebhookID: outside(d.WebhookID, 80), ReferenceType: locale.Thing(f.Lang, s.Event.ReferenceType), Delivered: f.Time(d.DeliveredAt), Of: d.ReplayOf, Contents: s.Contents,
 		Body: outside(s.Body, maxPretty), MayReplay: s.Obstacle == nil, Next: f.V("hooknext", string(d.State))}
 	switch d.State {
 	case cloud.OutboxPending, cloud.OutboxRetrying:
