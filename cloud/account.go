@@ -311,7 +311,8 @@ func (s *AccountChanges) preview(e *effectList) {
 
 // members are those of a business that a preview shows.
 func (b Business) members() map[string]any {
-	return map[string]any{"name": b.Name, "timezone": b.Timezone, "support_phone": OrNull(b.SupportPhone), "support_email": OrNull(b.SupportEmail)}
+	return map[string]any{"name": b.Name, "timezone": b.Timezone, "support_phone": OrNull(b.SupportPhone), "support_email": OrNull(b.SupportEmail),
+		"prices": b.Settings.Prices, "settings": b.Settings.Rules}
 }
 
 // members are those of a provider that a preview shows.

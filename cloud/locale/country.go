@@ -37,6 +37,19 @@ func Country(lang, code string) string {
 	return code
 }
 
+// CountryCode is the code of a country that is named in a language, in English or by its
+// code, and the text itself for one that is not known.
+func CountryCode(lang, name string) string {
+	for _, l := range []string{lang, English} {
+		for _, r := range Countries(l) {
+			if strings.EqualFold(r.Name, name) || strings.EqualFold(r.Code, name) {
+				return r.Code
+			}
+		}
+	}
+	return name
+}
+
 // namedRegions are all countries by their names in a language.
 func namedRegions(lang string) []Region {
 	tag := language.MustParse(lang)

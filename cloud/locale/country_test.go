@@ -8,6 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A country is known by its name in the reader's language and in English, and by its code.
+func TestCountriesByName(t *testing.T) {
+	for name, want := range map[string]string{"España": "ES", "spain": "ES", "es": "ES", "Alemania": "DE", "Nowhere": "Nowhere"} {
+		require.Equal(t, want, CountryCode("es", name), name)
+	}
+	require.Equal(t, "DE", CountryCode("zh-Hans", "德国"))
+}
+
 // ISO 3166-1 assigns 249 codes; Kosovo's is used by posts and carriers.
 func TestCountriesAreThoseOfISO3166(t *testing.T) {
 	for _, l := range All() {

@@ -173,7 +173,7 @@ func (p drawnPages) auditLine(f frame, refs *references, l account.AuditLine) au
 			out.Hour = auditPath + "?" + url.Values{"actor": {l.Actor}, "from": {t.Add(-time.Hour).Format(time.RFC3339)}, "to": {t.Add(time.Second).Format(time.RFC3339)}}.Encode()
 		}
 	}
-	out.Target = p.target(f, l.Action, l.Target)
+	out.Target = p.target(f, refs, l.Action, l.Target)
 	if l.Outcome != "" {
 		out.Outcome = stateShown(f, "outcome", l.Outcome)
 		if l.Outcome != "done" {
@@ -188,7 +188,7 @@ func (p drawnPages) auditLine(f frame, refs *references, l account.AuditLine) au
 		kind = "order"
 	}
 	before, after := plainText(jsonValue(l.Details["before"])), plainText(jsonValue(l.Details["after"]))
-	if after != "" {
+	if after != "" && after != before {
 		out.Before, out.After = f.V(kind, before), f.V(kind, after)
 		if before == "0" {
 			out.Before = ""
@@ -242,7 +242,7 @@ func actionWords(c *catalog.Catalog, lang, action string) string {
 
 // target is what an action of a line is about, order:8 or order_id=8, by its noun and with
 // its page where it has one. What is called id alone is of the noun of the action.
-func (p drawnPages) target(f frame, action, target string) shown {
+func (p drawnPages) target(f frame, refs *references, action, target string) shown {
 	kind, id, ok := strings.Cut(target, ":")
 	if !ok {
 		if kind, id, ok = strings.Cut(target, "="); !ok {
@@ -255,7 +255,9 @@ func (p drawnPages) target(f frame, action, target string) shown {
 		n = p.cfg.Catalog.Noun(locale.NounOf(kind))
 	}
 	if kind == "id" {
-		n = p.cfg.Catalog.NounWith(action)
+		if n = p.cfg.Catalog.NounWith(action); strings.HasPrefix(action, "third_party.deliveries.") { // a partner's
+			n = p.cfg.Catalog.Noun("delivery")
+		}
 	}
 	switch {
 	case kind == "approval" && p.cfg.Approvals != nil:
@@ -266,7 +268,7 @@ func (p drawnPages) target(f frame, action, target string) shown {
 	case n != nil && id == "0":
 		return shown{Text: f.T("noun." + n.Name)}
 	case n != nil && n.ID != "":
-		return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+id, maxValue), To: recordAddress(n, map[string]any{n.ID: id})}
+		return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+refs.titleOf(n, id), maxValue), To: recordAddress(n, map[string]any{n.ID: id})}
 	case n != nil:
 		return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+id, maxValue)}
 	}

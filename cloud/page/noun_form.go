@@ -525,7 +525,9 @@ func (m *maker) value(path string, x catalog.Member) any {
 		}
 		var list []any
 		for _, line := range strings.Split(text, "\n") {
-			if line = strings.TrimSpace(line); line != "" {
+			if line = strings.TrimSpace(line); line != "" && x.Name == "countries" {
+				list = append(list, locale.CountryCode(m.f.Lang, line))
+			} else if line != "" {
 				list = append(list, scalar(e, line))
 			}
 		}

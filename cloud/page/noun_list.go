@@ -176,6 +176,9 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		out.Settings = b.List == ""
 		out.Begin = &verbLink{To: ConsolePath + "/" + b.Path, Text: v.T("noun." + b.Name)}
 	}
+	if key := "noun." + n.Name + ".empty." + string(v.c.Account.Type); v.T(key) != key { // of who works for others
+		out.Empty, out.Begin = v.T(key), nil
+	}
 	answer, err := p.read(c, ctx, v, n.List, given)
 	if err != nil {
 		return out, err

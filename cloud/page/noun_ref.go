@@ -81,7 +81,7 @@ func (r *references) read(n *catalog.Noun, filters map[string]any) (list []choic
 }
 
 // maxTitles is how many records of nouns with many a page reads for their titles.
-const maxTitles = 12
+const maxTitles = 60
 
 // title is name for a fact about one record: the title of a record of a noun with many is
 // read by itself, for a few of them on a page.
@@ -91,19 +91,25 @@ func (r *references) title(member string, s shown) shown {
 		return named
 	}
 	n := r.p.cfg.Catalog.NounOf(lastPart(member))
-	if n == nil || n.Find == "" || !r.p.mayAny(r.c, r.v, n.Find) {
+	if n == nil {
 		return named
 	}
-	key := n.Name + " " + s.Text
+	named.Text = r.titleOf(n, s.Text)
+	return named
+}
+
+// titleOf is what a record is called, its id where it is gone, the visitor may not read
+// it, or the page has read enough.
+func (r *references) titleOf(n *catalog.Noun, id string) string {
+	key := n.Name + " " + id
 	text, known := r.titles[key]
-	if !known && len(r.titles) < maxTitles {
-		if record, err := r.p.find(r.c, r.ctx, r.v, n, s.Text); err == nil { // one that is gone keeps its id
+	if !known && len(r.titles) < maxTitles && n.Find != "" && r.p.mayAny(r.c, r.v, n.Find) {
+		if record, err := r.p.find(r.c, r.ctx, r.v, n, id); err == nil {
 			text = titleOf(r.v.Lang, n, record)
 		}
 		r.titles[key] = text
 	}
-	named.Text = cmp.Or(text, named.Text)
-	return named
+	return cmp.Or(text, id)
 }
 
 // door is the door of the record's cabinet that the id of a compartment names.

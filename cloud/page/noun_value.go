@@ -105,6 +105,9 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 	case []any:
 		var list []string
 		for _, x := range v {
+			if area, reads := strings.CutSuffix(plainText(x), ":read"); reads && slices.Contains(v, any(area+":write")) { // who may change may look
+				continue
+			}
 			if s := plainText(x); s != "" && s[0] != '{' {
 				list = append(list, valueWords(f.Lang, name, s))
 			}
@@ -307,7 +310,7 @@ func (p nounPages) inner(f frame, list []any, order []string, refs *references) 
 		record, _ := x.(map[string]any)
 		var row tableRow
 		for _, name := range names {
-			row.Cells = append(row.Cells, refs.name(name, p.value(f, name, record[name], "")))
+			row.Cells = append(row.Cells, refs.title(name, p.value(f, name, record[name], "")))
 		}
 		t.Rows = append(t.Rows, row)
 	}
