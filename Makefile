@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race full-soak soak mutants release image
+.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release image
 
 # The three rings. `make test` runs the quick one: short seeds, each model on SQLite, in
 # one process. `make check` adds the real programs, PostgreSQL, one pass of the browser
@@ -119,7 +119,7 @@ SEED_PARTS  := 1-2500 2501-5000 5001-7500 7501-10000
 ROUND_PARTS := 1-200 201-400 401-600 601-800 801-1000
 BROWSERS    := ./cloud/docs/agent ./cloud/mcp ./cloud/page ./cloud/server
 
-full: full-crash full-postgres full-browsers full-stories full-fuzz full-race full-cluster full-soak full-seeds full-kills ## everything, in parts of at most an hour
+full: full-crash full-postgres full-browsers full-stories full-fuzz full-race full-cluster full-seeds full-kills ## everything, in parts of at most an hour
 
 full-seeds: $(if $(SEEDS),full-seeds-$(SEEDS),$(SEED_PARTS:%=full-seeds-%)) ## the simulated world with 10,000 seeds, or SEEDS=FIRST-LAST
 full-seeds-%:
@@ -139,17 +139,10 @@ full-crash: ## the edge's models and crash images whole, frames and messages
 	$(FULL) ./edge/... ./firmware-sim/... ./protocol/...
 
 full-stories: ## programs, nodes and the demo's day
-	$(FULL) -skip '^Test(AnySeed|Killed|NodesBehindABalancer|Soak)' ./cmd/... ./internal/...
+	$(FULL) -skip '^Test(AnySeed|Killed|NodesBehindABalancer)' ./cmd/... ./internal/...
 
 full-cluster: ## three nodes behind a balancer (needs haproxy), killed and restarted in 200 rounds, or ROUNDS=FIRST-LAST
 	$(if $(ROUNDS),POSTERN_ROUNDS=$(ROUNDS)) $(FULL) ./cmd/e2e -run '^TestNodesBehindABalancer'
-
-full-soak: ## real programs under mixed load for 50 minutes: nothing grows
-	$(MAKE) soak SOAK=50m
-
-SOAK ?= 10m
-soak: ## real programs under mixed load for SOAK (10m): memory, files and threads are flat, disks bounded, the oracle agrees
-	POSTERN_SOAK=$(SOAK) $(FULL) -v ./cmd/e2e -run '^TestSoak$$'
 
 full-fuzz: ## fuzz every decoder for 45 seconds each
 	$(MAKE) fuzz FUZZTIME=45s
