@@ -38,17 +38,17 @@ func TestPagesHoldNoRawNames(t *testing.T) {
 	}
 	d := newDesk(t, x)
 	who, platform := x.signIn("admin", x.token(admin)), x.signIn("platform", x.token(cloud.PlatformAdmin))
-	todo := map[string]person{"/console": who, "/mcp-approvals": who, "/console/reports": who}
+	pages := map[string]person{"/console": who, "/mcp-approvals": who, "/console/reports": who}
 	for _, n := range x.table.Nouns() {
-		todo["/console/"+n.Path] = who
+		pages["/console/"+n.Path] = who
 		if o := x.table.Find(n.List); o != nil && slices.Contains(o.Types, cloud.PlatformAdmin) {
-			todo["/console/"+n.Path] = platform
+			pages["/console/"+n.Path] = platform
 		}
 	}
 	seen := map[string]bool{}
 	for range 3 { // lists, records, their forms
 		next := map[string]person{}
-		for path, p := range todo {
+		for path, p := range pages {
 			if seen[path] {
 				continue
 			}
@@ -73,7 +73,7 @@ func TestPagesHoldNoRawNames(t *testing.T) {
 				}
 			}
 		}
-		todo = next
+		pages = next
 	}
 	require.Greater(t, len(seen), 200)
 }

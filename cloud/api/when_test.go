@@ -83,7 +83,7 @@ func TestAPageSaysWhatWasRefusedOfSeveral(t *testing.T) {
 	require.EqualValues(t, 1, len(at(x.made("GET", "/api/v1/routes/"+route, x.token(admin), ""), "route", "stops").([]any)))
 }
 
-// The verbs of a work item are offered to those who may use them on an item of its kind.
+// Callers are offered the verbs of a work item that they may use on its kind.
 func TestVerbsOfAWorkItemAreOfferedToThoseWhoMay(t *testing.T) {
 	t.Parallel()
 	x := newWorld(t)

@@ -276,7 +276,7 @@ func TestLeaseOfAProcessThatStandsStillIsEnded(t *testing.T) {
 		s.away = false
 		s.mu.Unlock()
 		time.Sleep(2*Beat + retry)
-		require.Equal(t, 2, count(), "nobody is ended after an absence of the database")
+		require.Equal(t, 2, count(), "no node is ended after an absence of the database")
 		require.NoError(t, a.Sure().Err())
 
 		still.mu.Lock()
