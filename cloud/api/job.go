@@ -76,7 +76,7 @@ func jobs(c Config) []catalog.Operation {
 			Idempotent:  true,
 			Group:       catalog.Batch,
 			Status:      http.StatusCreated,
-			Errors:      []string{"JOB_NEEDS_PERSON", "FILE_UNREADABLE", "FILE_EMPTY", "FILE_TOO_LONG"},
+			Errors:      []string{"JOB_NEEDS_PERSON", "FILE_UNREADABLE", "FILE_EMPTY", "FILE_TOO_LONG", "FILE_TOO_WIDE"},
 			Example:     `{"noun":"order","name":"orders.csv"}`,
 		}, s.Import, nil),
 		catalog.Define(catalog.Operation{

@@ -185,3 +185,15 @@ func TestPreviewsOfACabinetSayWhatBecomesOfIt(t *testing.T) {
 	s := d.ask(p.session, "/console/cabinets/89?tab=service", nil)
 	require.NotContains(t, s.body, "/console/cabinets/89/renew_token", "it has enrolled")
 }
+
+// An order without a weight lacks it at the field of its first package.
+func TestAnEmptyRowSaysWhatItLacks(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	d := newDesk(t, x)
+	p := x.signIn("admin", x.token(admin))
+	const path = "/console/orders/new"
+	s := d.ask(p.session, path, filled(d.form(p.session, path), "step", "next", "in:type", "D", "in:recipient.name", "Ada"))
+	require.Equal(t, 422, s.status)
+	require.Regexp(t, `<input id="f-packages\[0\]\.weight"[^>]*aria-invalid="true"`, s.body)
+}

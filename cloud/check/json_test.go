@@ -85,6 +85,8 @@ func TestBesideWrongTypesOthersAreChecked(t *testing.T) {
 	require.ErrorAs(t, Beside(WrongType(body, &in), &in), &e)
 	require.Equal(t, []string{"note", "other", "packages.0.name", "packages.0.weight", "third.weight"}, slices.Sorted(maps.Keys(e.Fields)))
 	require.NoError(t, Beside(nil, &in))
+	require.ErrorAs(t, Beside(WrongType([]byte(`5`), &in), &in), &e)
+	require.Equal(t, Fields{"body": {"body must be an object."}}, Fields(e.Fields))
 	broken := errors.New("the disk is gone")
 	require.ErrorIs(t, Beside(broken, &in), broken)
 }

@@ -78,7 +78,7 @@ func WrongType(body []byte, in any) error {
 // was filled as far as its types allow.
 func Beside(wrong error, in any) error {
 	var e *cloud.Error
-	if !errors.As(wrong, &e) {
+	if !errors.As(wrong, &e) || e.Fields["body"] != nil { // nothing of it was read
 		return wrong
 	}
 	f := Fields(maps.Clone(e.Fields))

@@ -317,9 +317,12 @@ func Decode(raw []byte) string {
 	return string(out)
 }
 
+// maxFileColumns is the most columns of a file.
+const maxFileColumns = 200
+
 // Parse reads the lines of a CSV file, parted by comma, semicolon or tab as its first
 // line is. Empty lines are left out; an apostrophe before a sign that begins a formula
-// is not part of a cell. Errors: FILE_UNREADABLE, FILE_EMPTY, FILE_TOO_LONG.
+// is not part of a cell. Errors: FILE_UNREADABLE, FILE_EMPTY, FILE_TOO_LONG, FILE_TOO_WIDE.
 func Parse(raw []byte) (headers []string, lines [][]string, err error) {
 	text := Decode(raw)
 	first, _, _ := strings.Cut(text, "\n")
@@ -358,7 +361,10 @@ func Parse(raw []byte) (headers []string, lines [][]string, err error) {
 			return nil, nil, cloud.E(cloud.Invalid, "FILE_TOO_LONG", MaxLines)
 		}
 	}
-	if len(lines) == 0 || len(headers) > 200 {
+	if len(headers) > maxFileColumns {
+		return nil, nil, cloud.E(cloud.Invalid, "FILE_TOO_WIDE", maxFileColumns)
+	}
+	if len(lines) == 0 {
 		return nil, nil, cloud.E(cloud.Invalid, "FILE_EMPTY")
 	}
 	return headers, lines, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/job"
 )
 
@@ -37,5 +38,17 @@ func TestFilesAreRead(t *testing.T) {
 	for _, raw := range []string{"", "a,b\n", strings.Repeat("a\n", job.MaxLines+2)} {
 		_, _, err := job.Parse([]byte(raw))
 		require.Error(t, err)
+	}
+}
+
+// A file says what it lacks, or has too much of, by itself.
+func TestWhatIsWrongWithAWholeFile(t *testing.T) {
+	t.Parallel()
+	for raw, code := range map[string]string{"": "FILE_EMPTY", "a,b\n": "FILE_EMPTY", "a,b\n,\n": "FILE_EMPTY", strings.Repeat("a,", 200) + "a\n1\n": "FILE_TOO_WIDE", strings.Repeat("a,", 200) + "a\n": "FILE_TOO_WIDE",
+		"a\n" + strings.Repeat("1\n", job.MaxLines+1): "FILE_TOO_LONG"} {
+		_, _, err := job.Parse([]byte(raw))
+		var e *cloud.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, code, e.Code)
 	}
 }

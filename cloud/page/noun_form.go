@@ -518,6 +518,9 @@ func (m *maker) value(path string, x catalog.Member) any {
 					list = append(list, inner)
 				}
 			}
+			if list == nil && x.Required { // an empty row, whose fields say what it lacks
+				list = append(list, map[string]any{})
+			}
 			if list == nil {
 				return nil
 			}

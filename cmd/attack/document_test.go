@@ -99,7 +99,7 @@ func TestTheReviewerSeesWhatAnAccountMay(t *testing.T) {
 		return a.at("approval.preview.would_change.affected").([]any)[0].(map[string]any)
 	}
 	fresh := affected(`mutation{usersCreate(accountType:"client_admin",name:"Eve",email:"eve@acme.example"){user{id}}}`)
-	require.Equal(t, map[string]any{"new": true, "account_type": "client_admin", "email": "eve@acme.example", "enabled": true}, fresh["after"])
+	require.Equal(t, map[string]any{"new": true, "account_type": "client_admin", "name": "Eve", "email": "eve@acme.example", "enabled": true}, fresh["after"])
 	changed := affected(`mutation{usersEdit(id:2,accountType:"client_admin",permissions:[]){user{id}}}`)
 	require.Equal(t, "client_employee", changed["before"].(map[string]any)["account_type"])
 	require.Equal(t, "client_admin", changed["after"].(map[string]any)["account_type"])
