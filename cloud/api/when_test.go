@@ -131,7 +131,7 @@ func TestVerbsOfARouteAreOfferedWhereTheyWork(t *testing.T) {
 	x := newWorld(t)
 	d := newDesk(t, x)
 	p := x.signIn("admin", x.token(admin))
-	planned, order := x.planned(false)
+	planned, _ := x.planned(false)
 	undriven, taken := x.planned(false)
 	x.made("PATCH", "/api/v1/routes/"+undriven, x.token(admin), `{"driver_id":0}`)
 	cancelled := x.route()
@@ -160,7 +160,6 @@ func TestVerbsOfARouteAreOfferedWhereTheyWork(t *testing.T) {
 	text := mainPart.FindString(s.body)
 	require.Regexp(t, `<td class="was"><bdi>Planned</bdi></td><td class="will"><bdi>Cancelled</bdi>`, text)
 	require.NotContains(t, text, "Changes besides: Route")
-	_ = order
 
 	// Of an unchanged one it says that nothing changes.
 	path = "/console/routes/" + planned + "/update"
