@@ -18,6 +18,14 @@ var (
 	drivers    = []cloud.AccountType{cloud.DriverAccount}
 )
 
+// states are those in which an operation can be done.
+func states[S ~string](list ...S) (out []string) {
+	for _, s := range list {
+		out = append(out, string(s))
+	}
+	return out
+}
+
 func (c Config) routes() []catalog.Operation {
 	r := c.Routes
 	return []catalog.Operation{
@@ -73,7 +81,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Find, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.update",
-			When:        []string{string(cloud.RouteDraft), string(cloud.RoutePlanned), string(cloud.RouteDispatched), string(cloud.RouteInProgress), string(cloud.RouteCompleted)},
+			When:        states(cloud.RouteDraft, cloud.RoutePlanned, cloud.RouteDispatched, cloud.RouteInProgress, cloud.RouteCompleted),
 			Summary:     "Update a route or its driver",
 			Description: "Until it starts everything can change, afterwards the name and the vehicle. Another driver takes over what is planned.",
 			Tag:         "Client",
@@ -87,7 +95,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Edit, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.add",
-			When:        []string{string(cloud.RouteDraft), string(cloud.RoutePlanned), string(cloud.RouteDispatched), string(cloud.RouteInProgress)},
+			When:        states(cloud.RouteDraft, cloud.RoutePlanned, cloud.RouteDispatched, cloud.RouteInProgress),
 			Summary:     "Add orders to a route",
 			Description: "Behind the stops that exist, each order on its own: those that cannot be added are named with the reason.",
 			Tag:         "Client",
@@ -101,7 +109,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Add, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.remove",
-			When:        []string{string(cloud.RoutePlanned), string(cloud.RouteDispatched), string(cloud.RouteInProgress), string(cloud.RouteCompleted)},
+			When:        states(cloud.RoutePlanned, cloud.RouteDispatched, cloud.RouteInProgress, cloud.RouteCompleted),
 			Summary:     "Remove orders from a route",
 			Description: "Orders whose stop has not started, and those that failed on this route. They can be planned again.",
 			Tag:         "Client",
@@ -116,7 +124,7 @@ func (c Config) routes() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "routes.dispatch",
 			Needs:       []string{"driver_id"},
-			When:        []string{string(cloud.RoutePlanned)},
+			When:        states(cloud.RoutePlanned),
 			Summary:     "Dispatch a route to its driver",
 			Description: "The driver gets a push and sees the stops. The route needs a driver and orders.",
 			Tag:         "Client",
@@ -130,7 +138,7 @@ func (c Config) routes() []catalog.Operation {
 		}, r.Dispatch, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "routes.cancel",
-			When:        []string{string(cloud.RouteDraft), string(cloud.RoutePlanned), string(cloud.RouteDispatched)},
+			When:        states(cloud.RouteDraft, cloud.RoutePlanned, cloud.RouteDispatched),
 			Summary:     "Cancel a route that has not started",
 			Description: "The orders of the route can be planned again.",
 			Tag:         "Client",

@@ -270,7 +270,7 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.SendDeviceCommand, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.confirm",
-			When:        []string{string(cloud.DeliveryDoorsOpened), string(cloud.DeliveryCorrecting)}, // later it only adds photos
+			When:        states(cloud.DeliveryDoorsOpened, cloud.DeliveryCorrecting), // later it only adds photos
 			Summary:     "Confirm a deposit that the cabinet could not verify",
 			Description: "Staff settle a deposit that the doors did not prove, and make the pickup code live. The answer shows no codes.",
 			Tag:         "Smart Locker",
@@ -284,7 +284,7 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.Confirm, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.cancel",
-			When:        []string{string(cloud.DeliveryCreated), string(cloud.DeliveryDoorsOpened)},
+			When:        states(cloud.DeliveryCreated, cloud.DeliveryDoorsOpened),
 			Summary:     "Cancel a delivery before its deposit",
 			Description: "Staff end a delivery that was not deposited; its partner is sent the event with your reason. With doors opened the cabinet has to answer first. The answer shows no codes.",
 			Tag:         "Smart Locker",
@@ -299,7 +299,7 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.CancelDelivery, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.expire",
-			When:        []string{string(cloud.DeliveryCreated), string(cloud.DeliveryDelivered)},
+			When:        states(cloud.DeliveryCreated, cloud.DeliveryDelivered),
 			Summary:     "Mark a delivery as expired",
 			Description: "Moves the deadline to now. A delivery that was not brought ends. One that waits for its recipient becomes overdue: the parcel stays in its compartment and its code works. The answer shows no codes.",
 			Tag:         "Smart Locker",

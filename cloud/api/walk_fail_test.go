@@ -77,9 +77,15 @@ func filled(form url.Values, pairs ...string) url.Values {
 // confirm sends a form, looks at the preview and confirms it.
 func (d *desk) confirm(session, path string, form url.Values, pairs ...string) seen {
 	d.t.Helper()
-	s := d.ask(session, path, filled(form, append([]string{"step", "next"}, pairs...)...))
+	s := d.preview(session, path, form, pairs...)
 	require.Equal(d.t, 200, s.status, mainPart.FindString(s.body))
 	return d.ask(session, path, filled(formIn(d.t, s), "step", "do"))
+}
+
+// preview sends a form, and gives the preview or what is wrong.
+func (d *desk) preview(session, path string, form url.Values, pairs ...string) seen {
+	d.t.Helper()
+	return d.ask(session, path, filled(form, append([]string{"step", "next"}, pairs...)...))
 }
 
 func (d *desk) form(session, path string) url.Values {

@@ -75,7 +75,7 @@ func TestAPageSaysWhatWasRefusedOfSeveral(t *testing.T) {
 	good, _ := x.order(cloud.OrderNew)
 	route := x.id(at(x.made("POST", "/api/v1/routes", x.token(admin), `{"date":"2099-12-01","driver_id":4,"name":"Round"}`), "route", "route_id"))
 	path := "/console/routes/" + route + "/add"
-	s := d.ask(p.session, path, filled(d.form(p.session, path), "step", "next", "in:order_ids", good+"\n999999"))
+	s := d.preview(p.session, path, d.form(p.session, path), "in:order_ids", good+"\n999999")
 	s = d.ask(p.session, path, filled(formIn(t, s), "step", "do"))
 	require.Equal(t, 409, s.status, s.body)
 	require.Regexp(t, `role="alert">.*999999: `, s.body)
@@ -149,13 +149,13 @@ func TestVerbsOfARouteAreOfferedWhereTheyWork(t *testing.T) {
 	// A driver that is not chosen is missed at its field, not as a state of the order.
 	free, _ := x.order(cloud.OrderNew)
 	path := "/console/orders/" + free + "/driver"
-	s := d.ask(p.session, path, filled(d.form(p.session, path), "step", "next"))
+	s := d.preview(p.session, path, d.form(p.session, path))
 	require.Equal(t, 422, s.status)
 	require.Regexp(t, `aria-invalid="true" aria-describedby="f-driver_id-p"`, s.body)
 
 	// The preview of a cancelled route says what becomes of it and of its orders.
 	path = "/console/routes/" + planned + "/cancel"
-	s = d.ask(p.session, path, filled(d.form(p.session, path), "step", "next"))
+	s = d.preview(p.session, path, d.form(p.session, path))
 	require.Equal(t, 200, s.status)
 	text := mainPart.FindString(s.body)
 	require.Regexp(t, `<td class="was"><bdi>Planned</bdi></td><td class="will"><bdi>Cancelled</bdi>`, text)
@@ -163,7 +163,7 @@ func TestVerbsOfARouteAreOfferedWhereTheyWork(t *testing.T) {
 
 	// Of an unchanged one it says that nothing changes.
 	path = "/console/routes/" + planned + "/update"
-	s = d.ask(p.session, path, filled(d.form(p.session, path), "step", "next"))
+	s = d.preview(p.session, path, d.form(p.session, path))
 	require.Equal(t, 200, s.status)
 	require.Contains(t, mainPart.FindString(s.body), "Nothing changes.")
 	require.NotContains(t, mainPart.FindString(s.body), "Changes besides")
@@ -177,7 +177,7 @@ func TestPreviewsOfACabinetSayWhatBecomesOfIt(t *testing.T) {
 	p := x.signIn("admin", x.token(admin))
 	for verb, says := range map[string]string{"report_stolen": "Active", "retire": "Out of service for good", "replace_hardware": "Waiting for its hardware"} {
 		path := "/console/cabinets/89/" + verb
-		s := d.ask(p.session, path, filled(d.form(p.session, path), "step", "next", "in:reason", "A test", "in:leave_contents", "true"))
+		s := d.preview(p.session, path, d.form(p.session, path), "in:reason", "A test", "in:leave_contents", "true")
 		require.Equal(t, 200, s.status, mainPart.FindString(s.body))
 		require.Regexp(t, `<th scope="row"><bdi>`+says+`</bdi>`, mainPart.FindString(s.body), verb)
 	}
@@ -192,7 +192,7 @@ func TestAnEmptyRowSaysWhatItLacks(t *testing.T) {
 	d := newDesk(t, x)
 	p := x.signIn("admin", x.token(admin))
 	const path = "/console/orders/new"
-	s := d.ask(p.session, path, filled(d.form(p.session, path), "step", "next", "in:type", "D", "in:recipient.name", "Ada"))
+	s := d.preview(p.session, path, d.form(p.session, path), "in:type", "D", "in:recipient.name", "Ada")
 	require.Equal(t, 422, s.status)
 	require.Regexp(t, `<input id="f-packages\[0\]\.weight"[^>]*aria-invalid="true"`, s.body)
 }

@@ -158,12 +158,7 @@ func (p drawnPages) exportAudit(ctx *fasthttp.RequestCtx) {
 
 // auditLine shows a line of the trail.
 func (p drawnPages) auditLine(f frame, refs *references, l account.AuditLine) auditShown {
-	out := auditShown{Actor: auditPath + "?" + url.Values{"actor": {l.Actor}}.Encode(), Who: outside(l.Actor, maxValue), Action: actionWords(p.cfg.Catalog, f.Lang, l.Action), IP: outside(l.IP, maxValue), Pass: l.PassID != nil}
-	if l.ActorName != nil {
-		out.Who = outside(*l.ActorName, maxValue)
-	} else if kind, id, _ := strings.Cut(l.Actor, ":"); f.V("value", kind) != kind { // recipient:543, system
-		out.Who = strings.TrimSpace(f.V("value", kind) + " " + outside(id, maxValue))
-	}
+	out := auditShown{Actor: auditPath + "?" + url.Values{"actor": {l.Actor}}.Encode(), Who: actorName(f, l), Action: actionWords(p.cfg.Catalog, f.Lang, l.Action), IP: outside(l.IP, maxValue), Pass: l.PassID != nil}
 	if l.Surface != "" {
 		out.Face = f.V("value", l.Surface)
 	}
@@ -173,14 +168,14 @@ func (p drawnPages) auditLine(f frame, refs *references, l account.AuditLine) au
 			out.Hour = auditPath + "?" + url.Values{"actor": {l.Actor}, "from": {t.Add(-time.Hour).Format(time.RFC3339)}, "to": {t.Add(time.Second).Format(time.RFC3339)}}.Encode()
 		}
 	}
-	out.Target = p.target(f, refs, l.Action, l.Target)
+	out.Target = p.target(f, refs.titleOf, l.Action, l.Target)
 	if l.Outcome != "" {
 		out.Outcome = stateShown(f, "outcome", l.Outcome)
 		if l.Outcome != "done" {
 			out.Outcome.Tone = "bad"
-		}
-		if w := locale.Error(f.Lang, l.Outcome); strings.ToUpper(l.Outcome) == l.Outcome && !strings.Contains(w, "%") && w != locale.Error(f.Lang, "UNKNOWN") { // the code of an error
-			out.Outcome.Text = w
+			if w := locale.Error(f.Lang, l.Outcome); strings.ToUpper(l.Outcome) == l.Outcome && !strings.Contains(w, "%") && w != locale.Error(f.Lang, "UNKNOWN") { // the code of an error
+				out.Outcome.Text = w
+			}
 		}
 	}
 	kind := "value"
@@ -196,7 +191,8 @@ func (p drawnPages) auditLine(f frame, refs *references, l account.AuditLine) au
 	}
 	names := make([]string, 0, len(l.Details))
 	for name := range l.Details {
-		if name == "operation_type" || plainText(jsonValue(l.Details[name])) != "" && strings.HasSuffix(l.Target, plainText(jsonValue(l.Details[name]))) { // the action and the record say it
+		text := plainText(jsonValue(l.Details[name]))
+		if name == "operation_type" || text != "" && strings.HasSuffix(l.Target, text) { // the action and the record say it
 			continue
 		}
 		if after == "" || name != "before" && name != "after" {
@@ -210,6 +206,17 @@ func (p drawnPages) auditLine(f frame, refs *references, l account.AuditLine) au
 		}
 	}
 	return out
+}
+
+// actorName is who did what a line says: by name, or the kind of those without one.
+func actorName(f frame, l account.AuditLine) string {
+	if l.ActorName != nil {
+		return outside(*l.ActorName, maxValue)
+	}
+	if kind, id, _ := strings.Cut(l.Actor, ":"); f.V("value", kind) != kind { // recipient:543, system
+		return strings.TrimSpace(f.V("value", kind) + " " + outside(id, maxValue))
+	}
+	return outside(l.Actor, maxValue)
 }
 
 // jsonValue is a value as an answer that was read has it.
@@ -241,8 +248,9 @@ func actionWords(c *catalog.Catalog, lang, action string) string {
 }
 
 // target is what an action of a line is about, order:8 or order_id=8, by its noun and with
-// its page where it has one. What is called id alone is of the noun of the action.
-func (p drawnPages) target(f frame, refs *references, action, target string) shown {
+// its page where it has one. What is called id alone is of the noun of the action. title
+// is what a record is called.
+func (p drawnPages) target(f frame, title func(*catalog.Noun, string) string, action, target string) shown {
 	kind, id, ok := strings.Cut(target, ":")
 	if !ok {
 		if kind, id, ok = strings.Cut(target, "="); !ok {
@@ -267,10 +275,8 @@ func (p drawnPages) target(f frame, refs *references, action, target string) sho
 		return shown{Text: f.V("value", work), To: workPath + "/" + url.PathEscape(id)}
 	case n != nil && id == "0":
 		return shown{Text: f.T("noun." + n.Name)}
-	case n != nil && n.ID != "":
-		return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+refs.titleOf(n, id), maxValue), To: recordAddress(n, map[string]any{n.ID: id})}
 	case n != nil:
-		return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+id, maxValue)}
+		return shown{Text: outside(f.T("noun."+n.Name+".one")+" "+title(n, id), maxValue), To: recordAddress(n, map[string]any{n.ID: id})}
 	}
 	return shown{Text: outside(capital(locale.Thing(f.Lang, kind))+" "+id, maxValue)}
 }

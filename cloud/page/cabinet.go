@@ -312,7 +312,7 @@ func (p drawnPages) report(c context.Context, ctx *fasthttp.RequestCtx, v visito
 
 // service are the forms of what is done to the cabinet as a whole.
 func (p drawnPages) service(c context.Context, v visitor, out *standing) error {
-	cabinet, err := asObject(out.Cabinet)
+	cabinet, err := asObject(out.Cabinet.DeviceRow) // what verbs ask about, without the compartments
 	if err != nil {
 		return fmt.Errorf("read cabinet %d as a record: %w", out.Cabinet.DeviceID, err)
 	}

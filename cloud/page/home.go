@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/account"
+	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/page/stream"
 	"github.com/postern-io/postern/cloud/work"
 )
@@ -102,7 +103,8 @@ func (p consolePages) happened(c context.Context, ctx *fasthttp.RequestCtx, v vi
 		if err != nil {
 			return fmt.Errorf("list what people did: %w", err)
 		}
-		pages, refs := drawnPages{nounPages(p)}, nounPages(p).references(c, ctx, v)
+		pages := drawnPages{nounPages(p)}
+		untitled := func(_ *catalog.Noun, id string) string { return id } // a line leads to its record and does not name it
 		for _, l := range answer.Lines {
 			if l.Outcome != "" && l.Outcome != "done" || !slices.Contains(byPeople, l.Surface) || l.At == nil {
 				continue
@@ -111,8 +113,7 @@ func (p consolePages) happened(c context.Context, ctx *fasthttp.RequestCtx, v vi
 			if err != nil || at.Before(b.Made.Add(-feedSpan)) {
 				continue
 			}
-			x := pages.auditLine(v.frame, refs, l)
-			b.Feed = append(b.Feed, feedLine{at: at, At: b.Time(at), Who: x.Who, What: x.Action, To: x.Target.To})
+			b.Feed = append(b.Feed, feedLine{at: at, At: b.Time(at), Who: actorName(v.frame, l), What: actionWords(p.cfg.Catalog, v.Lang, l.Action), To: pages.target(v.frame, untitled, l.Action, l.Target).To})
 		}
 	}
 	slices.SortStableFunc(b.Feed, func(a, z feedLine) int { return z.at.Compare(a.at) })

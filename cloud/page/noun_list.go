@@ -357,10 +357,11 @@ func stateChips(f frame, n *catalog.Noun, filters []filter, query func(map[strin
 				out = append(out, pageLink{of(c.Value), c.Text, c.Chosen})
 			}
 		}
-		if len(out) > 1 && x.Default != "" { // one of the choices is all
+		switch {
+		case len(out) < 2:
+		case x.Default != "": // one of the choices is all
 			return out
-		}
-		if len(out) > 1 {
+		default:
 			return append([]pageLink{{of(""), f.T("todo.all"), x.Value == ""}}, out...)
 		}
 	}

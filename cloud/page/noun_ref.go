@@ -90,11 +90,7 @@ func (r *references) title(member string, s shown) shown {
 	if named.To == "" || named.Out || named.Text != s.Text || named.Text == "" {
 		return named
 	}
-	n := r.p.cfg.Catalog.NounOf(lastPart(member))
-	if n == nil {
-		return named
-	}
-	named.Text = r.titleOf(n, s.Text)
+	named.Text = r.titleOf(r.p.cfg.Catalog.NounOf(lastPart(member)), s.Text)
 	return named
 }
 

@@ -128,15 +128,15 @@ func (m *maker) elementWords(path string, v any) string {
 // without a value are left out.
 func (m *maker) leaves(v any) []leaf { return m.leavesWith(v, "", "{}", "[]") }
 
-// leavesWith are leaves but for those with one of the texts unsaid.
-func (m *maker) leavesWith(v any, unsaid ...string) (out []leaf) {
+// leavesWith are leaves but for those with one of the texts that stand for none.
+func (m *maker) leavesWith(v any, empty ...string) (out []leaf) {
 	type part struct {
 		path string
 		v    any
 	}
 	var first, then []part
 	walk("", v, 0, func(path string, v any) {
-		if v == nil || slices.Contains(unsaid, whole(v)) {
+		if v == nil || slices.Contains(empty, whole(v)) {
 			return
 		}
 		if isSecret(path) || lastPart(path) == "token" {
