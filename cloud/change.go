@@ -1,6 +1,9 @@
 package cloud
 
-import "reflect"
+import (
+	"cmp"
+	"reflect"
+)
 
 // View reads the present inside one transaction. Values are copies. A missing
 // row is ErrNotFound. It must not be used after the decision returned, nor
@@ -128,6 +131,23 @@ func (c *Changes) Join(other *Changes) {
 // condition is the tag of members that say when changes may be written, and
 // write nothing.
 const condition = "condition"
+
+// Follow puts the trace of the call that decided on what it orders and says: openings,
+// commands and events of webhooks that belong to none yet. "" changes nothing.
+func (c *Changes) Follow(trace string) {
+	if trace == "" {
+		return
+	}
+	for i := range c.Openings {
+		c.Openings[i].Trace = cmp.Or(c.Openings[i].Trace, trace)
+	}
+	for i := range c.Commands {
+		c.Commands[i].Trace = cmp.Or(c.Commands[i].Trace, trace)
+	}
+	for i := range c.Outbox {
+		c.Outbox[i].Event.Trace = cmp.Or(c.Outbox[i].Event.Trace, trace)
+	}
+}
 
 // Empty reports whether c writes nothing.
 func (c *Changes) Empty() bool {

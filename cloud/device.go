@@ -233,6 +233,7 @@ type Command struct {
 	Doors     map[uint]string // error codes
 	SentAt    time.Time       // last time it was handed to the broker
 	EndedAt   time.Time
+	Trace     string // traceparent of the call that gave it, "" when that was not followed
 }
 
 // CodeRow is one entry of a device's numbered code list.

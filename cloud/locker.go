@@ -234,6 +234,7 @@ type Opening struct {
 	OpenedAt    time.Time // a door was first seen open
 	EndsAt      time.Time // end of the door session
 	EndedAt     time.Time
+	Trace       string // traceparent of the call that asked for it, "" when that was not followed
 }
 
 // Opening states.

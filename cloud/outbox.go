@@ -20,6 +20,7 @@ type OutboxEvent struct {
 	CreatedAt     time.Time
 	Body          []byte // encrypted at rest for locker families
 	Test          bool   // sandbox
+	Trace         string // traceparent of the call that led to it, "" when that was not followed
 }
 
 // EventDriverPlace tells where a driver is.

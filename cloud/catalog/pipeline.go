@@ -12,9 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/limit"
+	"github.com/postern-io/postern/cloud/span"
 )
 
 // Config is what NewPipeline needs.
@@ -38,6 +42,7 @@ type Config struct {
 	Hold   func(ctx context.Context, o *Operation, c cloud.Caller, given map[string]any, queue bool) (*Held, error)
 	Limits Limits
 	Nodes  limit.Nodes  // that share the limits
+	Spans  *span.Tracer // nil: calls are not followed
 	Log    *slog.Logger // nil: nothing is logged
 }
 
@@ -110,6 +115,7 @@ type Who struct {
 	PublicURL     string // as cloud.Caller.PublicURL
 	Surface       string // as cloud.Caller.Surface
 	RequestID     string
+	Trace         string // traceparent as it came, "" when there was none
 	// Resource is the address that was called, where tokens may be bound to one
 	// (RFC 8707); "": tokens that are bound to any are not good here.
 	Resource string
@@ -287,7 +293,7 @@ func (p *Pipeline) enter(ctx context.Context, o *Operation, w Who) (context.Cont
 	}
 	if login != nil {
 		c.Account, c.Provider, c.Scopes, c.Pass = login.Account, login.Provider, scopesOf(login), login.Pass
-		ctx = context.WithValue(ctx, tokenKey{}, login.Token)
+		ctx = span.Join(context.WithValue(ctx, tokenKey{}, login.Token), w.Trace) // of others, a share is followed
 	}
 	return ctx, c, login, nil
 }
@@ -512,7 +518,16 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 // Admit gave. Prices are left out of the answer for those from whom they are
 // hidden. A repeat of a call with a key gets the first one's answer, which may
 // be an error; see Answer.Replayed for both.
-func (p *Pipeline) Run(ctx context.Context, o *Operation, c cloud.Caller, k Key, bind Bind) (Answer, error) {
+func (p *Pipeline) Run(ctx context.Context, o *Operation, c cloud.Caller, k Key, bind Bind) (answer Answer, err error) {
+	ctx, call := p.cfg.Spans.Start(ctx, o.Name, trace.SpanKindServer, attribute.String("postern.surface", c.Surface), attribute.Int64("postern.business", int64(c.Account.BusinessID)))
+	defer func() {
+		span.Fail(call, err)
+		call.End()
+	}()
+	return p.run(ctx, o, c, k, bind)
+}
+
+func (p *Pipeline) run(ctx context.Context, o *Operation, c cloud.Caller, k Key, bind Bind) (Answer, error) {
 	in, err := o.bind(bind)
 	if err != nil {
 		return Answer{}, err

@@ -134,7 +134,7 @@ func (s downlink) sendCommands(ctx context.Context, x *session) {
 	x.mu.Unlock()
 	for _, c := range due {
 		s.signed(x, topic.Down, wire.DownCommand, signed.ForCommand, wire.Command{CommandID: c.ID, DeviceCode: x.code,
-			IssuedAt: c.IssuedAt.UnixNano(), ExpiresAt: c.ExpiresAt.UnixNano(), Versions: c.Versions, Kind: c.Kind, Body: c.Body})
+			IssuedAt: c.IssuedAt.UnixNano(), ExpiresAt: c.ExpiresAt.UnixNano(), Versions: c.Versions, Kind: c.Kind, Body: c.Body, Trace: c.Trace})
 		if c.State == cloud.CommandQueued {
 			sent = append(sent, c)
 		}

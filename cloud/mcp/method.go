@@ -20,6 +20,9 @@ type job struct {
 func requestOf(from Request, m *message) *Request {
 	r := from
 	r.Method, r.Client = m.method, m.client()
+	if t, ok := m.meta.text(headerTrace); ok {
+		r.Trace = t
+	}
 	if m.method == "tools/call" {
 		r.Tool, _ = m.params.text("name")
 		if args := m.params.get("arguments"); args != nil {

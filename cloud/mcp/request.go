@@ -8,13 +8,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+// headerTrace is the header, and the member of _meta, that carries a trace (W3C Trace
+// Context 3.2).
+const headerTrace = "traceparent"
+
 // request is what Config.Admit gets to know, copied.
 func (s *Server) request(ctx *fasthttp.RequestCtx, l language) Request {
 	h := &ctx.Request.Header
 	r := Request{
 		Authorization: joined(h, "Authorization"), Profile: optional(h, "X-MCP-Profile"), Scopes: optional(h, "X-MCP-Scopes"),
 		DryRun: on(h, "X-MCP-Dry-Run"), Approval: on(h, "X-MCP-Require-Approval"),
-		Path: string(ctx.Path()), BaseURL: BaseURL(ctx, s.cfg.Public), IP: ctx.RemoteIP().String(), Language: string(l),
+		Path: string(ctx.Path()), BaseURL: BaseURL(ctx, s.cfg.Public), IP: ctx.RemoteIP().String(), Language: string(l), Trace: string(h.Peek(headerTrace)),
 	}
 	if s.cfg.RequestID != nil {
 		r.RequestID = s.cfg.RequestID(ctx)

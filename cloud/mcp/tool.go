@@ -45,6 +45,7 @@ type Request struct {
 	IP        string
 	Language  string // of ours, from Accept-Language
 	RequestID string
+	Trace     string // traceparent of _meta, else of the header, as it came; "" when there is none
 	Client    string // name and version as the client says, for display only
 }
 

@@ -68,13 +68,13 @@ func TestReceiversInARealBrowser(t *testing.T) {
 	}
 	require.Empty(t, got.Overflow, "pages that scroll sideways")
 	o := got.Operator
-	require.Equal(t, "▲ degraded", o.List)
+	require.Equal(t, "▲ Failing", o.List)
 	require.Contains(t, o.Why, "12 of 12 attempts of the last 24 hours failed.")
 	require.Contains(t, o.Why, "Failures since the last success: 12")
 	require.Contains(t, o.Sick, "The test did not arrive.")
 	require.Contains(t, o.Well, "The test arrived.")
 	require.Contains(t, o.Checks, "did everything right")
-	require.Equal(t, "‖ paused", o.Paused)
+	require.Equal(t, "‖ Paused", o.Paused)
 	require.Contains(t, o.Resumed, "on its way")
 	require.Equal(t, 43, o.Secret)
 	require.Zero(t, o.Again, "it is shown once")

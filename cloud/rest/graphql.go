@@ -10,6 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/peer"
+	"github.com/postern-io/postern/cloud/span"
 )
 
 // GraphQLRequest is one request for the other face at its address here.
@@ -59,6 +60,6 @@ func (s *Server) graphQL(ctx *fasthttp.RequestCtx) {
 // who is what a request tells of its caller.
 func (s *Server) who(ctx *fasthttp.RequestCtx) catalog.Who {
 	id, _ := ctx.UserValue(idKey).(string)
-	return catalog.Who{Surface: "api", RequestID: id, Authorization: string(ctx.Request.Header.Peek("Authorization")), IP: ctx.RemoteIP().String(),
+	return catalog.Who{Surface: "api", RequestID: id, Trace: string(ctx.Request.Header.Peek(span.HeaderName)), Authorization: string(ctx.Request.Header.Peek("Authorization")), IP: ctx.RemoteIP().String(),
 		Language: locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language"))), BaseURL: s.base(ctx), PublicURL: peer.Public(ctx, s.cfg.BaseURL)}
 }

@@ -64,7 +64,7 @@ func (s *Server) faces() error {
 	}
 	apps := app.New(app.Config{Store: s.Store, Feature: accounts.Gate, Languages: languages, Text: func(lang, key string) string { return locale.Word(lang, key) }})
 	s.platform = platform.New(platform.Config{Store: s.Store, InvitationPath: account.InvitationPath, MailBase: s.mailBase(), Jobs: s.Store, Over: store.ExportOver, Archives: s.Files.Archives(), DigestKey: s.Keys.digests(), Open: s.openFile})
-	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.rates.calls, Nodes: s.member.Cores, Log: s.log})
+	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.rates.calls, Nodes: s.member.Cores, Spans: s.spans, Log: s.log})
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.Links(), Legacy: s.cfg.LegacyNumbers, Lookups: s.line.Lookups(), Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})
 	s.jobs = job.New(job.Config{Store: s.Store, Pipeline: s.line, DigestKey: s.Keys.digests(), Log: s.log, Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Languages: languages})

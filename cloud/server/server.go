@@ -50,6 +50,7 @@ import (
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/seal"
 	"github.com/postern-io/postern/cloud/setup"
+	"github.com/postern-io/postern/cloud/span"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/trace"
@@ -134,6 +135,11 @@ type Config struct {
 	// OTLPEndpoint is a trace collector that receives every parcel's journey;
 	// empty: none.
 	OTLPEndpoint string
+	// OTLPShare is the share of calls, from 0 to 1, that the collector is sent the spans of,
+	// beside those of callers who send a traceparent.
+	OTLPShare float64
+	// OTLPHeaders are sent to the collector with every upload; they may hold a secret.
+	OTLPHeaders map[string]string
 
 	// Unavailable are families of operations that are not offered here, or not
 	// yet: contractor_assignment.
@@ -209,6 +215,7 @@ type Server struct {
 	webhooks *webhook.Service
 	agents   *oauth.Service
 	traces   *trace.Pusher // nil: none
+	spans    *span.Tracer  // nil: calls are not followed
 	pushes   *push.Sender
 	mails    *mail.Sender  // nil: there is no mail server
 	tools    *tool.Service // nil until there are any
@@ -298,7 +305,12 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.member = newMember(s.Store, cfg)
 	s.Guard = fetch.NewGuard(guardOf(s, cfg))
-	s.Webhooks = sender.New(sender.Config{Store: s.Store, Nodes: sharers(s.Store, s.member), BaseURL: cfg.BaseURL, SigningKey: s.Keys.webhookKey(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
+	if cfg.OTLPEndpoint != "" {
+		if s.spans, err = newSpans(ctx, s, cfg); err != nil {
+			return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
+		}
+	}
+	s.Webhooks = sender.New(sender.Config{Store: s.Store, Spans: s.spans, Nodes: sharers(s.Store, s.member), BaseURL: cfg.BaseURL, SigningKey: s.Keys.webhookKey(), Guard: s.Guard, Proxy: s.Proxy, Waits: cfg.WebhookWaits, Dial: cfg.WebhookDial, Metrics: s.Metrics, Logger: cfg.Log})
 	s.webhooks = webhook.New(s.Store, guard{s.Guard}).Sending(s.Webhooks, sample).SignedBy(s.Keys.webhookKey().Public().(ed25519.PublicKey))
 	if cfg.WebhookOverlap != nil {
 		s.webhooks.Overlapping(*cfg.WebhookOverlap)
@@ -359,15 +371,24 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		s.Store.OnCommit(func(ch *cloud.Changes) { s.notices.Add(noticeOf(ch)) })
 	}
 	if cfg.OTLPEndpoint != "" {
-		if s.traces, err = trace.New(trace.Config{Store: s.Store, Endpoint: cfg.OTLPEndpoint, Metrics: s.Metrics, Log: cfg.Log}); err != nil {
+		if s.traces, err = trace.New(trace.Config{Store: s.Store, Endpoint: cfg.OTLPEndpoint, Headers: cfg.OTLPHeaders, Metrics: s.Metrics, Log: cfg.Log}); err != nil {
 			return nil, errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 		}
 		s.Store.OnCommit(s.traces.Committed)
+		s.Store.OnCommit(s.spans.Committed)
 	}
 	if err := s.faces(); err != nil {
 		return nil, errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}
 	return s, nil
+}
+
+func newSpans(ctx context.Context, s *Server, cfg Config) (*span.Tracer, error) {
+	client, err := trace.NewClient(cfg.OTLPEndpoint, cfg.OTLPHeaders)
+	if err != nil {
+		return nil, err
+	}
+	return span.New(ctx, span.Config{Client: client, Share: cfg.OTLPShare, Node: cfg.Node, Version: cmp.Or(cfg.Version, "dev"), Metrics: s.Metrics, Log: cfg.Log})
 }
 
 // ownNames is the name in an address of the deployment's own, unless that is a number.
@@ -484,7 +505,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	if !errors.Is(err, node.ErrEnded) {
 		err = errors.Join(err, s.member.Leave())
 	}
-	return errors.Join(err, s.Store.Close(), s.Files.Close())
+	return errors.Join(err, s.Store.Close(), s.Files.Close(), s.spans.Close())
 }
 
 // web are the listeners that HTTP is served on.

@@ -74,9 +74,9 @@ FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 A
   metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at, cancelled_at, failed_at,
   deposited_earliest, deposited_latest, handover`
 	openingColumns = `id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
-  requested_at, opened_at, ends_at, ended_at, reason`
+  requested_at, opened_at, ends_at, ended_at, reason, trace`
 	commandColumns = `id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
-  ended_at`
+  ended_at, trace`
 	deviceOrderColumns = `id, business_id, device_id, grid_code, kind, status, next_actor, delivery_id, tracking, reference,
   removal_reason, due_at, overdue_at, stored_at, ended_at`
 	exceptionColumns = `id, business_id, device_id, device_order_id, delivery_id, grid_code, source, type, severity, status,
@@ -131,24 +131,24 @@ ON CONFLICT (delivery_id, position) DO UPDATE SET
 
 const sqlSaveOpening = `INSERT INTO opening (
   id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
-  requested_at, opened_at, ends_at, ended_at, reason)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+  requested_at, opened_at, ends_at, ended_at, reason, trace)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, device_id = excluded.device_id, delivery_id = excluded.delivery_id, kind
   = excluded.kind, requester = excluded.requester, doors = excluded.doors, state = excluded.state, end_reason
   = excluded.end_reason, confirmed_by = excluded.confirmed_by, told = excluded.told, requested_at =
   excluded.requested_at, opened_at = excluded.opened_at, ends_at = excluded.ends_at, ended_at =
-  excluded.ended_at, reason = excluded.reason`
+  excluded.ended_at, reason = excluded.reason, trace = excluded.trace`
 
 const sqlSaveCommand = `INSERT INTO command (
   id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
-  ended_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+  ended_at, trace)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT (id) DO UPDATE SET
   device_id = excluded.device_id, opening_id = excluded.opening_id, kind = excluded.kind, body =
   excluded.body, versions = excluded.versions, issued_at = excluded.issued_at, expires_at =
   excluded.expires_at, state = excluded.state, reason = excluded.reason, doors = excluded.doors, sent_at =
-  excluded.sent_at, ended_at = excluded.ended_at`
+  excluded.sent_at, ended_at = excluded.ended_at, trace = excluded.trace`
 
 const sqlSaveCode = `INSERT INTO code_entry (
   device_id, number, delivery_id, entry, created_at, dropped_at)
@@ -207,12 +207,12 @@ func scanPackage(r rows, p *cloud.Package) error {
 func scanOpening(r rows, o *cloud.Opening) error {
 	return r.Scan(&o.ID, &o.BusinessID, &o.DeviceID, &o.DeliveryID, &o.Kind, parsed(&o.Requester), parsed(&o.Doors),
 		&o.State, &o.EndReason, &o.ConfirmedBy, &o.OpenedSent, when(&o.RequestedAt), when(&o.OpenedAt), when(&o.EndsAt),
-		when(&o.EndedAt), &o.Reason)
+		when(&o.EndedAt), &o.Reason, &o.Trace)
 }
 
 func scanCommand(r rows, c *cloud.Command) error {
 	return r.Scan(&c.ID, &c.DeviceID, &c.OpeningID, &c.Kind, &c.Body, parsed(&c.Versions), when(&c.IssuedAt),
-		when(&c.ExpiresAt), &c.State, &c.Reason, parsed(&c.Doors), when(&c.SentAt), when(&c.EndedAt))
+		when(&c.ExpiresAt), &c.State, &c.Reason, parsed(&c.Doors), when(&c.SentAt), when(&c.EndedAt), &c.Trace)
 }
 
 func scanCode(r rows, c *cloud.CodeRow) error {
@@ -354,11 +354,11 @@ func (w *writer) lockers(c *cloud.Changes) {
 	for _, o := range c.Openings {
 		w.add(anything, sqlSaveOpening, o.ID, int64(o.BusinessID), int64(o.DeviceID), int64(o.DeliveryID), string(o.Kind),
 			text(o.Requester), text(o.Doors), o.State, o.EndReason, string(o.ConfirmedBy), o.OpenedSent, ms(o.RequestedAt),
-			ms(o.OpenedAt), ms(o.EndsAt), ms(o.EndedAt), o.Reason)
+			ms(o.OpenedAt), ms(o.EndsAt), ms(o.EndedAt), o.Reason, o.Trace)
 	}
 	for _, m := range c.Commands {
 		w.add(anything, sqlSaveCommand, m.ID, int64(m.DeviceID), m.OpeningID, string(m.Kind), blob(m.Body), text(m.Versions),
-			ms(m.IssuedAt), ms(m.ExpiresAt), string(m.State), m.Reason, text(m.Doors), ms(m.SentAt), ms(m.EndedAt))
+			ms(m.IssuedAt), ms(m.ExpiresAt), string(m.State), m.Reason, text(m.Doors), ms(m.SentAt), ms(m.EndedAt), m.Trace)
 	}
 	for _, r := range c.Codes {
 		w.add(anything, sqlSaveCode, int64(r.DeviceID), int64(r.Entry.Number), int64(r.DeliveryID), wire.MustEncode(r.Entry),

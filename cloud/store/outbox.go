@@ -44,7 +44,7 @@ WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' O
 	sqlNextKept    = `SELECT MIN(endpoint_id) FROM outbox WHERE state = 'paused' AND endpoint_id > $1`
 	sqlIsPaused    = `SELECT 1 FROM endpoint WHERE id = $1 AND (enabled AND status = 'paused' OR status_since > $2)`
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
-  created_at, test, body, sequence FROM outbox_event WHERE event_id = $1`
+  created_at, test, body, sequence, trace FROM outbox_event WHERE event_id = $1`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
 	sqlLastAttempt    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
 	sqlAttempts       = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt`
@@ -74,8 +74,8 @@ WHERE endpoint_id = $1 AND reference_id = $2 AND event = 'driver.location_update
 
 const sqlAddOutboxEvent = `INSERT INTO outbox_event (
   event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at, created_at,
-  test, body, sequence)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+  test, body, sequence, trace)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 const sqlAddOutbox = `INSERT INTO outbox (
   id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts,
@@ -107,7 +107,7 @@ func outboxFields(d *cloud.OutboxDelivery) []any {
 // scanOutboxEvent leaves the body sealed.
 func scanOutboxEvent(r rows, e *cloud.OutboxEvent) error {
 	return r.Scan(&e.EventID, &e.Event, &e.BusinessID, &e.ProviderID, &e.Channel, &e.ReferenceType, &e.ReferenceID,
-		when(&e.OccurredAt), when(&e.CreatedAt), &e.Test, &e.Body, &e.Sequence)
+		when(&e.OccurredAt), when(&e.CreatedAt), &e.Test, &e.Body, &e.Sequence, &e.Trace)
 }
 
 func scanOutboxRow(r rows, o *cloud.OutboxRow) error {
@@ -146,7 +146,7 @@ func (w *writer) outbox(c *cloud.Changes) {
 		e := &o.Event
 		w.add(anything, sqlAddOutboxEvent, e.EventID, e.Event, int64(e.BusinessID), int64(e.ProviderID), e.Channel,
 			e.ReferenceType, e.ReferenceID, ms(e.OccurredAt), ms(e.CreatedAt), e.Test,
-			w.box.Seal(bodyPurpose(e.EventID), e.Body), e.Sequence)
+			w.box.Seal(bodyPurpose(e.EventID), e.Body), e.Sequence, e.Trace)
 	}
 	for i := range c.Outbox { // after all events, so that rows of a kind stand together
 		e := &c.Outbox[i].Event

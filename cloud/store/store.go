@@ -40,6 +40,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/cloud/span"
 	"github.com/postern-io/postern/internal/lockfile"
 )
 
@@ -224,6 +225,8 @@ func (db *database) Decide(ctx context.Context, dev cloud.DeviceID, fn func(clou
 		fn = expected(e, fn, &written)
 	}
 	ids := &givenIDs{blocks: &db.ids}
+	ctx, decision := span.Child(ctx, "decision")
+	defer decision.End()
 	for {
 		err := db.decide(ctx, dev, ids, fn)
 		var dry dryError
@@ -271,7 +274,7 @@ func (db *database) write(ctx context.Context, dev cloud.DeviceID, fn func(conte
 }
 
 func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenIDs, fn func(cloud.View) (*cloud.Changes, error)) error {
-	call := cloud.CallOf(ctx)
+	call, follows := cloud.CallOf(ctx), span.Header(ctx)
 	var kept *cloud.KeptAnswer
 	var audited bool
 	var stored *cloud.Changes
@@ -295,6 +298,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err != nil || changes == nil || changes.Empty() {
 			return nil, err
 		}
+		changes.Follow(follows)
 		w := db.writer(dev)
 		if kept, err = w.once(call, changes); err != nil { // first, so that of two repeats one waits here
 			return nil, err

@@ -81,7 +81,7 @@ func (s *Service) Admit(server string) func(context.Context, *mcp.Request) (mcp.
 
 func (s *Service) admit(ctx context.Context, server string, r *mcp.Request) (mcp.Caller, error) {
 	u := &session{Service: s, server: server, path: r.Path, dry: r.DryRun, approval: r.Approval,
-		who: catalog.Who{Authorization: r.Authorization, IP: r.IP, Language: r.Language, BaseURL: r.BaseURL, Surface: "mcp", RequestID: r.RequestID, Resource: r.BaseURL + r.Path}}
+		who: catalog.Who{Authorization: r.Authorization, IP: r.IP, Language: r.Language, BaseURL: r.BaseURL, Surface: "mcp", RequestID: r.RequestID, Trace: r.Trace, Resource: r.BaseURL + r.Path}}
 	if text, ok := u.tokenGiven(r); ok && time.Now().Before(tokenArgumentEnds) {
 		u.who.Authorization, u.argument = "Bearer "+text, true
 	}

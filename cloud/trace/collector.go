@@ -28,6 +28,7 @@ import (
 // read up to a bound.
 type collector struct {
 	endpoint string
+	headers  map[string]string // of every upload; they may hold a secret
 	http     *http.Client
 	status   int           // of the last answer, 0 when there was none
 	wait     time.Duration // that the last answer asks for
@@ -55,7 +56,13 @@ const longestAsk = 5 * time.Minute
 // maxAnswer is how much of an answer is read, in bytes.
 const maxAnswer = 64 << 10
 
-func newCollector(endpoint string) (*collector, error) {
+// NewClient gives the client of a collector for spans of others, one upload at a time: of
+// an address without a path it is /v1/traces.
+func NewClient(endpoint string, headers map[string]string) (otlptrace.Client, error) {
+	return newCollector(endpoint, headers)
+}
+
+func newCollector(endpoint string, headers map[string]string) (*collector, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("trace collector: give an address such as http://collector:4318")
@@ -63,7 +70,7 @@ func newCollector(endpoint string) (*collector, error) {
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/v1/traces" // OTLP 1.x, default path of traces
 	}
-	return &collector{endpoint: u.String(), http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: uploadTime,
+	return &collector{endpoint: u.String(), headers: headers, http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: uploadTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
@@ -91,6 +98,9 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*tracepb.ResourceS
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, &body)
 	if err != nil {
 		return err
+	}
+	for name, value := range c.headers {
+		req.Header.Set(name, value)
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	req.Header.Set("Content-Encoding", "gzip")

@@ -41,7 +41,8 @@ type Store interface {
 // Config is what New needs.
 type Config struct {
 	Store    Store
-	Endpoint string // of the collector, OTLP over HTTP; without a path /v1/traces
+	Endpoint string            // of the collector, OTLP over HTTP; without a path /v1/traces
+	Headers  map[string]string // of every upload
 	Metrics  prometheus.Registerer
 	Log      *slog.Logger
 }
@@ -71,7 +72,7 @@ func New(cfg Config) (*Pusher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	c, err := newCollector(cfg.Endpoint)
+	c, err := newCollector(cfg.Endpoint, cfg.Headers)
 	if err != nil {
 		return nil, err
 	}

@@ -87,22 +87,24 @@ type settings struct {
 		Legacy string `yaml:"legacy" json:"legacy"` // what old tracking numbers show without proof
 	} `yaml:"numbers" json:"numbers"`
 	OTLPEndpoint string   `yaml:"otlp_endpoint" json:"otlp_endpoint"`
+	OTLPShare    float64  `yaml:"otlp_share" json:"otlp_share"` // of calls that are followed, from 0 to 1
 	LogLevel     string   `yaml:"log_level" json:"log_level"`
 	AccessLog    bool     `yaml:"access_log" json:"access_log"`
 	Unavailable  []string `yaml:"unavailable" json:"unavailable"`
 	HideSchema   bool     `yaml:"graphql_hide_schema" json:"graphql_hide_schema"`
 
-	part       server.Part
-	stop       server.Stop
-	networks   []netip.Prefix
-	proxies    peer.Proxies
-	password   string // of the first administrator
-	overlap    time.Duration
-	pushSecret string
-	proxyLogin string
-	providers  []oidc.Provider
-	bucket     *object.BucketConfig // nil: none
-	backup     server.BackupConfig
+	part        server.Part
+	otlpHeaders map[string]string
+	stop        server.Stop
+	networks    []netip.Prefix
+	proxies     peer.Proxies
+	password    string // of the first administrator
+	overlap     time.Duration
+	pushSecret  string
+	proxyLogin  string
+	providers   []oidc.Provider
+	bucket      *object.BucketConfig // nil: none
+	backup      server.BackupConfig
 }
 
 // When migrations of the database are run.
@@ -116,7 +118,7 @@ const maxOverlap = 7 * 24 * time.Hour
 
 // defaults are the settings of a node without configuration.
 func defaults() settings {
-	s := settings{Listen: ":8080", Data: "data/cloud", Migrate: migrateStart, LogLevel: "info"}
+	s := settings{Listen: ":8080", Data: "data/cloud", Migrate: migrateStart, LogLevel: "info", OTLPShare: 0.05}
 	s.Numbers.Legacy = tracking.LegacyReduced
 	s.Webhook.SecretOverlap = webhook.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
@@ -229,9 +231,7 @@ func (s *settings) check() error {
 	if s.BaseURL != "" && !isURL(s.BaseURL, "http", "https") {
 		bad("base_url %q: use the public address, such as https://tms.example", s.BaseURL)
 	}
-	if s.OTLPEndpoint != "" && !isURL(s.OTLPEndpoint, "http", "https") {
-		bad("otlp_endpoint: use the collector's address, such as http://collector:4318; secrets go into OTEL_EXPORTER_OTLP_HEADERS")
-	}
+	s.checkCollector(bad)
 	if !slices.Contains([]string{tracking.LegacyReduced, tracking.LegacyOpen, tracking.LegacyClosed}, s.Numbers.Legacy) {
 		bad("numbers.legacy %q: use reduced, open or closed", s.Numbers.Legacy)
 	}
@@ -447,7 +447,7 @@ func loopback(addr string) bool {
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, KeysFile: s.KeysFile, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, OTLPShare: s.OTLPShare, OTLPHeaders: s.otlpHeaders, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, Admin: server.AdminConfig{Token: s.Admin.token, TLS: s.Admin.TLS}, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, HTTPConnections: s.Connections.HTTP, MQTTConnections: s.Connections.MQTT, Log: log}
 }
 

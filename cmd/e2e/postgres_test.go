@@ -132,6 +132,7 @@ type hook struct {
 	secret []byte
 	events []string // verified
 	bad    []string // why others were refused
+	traces []string // traceparents that came with them
 }
 
 func newHook(t *testing.T) *hook {
@@ -163,6 +164,13 @@ func (h *hook) got(event string) bool {
 	return slices.Contains(h.events, event)
 }
 
+// followed reports whether a webhook came with a span of a trace.
+func (h *hook) followed(trace, span string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.traces, "00-"+trace+"-"+span+"-01")
+}
+
 func (h *hook) refused() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,6 +195,6 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	h.events = append(h.events, b.Event)
+	h.events, h.traces = append(h.events, b.Event), append(h.traces, q.Header.Get("traceparent"))
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -559,6 +559,9 @@ func (h *handler) Command(envelope []byte) {
 		(*Agent)(h).forgery("command", err)
 		return
 	}
+	if c.Trace != "" {
+		h.log.Info("a command whose call is followed", "command", c.CommandID, "kind", c.Kind, "traceparent", c.Trace)
+	}
 	h.step(locker.Ordered{Command: c})
 }
 

@@ -91,6 +91,9 @@ type Command struct {
 	Versions   map[uint]uint64 `cbor:"5,keyasint,omitempty"` // door to compartment version
 	Kind       CommandKind     `cbor:"6,keyasint"`
 	Body       Raw             `cbor:"7,keyasint,omitempty"`
+	// Trace is the traceparent (W3C Trace Context 3.2) of the call that gave the
+	// command, for the device's log; "" when that was not followed.
+	Trace string `cbor:"8,keyasint,omitempty"`
 }
 
 // OpenDoors is the body of CmdOpenDoors.

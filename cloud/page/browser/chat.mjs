@@ -39,7 +39,7 @@ async function open(options = {}) {
   });
   const open = new Set();
   let still = Date.now(); // since when nothing is under way, if nothing is
-  page.on("request", (r) => open.add(r));
+  page.on("request", (r) => r.resourceType() !== "eventsource" && open.add(r)); // which lasts as long as its page
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => { open.delete(r); still = Date.now(); });
   // quiet waits until what the page asked for is there, and it asks for nothing more.
   page.quiet = async () => { while (open.size || Date.now() - still < 300) await page.waitForTimeout(20); };

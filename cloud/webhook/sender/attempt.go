@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/span"
 )
 
 // attempt sends one delivery once, or finds why it is not sent, and says what
@@ -58,10 +61,20 @@ func (d *Dispatcher) attempt(it *item) (result, fetch.Answer, outcome) {
 func (d *Dispatcher) try(ctx context.Context, ep *cloud.Endpoint, t *fetch.Target, urlErr error, w *cloud.OutboxWork, tweak cloud.HookTweak) (r result, a fetch.Answer, v outcome) {
 	now, made, uid := time.Now(), w.Delivery.Attempts+1, uuid.NewString()
 	var req request
+	var follow string
+	if w.Event.Trace != "" {
+		followed, sp := d.cfg.Spans.Start(span.Join(ctx, w.Event.Trace), "webhook "+w.Event.Event, trace.SpanKindClient, attribute.Int64("postern.endpoint", int64(ep.ID)),
+			attribute.Int64("postern.delivery", int64(w.Delivery.ID)), attribute.Int("postern.attempt", made), attribute.Int64("postern.waited_ms", now.Sub(w.Event.CreatedAt).Milliseconds()))
+		ctx, follow = followed, span.Header(followed)
+		defer func() {
+			sp.SetAttributes(attribute.Int("http.response.status_code", a.Status), attribute.String("postern.outcome", string(v.state)), attribute.String("postern.reason", v.reason))
+			sp.End()
+		}()
+	}
 	a = fetch.Answer{Code: fetch.CodeBlocked, Reason: fetch.ErrBlocked.Error()}
 	if urlErr == nil {
 		var err error
-		if req, err = (message{t, ep, w, d.cfg.BaseURL, uid, made, now.Add(-tweak.Age), d.cfg.SigningKey}).build(); err != nil {
+		if req, err = (message{t, ep, w, d.cfg.BaseURL, uid, made, now.Add(-tweak.Age), d.cfg.SigningKey, follow}).build(); err != nil {
 			v = outcome{ended(w), time.Time{}, ReasonUnsentError}
 			r.OutboxResult = uncountedResult(w, v)
 			return r, fetch.Answer{}, v

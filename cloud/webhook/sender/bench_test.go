@@ -347,7 +347,7 @@ func barePosts(b *testing.B, addr netip.AddrPort, n int, body []byte) time.Durat
 			in := bufio.NewReader(c)
 			var h fasthttp.ResponseHeader
 			for next.Add(1) <= int64(n) {
-				r, err := message{t, ep, w, "https://api.example.com", "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now(), nil}.build()
+				r, err := message{t, ep, w, "https://api.example.com", "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now(), nil, ""}.build()
 				if err == nil {
 					_, err = c.Write(append([]byte(r.head), r.body...))
 				}
@@ -385,7 +385,7 @@ func BenchmarkSign(b *testing.B) {
 				Signature: c.signature, SigningKey: ed25519.NewKeyFromSeed(seed())}
 			b.ReportAllocs()
 			for b.Loop() {
-				m := message{t, ep, w, "https://api.example.com", "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now(), nil}
+				m := message{t, ep, w, "https://api.example.com", "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, time.Now(), nil, ""}
 				if _, err := m.build(); err != nil {
 					b.Fatal(err)
 				}

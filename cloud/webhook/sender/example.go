@@ -42,6 +42,6 @@ func Example(base string, e cloud.HookEvent, sample []byte, format, signature, s
 		Delivery: cloud.OutboxDelivery{WebhookID: id},
 	}
 	ep := &cloud.Endpoint{Secret: []byte(secret), Format: format, Signature: signature, SigningKey: make([]byte, ed25519.SeedSize)}
-	r, err := message{t, ep, w, strings.TrimRight(base, "/"), "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, at, nil}.build()
+	r, err := message{t, ep, w, strings.TrimRight(base, "/"), "0f2d6c1e-8d0e-4c39-9d0a-6f1b2a3c4d5e", 1, at, nil, ""}.build()
 	return strings.TrimSpace(strings.ReplaceAll(r.head, "\r\n", "\n")), string(r.body), err
 }

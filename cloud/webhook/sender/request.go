@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/span"
 	"github.com/postern-io/postern/protocol/cloudevent"
 	"github.com/postern-io/postern/protocol/signature"
 )
@@ -42,6 +43,7 @@ type message struct {
 	attempt  int
 	now      time.Time
 	key      ed25519.PrivateKey // the deployment's, for v1a; nil: there is none
+	trace    string             // traceparent of the attempt, "" when it is not followed
 }
 
 // build makes the request:
@@ -52,7 +54,7 @@ type message struct {
 //	ce-…                           in binary mode
 //	the signatures of the channel
 //	webhook-…                      of Standard Webhooks
-//	X-Webhook-Test, -Replay, -Sequence when they apply
+//	X-Webhook-Test, -Replay, -Sequence, traceparent when they apply
 //
 // The format is applied first: every signature is of the bytes that go out.
 func (m message) build() (r request, err error) {
@@ -111,6 +113,9 @@ func (m message) build() (r request, err error) {
 	}
 	if n := m.work.Delivery.Sequence; n > 0 {
 		h.add("X-Webhook-Sequence", strconv.FormatInt(n, 10))
+	}
+	if m.trace != "" {
+		h.add(span.HeaderName, m.trace)
 	}
 	h.b.WriteString("\r\n")
 	if h.bad {

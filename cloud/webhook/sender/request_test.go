@@ -50,7 +50,7 @@ func sent(t *testing.T, body string, edit func(*message)) *http.Request {
 	w := &cloud.OutboxWork{Event: o.Event, Delivery: o.Deliveries[0]}
 	w.Event.EventID, w.Event.Event, w.Event.Body, w.Event.ReferenceType, w.Event.ReferenceID = "OCR-120045", "order.created", []byte(body), "order", "120045"
 	w.Event.OccurredAt = time.Date(2026, 11, 20, 23, 12, 0, 0, time.UTC)
-	m := message{target, &cloud.Endpoint{Secret: []byte(secretOfVectors)}, w, "https://api.example.com", uid, 1, signedAt, nil}
+	m := message{target, &cloud.Endpoint{Secret: []byte(secretOfVectors)}, w, "https://api.example.com", uid, 1, signedAt, nil, ""}
 	if edit != nil {
 		edit(&m)
 	}
@@ -260,7 +260,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 		"unreadable secret": func(m *message) { m.endpoint.Signature, m.endpoint.Secret = cloud.SignatureStandard, []byte("whsec_!") },
 	} {
 		o := event(1)
-		m := message{target, &cloud.Endpoint{Secret: []byte(secretOfVectors)}, &cloud.OutboxWork{Event: o.Event, Delivery: o.Deliveries[0]}, "", uid, 1, signedAt, nil}
+		m := message{target, &cloud.Endpoint{Secret: []byte(secretOfVectors)}, &cloud.OutboxWork{Event: o.Event, Delivery: o.Deliveries[0]}, "", uid, 1, signedAt, nil, ""}
 		_, err := m.build()
 		require.NoError(t, err, what)
 		edit(&m)

@@ -45,6 +45,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/span"
 )
 
 // Store is the outbox. cloud/store's DB is one.
@@ -101,6 +102,8 @@ type Config struct {
 	Resolver fetch.Resolver
 	// Dial connects to an address that the guard has allowed; nil is TCP.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+	// Spans follow the attempts of events whose calls are followed; nil: none.
+	Spans *span.Tracer
 	// Metrics is where the sender's metrics are registered; nil for nowhere.
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger // nil is slog.Default
