@@ -100,8 +100,8 @@ fuzz: ## fuzz every decoder for FUZZTIME each (10s)
 	  done; \
 	done
 
-attack: ## what strangers and small keys try against a running cloud; part of test, too
-	$(GO) test ./cmd/attack -count 1 -timeout $(QUICK)
+attack: ## what strangers and small keys try against a running cloud; part of check, too
+	POSTERN_RING=check $(GO) test ./cmd/attack -count 1 -timeout $(QUICK)
 
 e2e: ## the simulated world with the first 1,000 seeds
 	POSTERN_SEEDS=1-1000 $(GO) test ./cmd/e2e -run '^TestAnySeed$$' -count 1 -timeout $(HOUR)

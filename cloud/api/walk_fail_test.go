@@ -297,6 +297,7 @@ func (x *world) lengthen(hostile string) {
 
 // Fields that no page has are not taken, and do not cost more than they are.
 func TestHostileFieldsAreBounded(t *testing.T) {
+	ring.SkipUnlessCheck(t, "single operations; this one walks over all of them")
 	t.Parallel()
 	x := newWorld(t)
 	d := newDesk(t, x)

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/topic"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -20,6 +21,7 @@ import (
 // the exception, and to its end where it has one. plain stands for a device
 // without a key, whose broker is believed.
 func TestDeviceExceptionTable(t *testing.T) {
+	ring.SkipUnlessCheck(t, "its rows one by one, in cmd/e2e")
 	t.Parallel()
 	type row struct {
 		name  string

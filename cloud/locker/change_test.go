@@ -10,6 +10,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -52,6 +53,7 @@ func (s *story) refusedCorrection() string {
 }
 
 func TestCorrection(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e and the other stories of this package")
 	f := plays(t)
 	f("reopened and confirmed again", 2, func(s *story) {
 		a := s.open()

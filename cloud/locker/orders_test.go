@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -223,6 +224,7 @@ func (s *parcels) public(number string) tracking.PublicOutput {
 }
 
 func TestParcelsOfOrders(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e and the other stories of this package")
 	t.Parallel()
 	f := func(name string, packages int, play func(s *parcels)) { t.Helper(); carried(t, name, packages, play) }
 	f("deposited and collected", 1, func(s *parcels) {

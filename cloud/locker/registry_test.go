@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -70,6 +71,7 @@ func names(list []told) string {
 }
 
 func TestAccountsReceiveEventsOfTheRegistry(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e and the other stories of this package")
 	t.Parallel()
 	carried(t, "stored, overdue, extended, collected", 1, func(s *parcels) {
 		a := s.open()

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -128,6 +129,7 @@ func TestCodesFollowMovedPackages(t *testing.T) {
 }
 
 func TestConfirmOfSomePackages(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e and the other stories of this package")
 	f := plays(t)
 	f("the others have failed", 2, func(s *story) {
 		a := s.open()
@@ -247,6 +249,7 @@ func (s *story) soon(in time.Duration) {
 }
 
 func TestDeadlines(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e and the other stories of this package")
 	f := plays(t)
 	f("nobody brought it", 1, func(s *story) {
 		s.soon(2 * time.Minute)

@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -247,6 +248,7 @@ func (s *story) orders() (out []string) {
 // Records of a cabinet against what the cloud decided meanwhile, row by row of
 // the rules: what happened at the cabinet stands.
 func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e and the other stories of this package")
 	t.Parallel()
 	f := func(name string, packages int, play func(s *story)) {
 		t.Run(name, func(t *testing.T) {
@@ -609,6 +611,7 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 }
 
 func TestConfirmAndCancel(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e and the other stories of this package")
 	t.Parallel()
 	f := func(name string, play func(s *story)) {
 		t.Run(name, func(t *testing.T) {

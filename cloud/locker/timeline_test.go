@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device/devicetest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -47,6 +48,7 @@ func (s *story) moves() (out []string) {
 
 // What of the platform's events becomes which event of a timeline (OTEP 14).
 func TestLockerEventsBecomeTimelineEvents(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e and the other stories of this package")
 	t.Parallel()
 	f := func(name string, play func(s *story), want ...string) {
 		t.Run(name, func(t *testing.T) {

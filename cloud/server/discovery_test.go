@@ -151,6 +151,7 @@ func TestDiscoveryIsLimited(t *testing.T) {
 
 // The tools that read the documents say what the documents say.
 func TestToolsThatReadDiscovery(t *testing.T) {
+	ring.SkipUnlessCheck(t, "single calls of the same tools; this one walks over all of them")
 	t.Parallel()
 	w := newAgentWorld(t, Config{})
 	call := func(tool, arguments string) map[string]any {

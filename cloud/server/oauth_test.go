@@ -22,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // resourceful adds what RFC 8707 asks of token requests to those of a library
@@ -43,6 +44,7 @@ func (t resourceful) RoundTrip(r *http.Request) (*http.Response, error) {
 // a login: it finds the server, registers, sends its user there, gets tokens,
 // and gets new ones when they are over. The user sees it and ends it.
 func TestAClientOfOthersConnects(t *testing.T) {
+	ring.SkipUnlessCheck(t, "single calls and packets")
 	t.Parallel()
 	s, err := New(t.Context(), Config{Dir: storetest.MigratedDir(t), Limits: catalog.Limits{Anonymous: -1}})
 	require.NoError(t, err)

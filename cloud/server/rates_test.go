@@ -14,11 +14,13 @@ import (
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Limits by name are in force, hold for the caller's own address behind a trusted
 // proxy, and stand at /docs in every language; more people of one address log in than may fail.
 func TestLimitsAreSettings(t *testing.T) {
+	ring.SkipUnlessCheck(t, "single calls and packets")
 	t.Parallel()
 	proxies, err := peer.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, "")
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/chat"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // A driver receives on its own topic what others say, at once; the provider gets
@@ -164,6 +165,7 @@ func closesByItself(t *testing.T, w *talkWorld) {
 
 // What a chat refuses over HTTP, with the status that says why.
 func TestWhatAChatRefuses(t *testing.T) {
+	ring.SkipUnlessCheck(t, "single calls and packets")
 	t.Parallel()
 	w := newTalkWorld(t, "")
 	send := func(role string, body map[string]any) (int, map[string]any) {

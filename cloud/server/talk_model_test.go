@@ -295,6 +295,7 @@ func (f *follower) state() (m mirror, ready bool) {
 // are cut: what each app knows at the end, from what it received and what it read
 // when it came back, is what the conversation is.
 func TestAppsKnowTheConversationWhateverIsCut(t *testing.T) {
+	ring.SkipUnlessCheck(t, "single calls and packets")
 	bothTalks(t, follows)
 }
 

@@ -8,11 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Lists that have more rows than are counted are read in other ways than short ones:
 // each page is what a statement without any hint gives.
 func TestListsBeyondWhatIsCounted(t *testing.T) {
+	ring.SkipUnlessCheck(t, "short lists")
 	t.Parallel()
 	const n = 14_000
 	for name, open := range map[string]func(testing.TB) *DB{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // gateway is a running cloud with the tokens of its sandbox. A stranger knows
@@ -31,6 +32,7 @@ type gateway struct {
 
 // launch starts a cloud. Strangers are not limited unless change says so.
 func launch(t *testing.T, change ...func(*server.Config)) *gateway {
+	ring.SkipUnlessCheck(t, "each rule of these attacks has tests beside its code")
 	t.Helper()
 	g := &gateway{t: t, log: &lines{}}
 	cfg := server.Config{Dir: t.TempDir(), Log: g.log.logger(), ToolsPerMinute: -1,

@@ -153,6 +153,7 @@ func TestOvertakenCommandIsRefusedOnce(t *testing.T) {
 // A store is set back to an older copy while the line loses, repeats and reorders
 // whatever passes: the fork is found, what was carried over counts once.
 func TestRolledBackStoreOnABadLine(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the same rules by the seeds of the quick ring")
 	for seed := range uint64(ring.Among(3, 12, 12)) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { rolledBack(t, seed) })
 	}

@@ -94,7 +94,7 @@ func newCluster(t *testing.T, bin programs, balancer string, seed uint64) *slaug
 		nodes = append(nodes, n)
 	}
 	primary, standby := newDatabase(t)
-	s := newSlaughterOf(t, bin, seed, postgres.Address(primary, standby), mqtt, nodes...)
+	s := newSlaughterOf(t, bin, seed, parcelsPerWorld, postgres.Address(primary, standby), mqtt, nodes...)
 	s.front, s.primary, s.standby = "http://"+front, primary, standby
 	p := &process{name: "haproxy", cmd: exec.Command(balancer, "-db", "-f", filepath.Join("..", "..", "deploy", "cluster", "haproxy.cfg")), done: make(chan error, 1)}
 	p.cmd.Env, p.cmd.Stderr, p.cmd.Stdout = env, p, p

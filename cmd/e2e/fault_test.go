@@ -11,6 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -19,6 +20,7 @@ import (
 // resolved. edge/locker has the same table for the cabinet alone, with the rows that
 // reach no receiver outside of it.
 func TestFaultTable(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the same rules by the seeds of the quick ring")
 	for _, f := range []struct {
 		name string
 		typ  string // of the exception, "" none

@@ -202,6 +202,7 @@ func TestRotationAfterAnOfflineCollectionFillsNothing(t *testing.T) {
 // The agent is killed right after a pulse, the courier closes the door, and the
 // agent starts again, at once or hours later: it pulses nothing.
 func TestNoLockFiresByItselfAfterARestart(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the same rules by the seeds of the quick ring")
 	for _, off := range []time.Duration{90 * time.Millisecond, time.Minute, 5 * time.Hour} {
 		afters := []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 700 * time.Millisecond, 1200 * time.Millisecond}
 		if off > time.Hour && !ring.Full() {

@@ -72,6 +72,9 @@ func TestKilledProgramsTellTheTruth(t *testing.T) {
 // roundsPerWorld bounds how many codes one cabinet's list holds.
 const roundsPerWorld = 40
 
+// parcelsPerWorld are enough for every round.
+const parcelsPerWorld = 5*roundsPerWorld + 10
+
 // killDoors are enough for all compartments that stay taken because it was not
 // seen what became of their deposit.
 const killDoors = 48
@@ -110,6 +113,7 @@ type slaughter struct {
 	primary   *postgres.Server
 	standby   *postgres.Server
 	token     string          // of the provider
+	admin     string          // token of the business's administrator
 	front     string          // where the balancer serves HTTP
 	opened    []time.Duration // from the partner's call to the open door
 	refused   int             // calls that were answered with a refusal
@@ -127,6 +131,7 @@ type slaughter struct {
 // killNode is a process of the cloud with its addresses.
 type killNode struct {
 	name, http, mqtt string // http empty: it serves none
+	admin            string // address of its metrics, "" for the usual one
 	bin              programs
 	env              []string
 	*process
@@ -134,23 +139,23 @@ type killNode struct {
 
 func newSlaughter(t *testing.T, bin programs, seed uint64) *slaughter {
 	mqtt := freeAddress(t)
-	return newSlaughterOf(t, bin, seed, "", mqtt, &killNode{mqtt: mqtt})
+	return newSlaughterOf(t, bin, seed, parcelsPerWorld, "", mqtt, &killNode{mqtt: mqtt})
 }
 
-// newSlaughterOf is newSlaughter with the nodes of the cloud, and where the cabinet
-// reaches them.
-func newSlaughterOf(t *testing.T, bin programs, seed uint64, database, mqtt string, nodes ...*killNode) *slaughter {
+// newSlaughterOf is newSlaughter with the parcels that it makes beforehand, the nodes of
+// the cloud, and where the cabinet reaches them.
+func newSlaughterOf(t *testing.T, bin programs, seed uint64, parcels int, database, mqtt string, nodes ...*killNode) *slaughter {
 	s := &slaughter{t: t, rnd: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir(), bin: bin, database: database, nodes: nodes, mqtt: mqtt, lines: freeAddress(t), hooks: &hookReceiver{}, late: map[uint]string{}}
 	receiver := httptest.NewServer(s.hooks)
 	t.Cleanup(receiver.Close)
 	s.hookURL = receiver.URL
-	s.prepare()
+	s.prepare(parcels)
 	return s
 }
 
 // prepare makes a cabinet and parcels enough for every round, and learns their
 // codes, which no interface gives away.
-func (s *slaughter) prepare() {
+func (s *slaughter) prepare(parcels int) {
 	srv := s.open()
 	layout := make([]wire.LayoutDoor, killDoors)
 	cfg := simboard.Config{Boards: []simboard.Board{{Name: "A", Line: "main", NoItems: true, UnlockTime: 100 * time.Millisecond}}}
@@ -164,10 +169,10 @@ func (s *slaughter) prepare() {
 	box, err := srv.Sandbox(s.t.Context(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Times: times, WebhookURL: s.hookURL,
 		Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: layout}}})
 	require.NoError(s.t, err)
-	s.token = box.Provider.Token
+	s.token, s.admin = box.Provider.Token, box.Admin.Token
 	s.device, s.provider = box.Devices[0].DeviceID, box.ProviderCaller.Provider.ID
 	unreserved := false
-	for i := range 5*roundsPerWorld + 10 {
+	for i := range parcels {
 		tracking := fmt.Sprintf("PK-%d", i)
 		out, err := srv.Lockers.Create(s.t.Context(), box.ProviderCaller, locker.CreateInput{ReferenceNumber: fmt.Sprintf("R-%d", i), DeviceID: s.device, Reserve: &unreserved,
 			Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, Packages: []locker.PackageInput{{TrackingNumber: tracking, Size: "M"}}})
@@ -220,6 +225,9 @@ func (s *slaughter) nodeArgs(n *killNode) []string {
 	require.NoError(s.t, err)
 	args := []string{"--data", filepath.Join(s.dir, "cloud"), "--listen", n.http, "--mqtt-listen", n.mqtt,
 		"--webhook-http", "--webhook-allow-network", "127.0.0.0/8", "--webhook-allow-port", port}
+	if n.admin != "" {
+		args = append(args, "--admin-listen", n.admin)
+	}
 	if s.database == "" {
 		return args
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -27,6 +28,7 @@ const picture = "../../docs/pictures/parcel.svg"
 // The picture of the README is drawn from a parcel that goes through a board, an
 // agent, a broker, a cloud and an endpoint, twice without a network.
 func TestThePictureShowsWhatAParcelDoes(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the same rules by the seeds of the quick ring")
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		const number = "PARCEL-1"
 		var rows []pictureRow

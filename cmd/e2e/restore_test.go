@@ -68,6 +68,7 @@ func (w *world) steps(seed uint64, what ...string) {
 // and cloud agree on all of it, what was undone by the restore is undone at the cabinet too, every door
 // works, and nothing that was over by the backup happens again.
 func TestRestoredCloudAndItsCabinetsAgree(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the same rules by the seeds of the quick ring")
 	t.Parallel()
 	for seed := range uint64(ring.Among(1, 2, 40)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -122,6 +123,7 @@ func TestRestoredCloudAndItsCabinetsAgree(t *testing.T) {
 // something lies there, nothing else is put on top of it, and once they took it out the
 // compartment is in use again.
 func TestRestoredCloudLeavesForgottenParcelsToStaff(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the same rules by the seeds of the quick ring")
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		kept, _ := w.deposited(c, "KEPT")
 		from, m := w.backup()

@@ -38,7 +38,7 @@ var (
 // to be trusted. The oracle (cmd/internal/truth) judges by what physically
 // happened. A seed that fails tells its story and is made shorter.
 func TestAnySeed(t *testing.T) {
-	first, last := ring.Seeds(8, 60)
+	first, last := ring.Seeds(4, 60)
 	if testing.Short() {
 		last = min(last, first+9)
 	}

@@ -139,6 +139,7 @@ func stranger(t *testing.T) *signed.Signer {
 // A person who merely controls a broker or a network cannot open a door: forged,
 // unsigned, misdirected and misused down messages, by a person who controls the broker.
 func TestForgedDownMessagesAreNeverExecutedAndOneTamperRecordAnHourTells(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the same rules by the seeds of the quick ring")
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		cmd := wire.Command{CommandID: "c-1", DeviceCode: c.code, IssuedAt: time.Now().UnixNano(), ExpiresAt: time.Now().Add(time.Hour).UnixNano(), Kind: wire.CmdOpenDoors,
 			Body: wire.MustEncode(wire.OpenDoors{OpeningID: "op_x", Kind: wire.OpenStaff, Doors: []uint{1}, SessionSeconds: 60})}
@@ -196,6 +197,7 @@ func TestForgedDownMessagesAreNeverExecutedAndOneTamperRecordAnHourTells(t *test
 // replayed later, with the time answer of its day, so that the cabinet should
 // believe that no time has passed.
 func TestWithheldCommandReplayedWithAnOldTimeAnswer(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the same rules by the seeds of the quick ring")
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		now := time.Now()
 		withheld, err := w.cloud.Signer.Sign(signed.ForCommand, wire.Command{CommandID: "c-1", DeviceCode: c.code, IssuedAt: now.UnixNano(), ExpiresAt: now.Add(20 * time.Second).UnixNano(),
