@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race mutants release image
+.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race full-soak soak mutants release image
 
 # The three rings. `make test` runs the quick one: short seeds, each model on SQLite, in
 # one process. `make check` adds the real programs, PostgreSQL, one pass of the browser
@@ -109,6 +109,11 @@ e2e: ## the simulated world with the first 1,000 seeds
 kill: ## kill -9 of real processes, 50 rounds each side
 	POSTERN_RING=full POSTERN_ROUNDS=1-50 $(GO) test ./cmd/e2e -run '^TestKilled' -count 1 -timeout $(HOUR) -v
 
+# Files lie on the disk, as they do where it runs.
+SOAK ?= 10m
+soak: ## the built programs under mixed load for SOAK (10m): memory and goroutines stay flat, files bounded
+	POSTERN_RING=check POSTERN_SOAK=$(SOAK) $(GO) test ./cmd/e2e -run '^TestSoak$$' -count 1 -timeout $(HOUR) -v
+
 # The full ring. Each part stands for itself: `make full` runs them in this order,
 # and one that failed or was cut off is run again by its name. Seeds and rounds go
 # in ranges: `make full-seeds SEEDS=2001-4000`, `make full-kills ROUNDS=1-200`.
@@ -119,7 +124,7 @@ SEED_PARTS  := 1-2500 2501-5000 5001-7500 7501-10000
 ROUND_PARTS := 1-200 201-400 401-600 601-800 801-1000
 BROWSERS    := ./cloud/docs/agent ./cloud/mcp ./cloud/page ./cloud/server
 
-full: full-crash full-postgres full-browsers full-stories full-fuzz full-race full-cluster full-seeds full-kills ## everything, in parts of at most an hour
+full: full-crash full-postgres full-browsers full-stories full-fuzz full-race full-soak full-cluster full-seeds full-kills ## everything, in parts of at most an hour
 
 full-seeds: $(if $(SEEDS),full-seeds-$(SEEDS),$(SEED_PARTS:%=full-seeds-%)) ## the simulated world with 10,000 seeds, or SEEDS=FIRST-LAST
 full-seeds-%:
@@ -143,6 +148,9 @@ full-stories: ## programs, nodes and the demo's day
 
 full-cluster: ## three nodes behind a balancer (needs haproxy), killed and restarted in 200 rounds, or ROUNDS=FIRST-LAST
 	$(if $(ROUNDS),POSTERN_ROUNDS=$(ROUNDS)) $(FULL) ./cmd/e2e -run '^TestNodesBehindABalancer'
+
+full-soak: ## the soak for 50 minutes
+	$(MAKE) soak SOAK=50m
 
 full-fuzz: ## fuzz every decoder for 45 seconds each
 	$(MAKE) fuzz FUZZTIME=45s

@@ -37,7 +37,7 @@ func up(tb testing.TB, devices int, hook string) (*server.Server, server.Sandbox
 	return upWith(tb, server.SandboxConfig{}, devices, 4, hook)
 }
 
-func upWith(tb testing.TB, sc server.SandboxConfig, devices int, doors uint, hook string) (*server.Server, server.Sandbox, string) {
+func upWith(tb testing.TB, sc server.SandboxConfig, devices int, doors uint, hook string, change ...func(*server.SandboxDevice)) (*server.Server, server.Sandbox, string) {
 	tb.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
@@ -58,6 +58,9 @@ func upWith(tb testing.TB, sc server.SandboxConfig, devices int, doors uint, hoo
 		d := server.SandboxDevice{Code: fmt.Sprintf("D-%d", i), Name: "bench", Type: "smart_locker"}
 		for n := uint(1); n <= doors; n++ {
 			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: "M"})
+		}
+		for _, f := range change {
+			f(&d)
 		}
 		sc.Devices = append(sc.Devices, d)
 	}
