@@ -31,6 +31,9 @@ const (
 	soakPeople = 8               // at the doors at once
 	soakLies   = 9 * time.Second // that a parcel lies: a lock that is pulsed three times in ten seconds rests
 	soakEvery  = 5 * time.Second
+
+	soakOpens    = 10 * time.Second // after which a person takes a door for one that does not open
+	soakPatience = 2 * time.Minute
 )
 
 // The built programs work for a long time: partners make deliveries and open doors,
@@ -122,7 +125,12 @@ func (k *soak) carry(name string) {
 	var out locker.DeliveryOutput
 	_ = json.Unmarshal(made, &out)
 	at := k.front + fmt.Sprintf("/api/v1/third-party-delivery/deliveries/%d", out.Delivery.DeliveryID)
-	status, raw := k.ask(http.MethodPost, at+"/open-doors", k.token, map[string]any{"wait_seconds": 20})
+	var raw []byte
+	for end := time.Now().Add(soakPatience); ; time.Sleep(5 * time.Second) { // a lock may have to rest
+		if status, raw = k.ask(http.MethodPost, at+"/open-doors", k.token, map[string]any{"wait_seconds": 20}); status == http.StatusOK || time.Now().After(end) {
+			break
+		}
+	}
 	if !k.good(status == http.StatusOK, "open %s: %d %s", name, status, raw) {
 		return
 	}
@@ -132,7 +140,9 @@ func (k *soak) carry(name string) {
 	if !k.good(len(doors.Doors) == 1, "doors of %s: %s", name, raw) {
 		return
 	}
-	k.use(doors.Doors[0].Door, fmt.Sprintf("insert %d %s", doors.Doors[0].Door, name))
+	if !k.good(k.use(doors.Doors[0].Door, fmt.Sprintf("insert %d %s", doors.Doors[0].Door, name)), "the door of %s does not open", name) {
+		return
+	}
 	d, ok := k.becomes(at, cloud.DeliveryDelivered)
 	if !ok || !k.good(d.PickupCode != nil, "%s has no code", name) {
 		return
@@ -146,47 +156,48 @@ func (k *soak) carry(name string) {
 	}
 }
 
-// collect types the code of a delivery and takes out what is behind the door.
+// collect types the code of a delivery and takes out what is behind the door; again, as
+// people do, while the cabinet does not know the code yet or the lock has to rest.
 func (k *soak) collect(d locker.DeliveryBody) {
-	k.keys.Lock()
-	a := truth.Act{Cabinet: "CAB-1", Kind: edge.ByCode, At: time.Now(), Delivery: d.DeliveryNumber, Code: wire.CodePickup}
 	var r kiosk.Result
-	var err error
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) { // the list with the code may be on its way
-		a.At = time.Now()
-		r, err = postCode(k.page, *d.PickupCode)
-		a.Until, a.OK, a.Doors = time.Now(), err == nil && r.Outcome == wire.CodeOK && r.OpeningID != "", nil
-		for _, x := range r.Doors {
-			a.Doors = append(a.Doors, x.Door)
+	for end := time.Now().Add(soakPatience); ; time.Sleep(time.Second) {
+		var a truth.Act
+		if a, r = k.enter(d); a.OK && len(a.Doors) == 1 && k.use(a.Doors[0], fmt.Sprintf("empty %d", a.Doors[0])) {
+			return
 		}
-		k.slaughter.mu.Lock()
-		k.acts = append(k.acts, a)
-		k.slaughter.mu.Unlock()
-		if a.OK || time.Now().After(end) {
-			break
+		if !k.good(time.Now().Before(end), "%s is not collected: %s %v", d.DeliveryNumber, r.Outcome, a.Doors) {
+			return
 		}
-	}
-	k.keys.Unlock()
-	if k.good(a.OK && len(a.Doors) == 1, "%s is not collected: %s %v", d.DeliveryNumber, r.Outcome, err) {
-		k.use(a.Doors[0], fmt.Sprintf("empty %d", a.Doors[0]))
 	}
 }
 
+// enter types the code of a delivery.
+func (k *soak) enter(d locker.DeliveryBody) (truth.Act, kiosk.Result) {
+	k.keys.Lock()
+	defer k.keys.Unlock()
+	a := truth.Act{Cabinet: "CAB-1", Kind: edge.ByCode, At: time.Now(), Delivery: d.DeliveryNumber, Code: wire.CodePickup}
+	r, err := postCode(k.page, *d.PickupCode)
+	a.Until, a.OK = time.Now(), err == nil && r.Outcome == wire.CodeOK && r.OpeningID != ""
+	for _, x := range r.Doors {
+		a.Doors = append(a.Doors, x.Door)
+	}
+	k.slaughter.mu.Lock()
+	defer k.slaughter.mu.Unlock()
+	k.acts = append(k.acts, a)
+	return a, r
+}
+
 // use does something at a door as soon as it is open, holds it open until the cabinet has
-// seen that, and closes it.
-func (k *soak) use(door uint, what string) {
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		answer := k.hands.do(what)
-		if answer == "ok" {
-			break
-		}
-		if !k.good(time.Now().Before(end), "%s: %s", what, answer) {
-			return
+// seen that, and closes it. It reports whether the door opened.
+func (k *soak) use(door uint, what string) bool {
+	for end := time.Now().Add(soakOpens); k.hands.do(what) != "ok"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
 		}
 	}
 	time.Sleep(550 * time.Millisecond)
 	k.awaitSeen(door)
-	k.hands.do(fmt.Sprintf("close %d", door))
+	return k.hands.do(fmt.Sprintf("close %d", door)) == "ok"
 }
 
 // becomes waits for the status of a delivery.
