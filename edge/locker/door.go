@@ -204,13 +204,13 @@ func (d doors) opened(door Door) {
 // for it.
 func (d doors) forced(door Door) {
 	d.raise(wire.ExDoorLeftOpen, wire.SeverityHigh, door.Number, "forced")
-	if door.TamperAt != 0 && d.now.Mono < door.TamperAt+repeatMuted {
+	if door.TamperAt != 0 && door.Since < door.TamperAt+repeatMuted {
 		door.TamperCount++
 		d.setDoor(door)
 		return
 	}
 	d.record(wire.KindTamper, door.Since, wire.Tamper{What: wire.TamperDoorForced, Door: uint(door.Number), Count: door.TamperCount})
-	door.TamperAt, door.TamperCount = d.now.Mono, 0
+	door.TamperAt, door.TamperCount = door.Since, 0
 	d.setDoor(door)
 }
 

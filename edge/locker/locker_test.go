@@ -382,6 +382,27 @@ func TestForcedDoor(t *testing.T) {
 	require.Empty(t, w.s.Exceptions)
 }
 
+// Repeats are counted for a minute from the first door's opening, however late a busy
+// machine looked at it: who compares moments of records sees the same minute.
+func TestForcedAgainAfterAMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	began := w.now.Mono
+	w.setDoor(1, true)
+	w.now.Mono += 3 * second // late
+	w.step(Tick{})
+	w.setDoor(1, false)
+	w.wait(time.Second)
+	w.setDoor(1, true) // within the minute
+	w.wait(time.Second)
+	w.setDoor(1, false)
+	require.Len(t, bodies[wire.Tamper](w), 1)
+	w.wait(time.Duration(began + 61*second - w.now.Mono))
+	w.setDoor(1, true)
+	w.wait(time.Second)
+	require.Equal(t, []wire.Tamper{{What: wire.TamperDoorForced, Door: 1}, {What: wire.TamperDoorForced, Door: 1, Count: 1}}, bodies[wire.Tamper](w))
+}
+
 func TestABoardsResetForcesNoDoor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
