@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"sync"
 	"testing"
@@ -16,7 +17,8 @@ import (
 )
 
 // Five thousand cabinets that have nothing to say: what a node writes a second while each
-// sends its status every ten minutes, as transactions and as changes in them.
+// keeps its connection alive and sends its status every ten minutes, as transactions and
+// as changes in them.
 func BenchmarkIdleCabinets(b *testing.B) {
 	const (
 		cabinets = 5000
@@ -44,6 +46,16 @@ func BenchmarkIdleCabinets(b *testing.B) {
 			})
 		}
 		wg.Wait()
+		ctx, stop := context.WithCancel(b.Context())
+		wg.Go(func() { // every cabinet once in half a minute
+			for n := 0; ctx.Err() == nil; n++ {
+				if _, err := conns[n%cabinets].c.Write([]byte{packets.Pingreq << 4, 0}); err != nil {
+					b.Error(err)
+					return
+				}
+				time.Sleep(30 * time.Second / cabinets)
+			}
+		})
 		require.Eventually(b, func() bool {
 			before := written(b, s)
 			time.Sleep(2 * time.Second)
@@ -61,6 +73,8 @@ func BenchmarkIdleCabinets(b *testing.B) {
 		b.ReportMetric(after.transactions/took-before.transactions/took, "transactions/s")
 		b.ReportMetric(after.changes/took-before.changes/took, "changes/s")
 		b.ReportMetric(float64(sent)/took, "statuses/s")
+		stop()
+		wg.Wait()
 		for _, c := range conns {
 			c.close()
 		}
