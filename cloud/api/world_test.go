@@ -160,9 +160,9 @@ func serveWorld(t *testing.T, w *webtest.World, folder, mailBase string) *world 
 		Enrol: func(context.Context, string, string, []byte) (any, error) {
 			return map[string]bool{"result": true}, nil
 		}})
-	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: 5 * time.Second})
+	graph, err := graphql.New(graphql.Config{Catalog: table, Pipeline: line, Timeout: time.Minute})
 	require.NoError(t, err)
-	s := rest.New(rest.Config{Catalog: table, Pipeline: line, Timeout: 5 * time.Second, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
+	s := rest.New(rest.Config{Catalog: table, Pipeline: line, Timeout: time.Minute, GraphQL: func(ctx context.Context, q rest.GraphQLRequest) rest.GraphQLResponse {
 		return rest.GraphQLResponse(graph.Serve(ctx, graphql.Request(q)))
 	}})
 	ln := webtest.Serve(t, s)
@@ -227,7 +227,7 @@ func (x *world) do(method, path, token, body string, headers ...string) answer {
 	if i := rand.N(len(x.others) + 1); i > 0 {
 		c = x.others[i-1]
 	}
-	require.NoError(x.t, c.DoTimeout(&req, &resp, 20*time.Second))
+	require.NoError(x.t, c.DoTimeout(&req, &resp, 2*time.Minute))
 	a := answer{status: resp.StatusCode(), body: bytes.Clone(resp.Body())}
 	_ = json.Unmarshal(a.body, &a.json) // some answers are no JSON
 	return a
