@@ -260,7 +260,7 @@ func (k *soak) questions() []question {
 	api := k.front + "/api/v1"
 	return []question{
 		{"cabinets", http.MethodGet, api + "/smart-lockers/devices", k.admin, nil, time.Second},
-		{"work", http.MethodGet, api + "/work", k.admin, nil, 2 * time.Second},
+		{"work", http.MethodGet, api + "/work-items", k.admin, nil, 2 * time.Second},
 		{"audit", http.MethodGet, api + "/audit", k.admin, nil, 3 * time.Second},
 		{"graph", http.MethodPost, k.front + "/api/graphql", k.admin, map[string]any{"query": "{ __typename }"}, time.Second},
 		{"tools", http.MethodPost, k.front + "/mcp", k.admin, tool("get_orders"), 2 * time.Second},
@@ -326,7 +326,7 @@ const (
 	soakMore    = 1.10     // of the second third
 	soakMemory  = 12 << 20 // bytes
 	soakRoutine = 10
-	soakLog     = 64 << 20 // the database's log, in bytes
+	soakLog     = 96 << 20 // the database's log, in bytes: it is kept at 64 MiB between checkpoints
 	soakParcel  = 96 << 10 // a parcel's whole life in the cloud's database, in bytes
 	soakStore   = 16 << 10 // and in the agent's store
 )
