@@ -4,8 +4,8 @@
 // began. Rows carry the trace across commits and nodes, as a traceparent of W3C
 // Trace Context, level 1; what they hold is an id, and nothing about anybody.
 //
-// The journey of a parcel is another trace (package trace): that one is for whoever
-// waits for the parcel, this one for whoever runs the cloud.
+// The journey of a parcel is another trace (package trace): that one is for recipients
+// and partners, this one for operators.
 package span
 
 import (

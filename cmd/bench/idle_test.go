@@ -27,25 +27,11 @@ func BenchmarkIdleCabinets(b *testing.B) {
 	)
 	for b.Loop() {
 		s, box, _ := upWith(b, server.SandboxConfig{}, cabinets, 4, "", unsigned)
-		conns := make([]*thin, cabinets)
+		conns := dialAll(b, s, box.Devices, 64, func(i int, c *thin) error {
+			go func() { _, _ = io.Copy(io.Discard, c.c) }()
+			return c.status(box.Devices[i].DeviceCode, i)
+		})
 		var wg sync.WaitGroup
-		slots := make(chan struct{}, 64)
-		for i := range conns {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				var err error
-				if conns[i], err = dialThin(s, box.Devices[i].DeviceCode, box.Devices[i].Secret); err != nil {
-					b.Error(err)
-					return
-				}
-				go func() { _, _ = io.Copy(io.Discard, conns[i].c) }()
-				if err := conns[i].status(box.Devices[i].DeviceCode, i); err != nil {
-					b.Error(err)
-				}
-			})
-		}
-		wg.Wait()
 		ctx, stop := context.WithCancel(b.Context())
 		wg.Go(func() { // every cabinet once in half a minute
 			for n := 0; ctx.Err() == nil; n++ {

@@ -279,22 +279,10 @@ func BenchmarkManyDevices(b *testing.B) {
 			return m.HeapInuse + m.StackInuse
 		}
 		before := memory()
-		conns := make([]*thin, devices)
+		var conns []*thin
 		connect := func() time.Duration {
 			start := time.Now()
-			var wg sync.WaitGroup
-			slots := make(chan struct{}, 512)
-			for i := range conns {
-				slots <- struct{}{}
-				wg.Go(func() {
-					defer func() { <-slots }()
-					var err error
-					if conns[i], err = dialThin(s, box.Devices[i].DeviceCode, box.Devices[i].Secret); err != nil {
-						b.Error(err)
-					}
-				})
-			}
-			wg.Wait()
+			conns = dialAll(b, s, box.Devices, 512, nil)
 			return time.Since(start)
 		}
 		first := connect()

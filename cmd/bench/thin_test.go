@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
+	"testing"
 	"time"
 
 	"github.com/mochi-mqtt/server/v2/packets"
@@ -58,6 +60,29 @@ func dialThin(s *server.Server, code, secret string) (*thin, error) {
 		return nil, errors.New("no SUBACK")
 	}
 	return t, here.SetDeadline(time.Time{})
+}
+
+// dialAll connects devices, so many at once, and has then do what follows with each; nil:
+// nothing.
+func dialAll(tb testing.TB, s *server.Server, devices []server.SandboxSecrets, atOnce int, then func(i int, t *thin) error) []*thin {
+	conns := make([]*thin, len(devices))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i, d := range devices {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			var err error
+			if conns[i], err = dialThin(s, d.DeviceCode, d.Secret); err == nil && then != nil {
+				err = then(i, conns[i])
+			}
+			if err != nil {
+				tb.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	return conns
 }
 
 func (t *thin) close() { _ = t.c.Close() }

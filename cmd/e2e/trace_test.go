@@ -30,7 +30,7 @@ import (
 
 // A call to open a door is one trace, at whichever node the cabinet is: the call, its
 // decision, the command, the opening as the cabinet saw it, and the webhooks that came
-// of both, whose receiver is told the trace as well. A caller without a token joins none.
+// of both, whose receiver gets the trace as well. A caller without a token joins none.
 func TestACallIsFollowedToTheDoorAndTheReceiver(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) string{"one node": func(testing.TB) string { return "" }, "another node than the cabinet's": storetest.MigratedPostgresURL} {
