@@ -181,7 +181,8 @@ type ProviderEvent struct {
 	ReferenceType string
 	ReferenceID   string
 	OccurredAt    time.Time
-	Test          bool // of the sandbox: its id says so
+	Test          bool   // of the sandbox: its id says so
+	Trace         string // as OutboxEvent.Trace
 	// Body makes the whole body, with the head as its first members. It is called at
 	// most once, and not at all when no endpoint gets the event.
 	Body func(EventHead) (any, error)

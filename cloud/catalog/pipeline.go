@@ -519,7 +519,10 @@ func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) erro
 // hidden. A repeat of a call with a key gets the first one's answer, which may
 // be an error; see Answer.Replayed for both.
 func (p *Pipeline) Run(ctx context.Context, o *Operation, c cloud.Caller, k Key, bind Bind) (answer Answer, err error) {
-	ctx, call := p.cfg.Spans.Start(ctx, o.Name, trace.SpanKindServer, attribute.String("postern.surface", c.Surface), attribute.Int64("postern.business", int64(c.Account.BusinessID)))
+	ctx, call := p.cfg.Spans.Start(ctx, o.Name, trace.SpanKindServer)
+	if call.IsRecording() {
+		call.SetAttributes(attribute.String("postern.surface", c.Surface), attribute.Int64("postern.business", int64(c.Account.BusinessID)))
+	}
 	defer func() {
 		span.Fail(call, err)
 		call.End()

@@ -258,14 +258,13 @@ func (s *core) addDeliveryEvent(v cloud.View, ch *cloud.Changes, event string, a
 	if s.cfg.Webhooks == nil {
 		return nil
 	}
-	out, err := s.cfg.Webhooks.FanOutToProvider(v, cloud.ProviderEvent{BusinessID: d.BusinessID, ProviderID: d.ProviderID, Channel: cloud.ChannelLocker, Event: event, Prefix: eventPrefix,
+	var trace string
+	if o != nil {
+		trace = o.Trace
+	}
+	out, err := s.cfg.Webhooks.FanOutToProvider(v, cloud.ProviderEvent{BusinessID: d.BusinessID, Trace: trace, ProviderID: d.ProviderID, Channel: cloud.ChannelLocker, Event: event, Prefix: eventPrefix,
 		ReferenceType: "locker_delivery", ReferenceID: d.Number, OccurredAt: at, Test: !d.Livemode,
 		Body: func(head cloud.EventHead) (any, error) { return s.eventBody(v, head, d, o, rot) }})
-	if o != nil {
-		for i := range out {
-			out[i].Event.Trace = o.Trace
-		}
-	}
 	ch.Outbox = append(ch.Outbox, out...)
 	return err
 }

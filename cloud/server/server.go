@@ -306,7 +306,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.member = newMember(s.Store, cfg)
 	s.Guard = fetch.NewGuard(guardOf(s, cfg))
 	if cfg.OTLPEndpoint != "" {
-		if s.spans, err = newSpans(ctx, s, cfg); err != nil {
+		if err = reportTraces(ctx, s, cfg.OTLPEndpoint); err != nil {
 			return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 		}
 	}
@@ -370,25 +370,27 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.notices != nil {
 		s.Store.OnCommit(func(ch *cloud.Changes) { s.notices.Add(noticeOf(ch)) })
 	}
-	if cfg.OTLPEndpoint != "" {
-		if s.traces, err = trace.New(trace.Config{Store: s.Store, Endpoint: cfg.OTLPEndpoint, Headers: cfg.OTLPHeaders, Metrics: s.Metrics, Log: cfg.Log}); err != nil {
-			return nil, errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
-		}
-		s.Store.OnCommit(s.traces.Committed)
-		s.Store.OnCommit(s.spans.Committed)
-	}
 	if err := s.faces(); err != nil {
 		return nil, errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}
 	return s, nil
 }
 
-func newSpans(ctx context.Context, s *Server, cfg Config) (*span.Tracer, error) {
-	client, err := trace.NewClient(cfg.OTLPEndpoint, cfg.OTLPHeaders)
-	if err != nil {
-		return nil, err
+// reportTraces has a trace collector get parcels' journeys and calls.
+func reportTraces(ctx context.Context, s *Server, collector string) (err error) {
+	if s.traces, err = trace.New(trace.Config{Store: s.Store, Endpoint: collector, Headers: s.cfg.OTLPHeaders, Metrics: s.Metrics, Log: s.log}); err != nil {
+		return err
 	}
-	return span.New(ctx, span.Config{Client: client, Share: cfg.OTLPShare, Node: cfg.Node, Version: cmp.Or(cfg.Version, "dev"), Metrics: s.Metrics, Log: cfg.Log})
+	client, err := trace.NewClient(collector, s.cfg.OTLPHeaders)
+	if err != nil {
+		return err
+	}
+	if s.spans, err = span.New(ctx, span.Config{Client: client, Share: s.cfg.OTLPShare, Node: s.cfg.Node, Version: cmp.Or(s.cfg.Version, "dev"), Metrics: s.Metrics, Log: s.log}); err != nil {
+		return err
+	}
+	s.Store.OnCommit(s.traces.Committed)
+	s.Store.OnCommit(s.spans.Committed)
+	return nil
 }
 
 // ownNames is the name in an address of the deployment's own, unless that is a number.

@@ -3,6 +3,7 @@ package span
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -151,7 +152,8 @@ type ids struct{}
 
 func (ids) NewIDs(ctx context.Context) (t trace.TraceID, s trace.SpanID) {
 	for !t.IsValid() {
-		fill(t[:])
+		binary.NativeEndian.PutUint64(t[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(t[8:], rand.Uint64())
 	}
 	return t, ids{}.NewSpanID(ctx, t)
 }
@@ -163,19 +165,9 @@ func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) (s trace.SpanID) {
 		return s
 	}
 	for !s.IsValid() {
-		fill(s[:])
+		binary.NativeEndian.PutUint64(s[:], rand.Uint64())
 	}
 	return s
-}
-
-func fill(to []byte) {
-	for len(to) > 0 {
-		n := rand.Uint64()
-		for i := range min(8, len(to)) {
-			to[i] = byte(n >> (8 * i))
-		}
-		to = to[min(8, len(to)):]
-	}
 }
 
 // exporter counts what became of spans, and logs when that changes.

@@ -40,7 +40,7 @@ func providerWrite(v cloud.View, e cloud.ProviderEvent) (w cloud.OutboxWrite, er
 	}
 	now := time.Now().UTC()
 	w.Event = cloud.OutboxEvent{EventID: fmt.Sprint(e.Prefix, number), Event: e.Event, BusinessID: e.BusinessID, ProviderID: e.ProviderID, Channel: e.Channel,
-		ReferenceType: e.ReferenceType, ReferenceID: e.ReferenceID, OccurredAt: e.OccurredAt, CreatedAt: now, Test: e.Test}
+		ReferenceType: e.ReferenceType, ReferenceID: e.ReferenceID, OccurredAt: e.OccurredAt, CreatedAt: now, Test: e.Test, Trace: e.Trace}
 	if e.Test {
 		w.Event.EventID = fmt.Sprint(e.Prefix, cloud.MockPrefix, number)
 	}

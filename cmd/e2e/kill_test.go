@@ -340,30 +340,14 @@ func (s *slaughter) use(tries []try) {
 			s.useFromAfar(x)
 			continue
 		}
-		a := truth.Act{Cabinet: "CAB-1", Kind: edge.ByCode, At: time.Now(), Delivery: x.parcel.number, Code: wire.CodeDelivery}
+		kind := wire.CodeDelivery
 		if x.pickup {
-			a.Code = wire.CodePickup
+			kind = wire.CodePickup
 		}
-		s.mu.Lock()
-		n := len(s.acts)
-		s.acts = append(s.acts, a)
-		s.mu.Unlock()
-		r, err := postCode(s.page, x.code)
-		ok := err == nil && r.Outcome == wire.CodeOK && r.OpeningID != ""
-		if err == nil {
-			s.mu.Lock()
-			s.acts[n].Until, s.acts[n].OK = time.Now(), ok
-			for _, d := range r.Doors {
-				s.acts[n].Doors = append(s.acts[n].Doors, d.Door)
-			}
-			s.mu.Unlock()
-		}
-		var doors []uint
-		for _, d := range r.Doors {
-			doors = append(doors, d.Door)
-		}
+		at := time.Now()
+		doors, ok, err := s.enter(x.parcel.number, kind, x.code)
 		if err != nil {
-			doors = s.openedSince(a.At, time.Second)
+			doors = s.openedSince(at, time.Second)
 		}
 		put := false
 		for _, d := range doors {
@@ -381,6 +365,27 @@ func (s *slaughter) use(tries []try) {
 	}
 }
 
+// enter types a code of a delivery. err says that the page gave no answer.
+func (s *slaughter) enter(delivery, kind, code string) (doors []uint, ok bool, err error) {
+	a := truth.Act{Cabinet: "CAB-1", Kind: edge.ByCode, At: time.Now(), Delivery: delivery, Code: kind}
+	s.mu.Lock()
+	n := len(s.acts)
+	s.acts = append(s.acts, a)
+	s.mu.Unlock()
+	r, err := postCode(s.page, code)
+	if err != nil {
+		return nil, false, err
+	}
+	ok = r.Outcome == wire.CodeOK && r.OpeningID != ""
+	for _, d := range r.Doors {
+		doors = append(doors, d.Door)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acts[n].Until, s.acts[n].OK, s.acts[n].Doors = time.Now(), ok, doors
+	return doors, ok, nil
+}
+
 // atDoor puts a parcel in, or takes what is inside, as soon as the door is open,
 // and closes it most of the time. It reports whether the door was used.
 func (s *slaughter) atDoor(door uint, x try) bool {
@@ -388,19 +393,27 @@ func (s *slaughter) atDoor(door uint, x try) bool {
 	if x.pickup {
 		what = fmt.Sprintf("empty %d", door)
 	}
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if s.hands.do(what) != "ok" {
-			continue
-		}
-		time.Sleep(550 * time.Millisecond)
-		s.awaitSeen(door)
-		delete(s.late, door)
-		if x.parcel.tries%7 != 6 {
-			s.hands.do(fmt.Sprintf("close %d", door))
-		}
-		return true
+	if !s.reach(door, what, 2*time.Second) {
+		s.late[door] = what
+		return false
 	}
-	s.late[door] = what
+	delete(s.late, door)
+	if x.parcel.tries%7 != 6 {
+		s.hands.do(fmt.Sprintf("close %d", door))
+	}
+	return true
+}
+
+// reach does something at a door as soon as it is open, and holds it open until the cabinet
+// has seen that. It reports whether the door opened within some time.
+func (s *slaughter) reach(door uint, what string, within time.Duration) bool {
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if s.hands.do(what) == "ok" {
+			time.Sleep(550 * time.Millisecond)
+			s.awaitSeen(door)
+			return true
+		}
+	}
 	return false
 }
 

@@ -34,8 +34,7 @@ func TestOrdersReachACabinetAtAnotherNode(t *testing.T) {
 			}
 			near, _ := node("near")
 			far, _ := node("far")
-			times := wire.Times{DebounceMS: 60, MinOpenMS: 120, OpenWaitMS: 1000, SettleMS: 300, SessionS: 10, PulseMS: 100, PulseGapMS: 50, PollIdleMS: 100}
-			box, err := near.Sandbox(t.Context(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Times: times,
+			box, err := near.Sandbox(t.Context(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Times: quickTimes,
 				Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}}})
 			require.NoError(t, err)
 			sim, cabinet := oneDoor(t, access.Secrets(box.Devices[0].Enrolled))

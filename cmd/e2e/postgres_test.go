@@ -42,8 +42,7 @@ func TestAParcelsWayOnPostgreSQL(t *testing.T) {
 	require.NoError(t, err)
 	// Closes the store when it ends; so it starts before anything may fail.
 	runs(t, "cloud", func(ctx context.Context) error { return srv.Run(ctx, server.Listeners{MQTT: mqtt}) })
-	times := wire.Times{DebounceMS: 60, MinOpenMS: 120, OpenWaitMS: 1000, SettleMS: 300, SessionS: 10, PulseMS: 100, PulseGapMS: 50, PollIdleMS: 100}
-	box, err := srv.Sandbox(t.Context(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Times: times, WebhookURL: hook.url(),
+	box, err := srv.Sandbox(t.Context(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Times: quickTimes, WebhookURL: hook.url(),
 		Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}}})
 	require.NoError(t, err)
 	hook.trust(box.Provider.WebhookSecret)
@@ -77,7 +76,7 @@ func TestAParcelsWayOnPostgreSQL(t *testing.T) {
 	soon(t, "the recipient's door is seen open", func() bool {
 		s := cabinet.Loop().State()
 		door := s.Doors[1]
-		return sim.OpenAt(1, time.Now()) && door.State(&s, int64(times.MinOpenMS)*int64(time.Millisecond), cabinet.Now().Mono) == wire.DoorOpen
+		return sim.OpenAt(1, time.Now()) && door.State(&s, int64(quickTimes.MinOpenMS)*int64(time.Millisecond), cabinet.Now().Mono) == wire.DoorOpen
 	})
 	require.NoError(t, sim.CloseDoor(1))
 	soon(t, "picked up", func() bool { return find().Status == cloud.DeliveryPickedUp })
@@ -86,6 +85,9 @@ func TestAParcelsWayOnPostgreSQL(t *testing.T) {
 	}
 	require.Empty(t, hook.refused(), "webhooks that do not verify")
 }
+
+// quickTimes are those of a door that opens and settles within a second.
+var quickTimes = wire.Times{DebounceMS: 60, MinOpenMS: 120, OpenWaitMS: 1000, SettleMS: 300, SessionS: 10, PulseMS: 100, PulseGapMS: 50, PollIdleMS: 100}
 
 // oneDoor is a cabinet of one simulated door with its running agent, connected
 // to the brokers of its secrets over TCP.

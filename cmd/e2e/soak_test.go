@@ -18,8 +18,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/cmd/internal/truth"
-	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -159,45 +157,22 @@ func (k *soak) carry(name string) {
 // collect types the code of a delivery and takes out what is behind the door; again, as
 // people do, while the cabinet does not know the code yet or the lock has to rest.
 func (k *soak) collect(d locker.DeliveryBody) {
-	var r kiosk.Result
 	for end := time.Now().Add(soakPatience); ; time.Sleep(time.Second) {
-		var a truth.Act
-		if a, r = k.enter(d); a.OK && len(a.Doors) == 1 && k.use(a.Doors[0], fmt.Sprintf("empty %d", a.Doors[0])) {
+		k.keys.Lock()
+		doors, ok, err := k.enter(d.DeliveryNumber, wire.CodePickup, *d.PickupCode)
+		k.keys.Unlock()
+		if ok && len(doors) == 1 && k.use(doors[0], fmt.Sprintf("empty %d", doors[0])) {
 			return
 		}
-		if !k.good(time.Now().Before(end), "%s is not collected: %s %v", d.DeliveryNumber, r.Outcome, a.Doors) {
+		if !k.good(time.Now().Before(end), "%s is not collected: %v %v", d.DeliveryNumber, doors, err) {
 			return
 		}
 	}
 }
 
-// enter types the code of a delivery.
-func (k *soak) enter(d locker.DeliveryBody) (truth.Act, kiosk.Result) {
-	k.keys.Lock()
-	defer k.keys.Unlock()
-	a := truth.Act{Cabinet: "CAB-1", Kind: edge.ByCode, At: time.Now(), Delivery: d.DeliveryNumber, Code: wire.CodePickup}
-	r, err := postCode(k.page, *d.PickupCode)
-	a.Until, a.OK = time.Now(), err == nil && r.Outcome == wire.CodeOK && r.OpeningID != ""
-	for _, x := range r.Doors {
-		a.Doors = append(a.Doors, x.Door)
-	}
-	k.slaughter.mu.Lock()
-	defer k.slaughter.mu.Unlock()
-	k.acts = append(k.acts, a)
-	return a, r
-}
-
-// use does something at a door as soon as it is open, holds it open until the cabinet has
-// seen that, and closes it. It reports whether the door opened.
+// use does something at a door and closes it. It reports whether the door opened.
 func (k *soak) use(door uint, what string) bool {
-	for end := time.Now().Add(soakOpens); k.hands.do(what) != "ok"; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	time.Sleep(550 * time.Millisecond)
-	k.awaitSeen(door)
-	return k.hands.do(fmt.Sprintf("close %d", door)) == "ok"
+	return k.reach(door, what, soakOpens) && k.hands.do(fmt.Sprintf("close %d", door)) == "ok"
 }
 
 // becomes waits for the status of a delivery.

@@ -54,8 +54,7 @@ func TestACallIsFollowedToTheDoorAndTheReceiver(t *testing.T) {
 			if database != "" {
 				_, address = node("far")
 			}
-			times := wire.Times{DebounceMS: 60, MinOpenMS: 120, OpenWaitMS: 1000, SettleMS: 300, SessionS: 10, PulseMS: 100, PulseGapMS: 50, PollIdleMS: 100}
-			box, err := near.Sandbox(t.Context(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Times: times, WebhookURL: hook.url(),
+			box, err := near.Sandbox(t.Context(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Times: quickTimes, WebhookURL: hook.url(),
 				Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}}})
 			require.NoError(t, err)
 			hook.trust(box.Provider.WebhookSecret)
