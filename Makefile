@@ -49,8 +49,8 @@ help: ## show this list
 run: ## start the demo: one cloud, two cabinets, a kiosk, two webhook receivers; a parcel waits for you
 	$(GO) run ./cmd/demo
 
-cluster: ## start three nodes of the cloud behind a balancer, to try it: kill any of them (needs haproxy and PostgreSQL)
-	$(GO) run ./cmd/internal/cluster
+cluster: ## start the demo on three nodes of the cloud behind a balancer: kill any of them (needs haproxy and PostgreSQL)
+	$(GO) run ./cmd/demo --cluster
 
 # The simulated days take longest and wait for little: first, so that they do not
 # end alone.
@@ -122,6 +122,7 @@ soak: ## the built programs under mixed load for SOAK (10m): memory and goroutin
 FULL        := POSTERN_RING=full $(GO) test $(AT_ONCE) $(LINKED) -count 1 -timeout $(HOUR)
 SEED_PARTS  := 1-2500 2501-5000 5001-7500 7501-10000
 ROUND_PARTS := 1-200 201-400 401-600 601-800 801-1000
+CLUSTER_PARTS := 1-60 61-120 121-160 161-200
 BROWSERS    := ./cloud/docs/agent ./cloud/mcp ./cloud/page ./cloud/server
 
 full: full-crash full-postgres full-browsers full-stories full-fuzz full-race full-soak full-cluster full-seeds full-kills ## everything, in parts of at most an hour
@@ -146,8 +147,9 @@ full-crash: ## the edge's models and crash images whole, frames and messages
 full-stories: ## programs, nodes and the demo's day
 	$(FULL) -skip '^Test(AnySeed|Killed|NodesBehindABalancer)' ./cmd/... ./internal/...
 
-full-cluster: ## three nodes behind a balancer (needs haproxy), killed and restarted in 200 rounds, or ROUNDS=FIRST-LAST
-	$(if $(ROUNDS),POSTERN_ROUNDS=$(ROUNDS)) $(FULL) ./cmd/e2e -run '^TestNodesBehindABalancer'
+full-cluster: $(if $(ROUNDS),full-cluster-$(ROUNDS),$(CLUSTER_PARTS:%=full-cluster-%)) ## three nodes behind a balancer (needs haproxy), killed and restarted in 200 rounds, or ROUNDS=FIRST-LAST
+full-cluster-%:
+	POSTERN_ROUNDS=$* $(FULL) ./cmd/e2e -run '^TestNodesBehindABalancer' -v
 
 full-soak: ## the soak for 50 minutes
 	$(MAKE) soak SOAK=50m

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/internal/ring"
 )
 
 // Two processes share what is to be sent: each writes leased to itself, and takes up, what
@@ -83,7 +84,7 @@ func TestProcessesShareSlots(t *testing.T) {
 // With very many waiting deliveries what a sender asks for goes by indexes.
 func TestSlotsAreReadByIndexes(t *testing.T) {
 	t.Parallel()
-	const many = 20_000
+	many := ring.Count(20_000, 1_000_000)
 	db := openTest(t, Config{URL: freshSchema(t), Instance: "i1"})
 	pool, ctx := db.engine.(*postgres).pool, t.Context()
 	for _, sql := range []string{

@@ -159,6 +159,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return serve(ctx, opt, s, logs, stdout)
 }
 
+// unlessStopped is err, or nil when it is that the process was asked to end while it started.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
 // serve runs until ctx ends. SIGHUP has the settings read again.
 func serve(ctx context.Context, opt options, s settings, logs *logs, stdout io.Writer) error {
 	log := logs.main
@@ -173,10 +181,10 @@ func serve(ctx context.Context, opt options, s settings, logs *logs, stdout io.W
 	cfg.AccessLog = logs.access
 	srv, err := server.New(ctx, cfg)
 	if err != nil {
-		return errors.Join(err, closeListeners(ln))
+		return errors.Join(unlessStopped(ctx, err), closeListeners(ln))
 	}
 	if err := begin(ctx, srv, s, ln, log, stdout); err != nil {
-		return errors.Join(err, closeListeners(ln), closeAll(srv))
+		return errors.Join(unlessStopped(ctx, err), closeListeners(ln), closeAll(srv))
 	}
 	settings, err := newReloader(opt, s, srv, logs)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // tool calls one tool of the operations server, as an agent with the token of
 // a member of staff does. headers are pairs.
 func (s *stage) tool(ctx context.Context, name string, arguments map[string]any, headers ...string) (map[string]any, error) {
-	a := &api{base: s.api.base, token: s.box.Staff.Token, client: s.api.client, headers: headers}
+	a := s.as(s.box.Staff.Token, headers...)
 	in := map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": name, "arguments": arguments}}
 	var out struct {
 		Error *struct {

@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -17,6 +21,17 @@ type api struct {
 	base, token string
 	client      *http.Client
 	headers     []string // pairs that go with every request
+	// again is how long a call is repeated that no node answered: one that changes
+	// something goes under the same key, so that it is done once.
+	again time.Duration
+}
+
+// steadfast is how long partners and people try to reach a cloud that is being killed.
+const steadfast = 30 * time.Second
+
+// as speaks to the cloud with a token.
+func (s *stage) as(token string, headers ...string) *api {
+	return &api{base: "http://" + s.http, token: token, client: s.client, headers: headers, again: steadfast}
 }
 
 // apiError is an answer that refuses.
@@ -44,20 +59,42 @@ func (e *apiError) passing() bool {
 	return e.Details.Outcome == "interrupted" || e.Details.Outcome == "refused" && e.Details.Reason == wire.ReasonBoard
 }
 
-func (a *api) call(ctx context.Context, method, url string, in, out any) error {
-	var body io.Reader
+// unanswered reports whether nothing says yet what became of the call: no node is there,
+// one was killed while it ran, or it runs.
+func (e *apiError) unanswered() bool {
+	return e.Status == http.StatusBadGateway || e.Status == http.StatusServiceUnavailable || e.Code == "IDEMPOTENCY_IN_PROGRESS"
+}
+
+// away reports whether the cabinet was not connected, or got lost on the way.
+func (e *apiError) away() bool { return e.Code == "DEVICE_OFFLINE" || e.Code == "DEVICE_TIMEOUT" }
+
+func (a *api) call(ctx context.Context, method, url string, in, out any) (err error) {
+	var body []byte
 	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
+		if body, err = json.Marshal(in); err != nil {
 			return fmt.Errorf("encode request: %w", err)
 		}
-		body = bytes.NewReader(b)
 	}
-	q, err := http.NewRequestWithContext(ctx, method, url, body)
+	key := rand.Text()
+	for end := time.Now().Add(a.again); ; sleep(ctx, 200*time.Millisecond) {
+		err = a.try(ctx, method, url, key, body, out)
+		var refused *apiError
+		if err == nil || ctx.Err() != nil || time.Now().After(end) || errors.As(err, &refused) && !refused.unanswered() {
+			return err
+		}
+	}
+}
+
+// try makes one request.
+func (a *api) try(ctx context.Context, method, url, key string, body []byte, out any) error {
+	q, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
 	}
 	q.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPost {
+		q.Header.Set("Idempotency-Key", key)
+	}
 	if a.token != "" {
 		q.Header.Set("Authorization", "Bearer "+a.token)
 	}
@@ -138,18 +175,51 @@ func (a *api) open(ctx context.Context, id int64) (doors []uint, code string, er
 	return doors, code, err
 }
 
+// doors are those that a delivery's latest opening is about.
+func (a *api) doors(ctx context.Context, id int64) (doors []uint, err error) {
+	var out struct {
+		Doors []struct {
+			Door uint `json:"compartment_number"`
+		} `json:"doors"`
+	}
+	err = a.call(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/third-party-delivery/deliveries/%d/doors", a.base, id), nil, &out)
+	for _, d := range out.Doors {
+		doors = append(doors, d.Door)
+	}
+	return doors, err
+}
+
+// screen is what a cabinet's page says of the cabinet.
+type screen struct {
+	Online bool `json:"online"`
+	Doors  []struct {
+		Door  uint   `json:"door"`
+		State string `json:"state"`
+	} `json:"doors"`
+}
+
+func (c *cabinet) look(ctx context.Context) (v screen, err error) {
+	a := &api{client: c.s.client}
+	err = a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &v)
+	return v, err
+}
+
+// sees reports whether a cabinet shows doors as open.
+func (c *cabinet) sees(ctx context.Context, doors []uint) bool {
+	v, err := c.look(ctx)
+	open := 0
+	for _, d := range v.Doors {
+		if d.State == string(wire.DoorOpen) && slices.Contains(doors, d.Door) {
+			open++
+		}
+	}
+	return err == nil && open == len(doors)
+}
+
 // missing says what a cabinet still lacks of being up, connected and having read
 // its boards; empty: nothing.
 func (c *cabinet) missing(ctx context.Context) string {
-	var out struct {
-		Online bool `json:"online"`
-		Doors  []struct {
-			Door  uint   `json:"door"`
-			State string `json:"state"`
-		} `json:"doors"`
-	}
-	a := &api{client: c.s.api.client}
-	err := a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &out)
+	out, err := c.look(ctx)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("%s does not answer: %v", c.code, err)

@@ -9,20 +9,16 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/cmd/internal/pulses"
-	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
@@ -39,9 +35,12 @@ type childConfig struct {
 	Log  string
 
 	// cloud
-	HTTP, MQTT   string
-	Database     string
-	WebSocket    string
+	Node         string // its name
+	HTTP, MQTT   string // where it listens
+	Base, Broker string // where callers and devices come to
+	Balanced     bool   // a balancer stands before it
+	Database     string // postgres://…; empty: a file
+	WebSocket    string // where browsers reach the broker; empty: they do not
 	WebhookPorts []uint16
 	Session      time.Duration
 	Waits        []time.Duration
@@ -53,11 +52,20 @@ type childConfig struct {
 	Lines   []board.LineConfig
 }
 
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+
 // cloudConfig is the cloud of the demo: receivers on this machine are allowed.
-func (c childConfig) cloudConfig() server.Config {
-	return server.Config{Dir: c.Dir, Database: c.Database, Node: "demo", Version: cli.Version(), Brokers: []string{"tcp://" + c.MQTT}, AppURL: "tcp://" + c.MQTT, AppWebSocketURL: "ws://" + c.WebSocket + "/mqtt", BaseURL: "http://" + c.HTTP, Session: c.Session, WebhookWaits: c.Waits,
-		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, WebhookPorts: c.WebhookPorts, WebhookHTTP: true,
+func (c childConfig) cloudConfig() (cfg server.Config, err error) {
+	cfg = server.Config{Dir: c.Dir, Database: c.Database, Node: c.Node, Version: cli.Version(), Brokers: []string{"tcp://" + c.Broker}, AppURL: "tcp://" + c.Broker, BaseURL: "http://" + c.Base, Session: c.Session, WebhookWaits: c.Waits,
+		WebhookNetworks: loopback, WebhookPorts: c.WebhookPorts, WebhookHTTP: true,
 		Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Doors: -1}}
+	if c.WebSocket != "" {
+		cfg.AppWebSocketURL = "ws://" + c.WebSocket + "/mqtt"
+	}
+	if c.Balanced {
+		cfg.Proxies, err = peer.New(loopback, peer.XForwardedFor)
+	}
+	return cfg, err
 }
 
 // child runs one role until it is asked to stop.
@@ -107,25 +115,31 @@ func orphaned(ctx context.Context) context.Context {
 }
 
 func runCloud(ctx context.Context, c childConfig, log *slog.Logger) error {
-	cfg := c.cloudConfig()
+	cfg, err := c.cloudConfig()
+	if err != nil {
+		return err
+	}
 	cfg.Log = log
 	s, err := server.New(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	mqtt, err := listen(ctx, c.MQTT)
-	if err != nil {
-		return errors.Join(err, s.Store.Close())
+	var ln server.Listeners
+	for _, x := range []struct {
+		at   *net.Listener
+		addr string
+	}{{&ln.MQTT, c.MQTT}, {&ln.HTTP, c.HTTP}, {&ln.WebSocket, c.WebSocket}} {
+		if x.addr == "" {
+			continue
+		}
+		if *x.at, err = listen(ctx, x.addr); err != nil {
+			return errors.Join(err, s.Store.Close()) // the process ends, and its listeners with it
+		}
+		if c.Balanced {
+			*x.at = cfg.Proxies.Listener(*x.at)
+		}
 	}
-	http, err := listen(ctx, c.HTTP)
-	if err != nil {
-		return errors.Join(err, mqtt.Close(), s.Store.Close())
-	}
-	ws, err := listen(ctx, c.WebSocket)
-	if err != nil {
-		return errors.Join(err, mqtt.Close(), http.Close(), s.Store.Close())
-	}
-	return s.Run(ctx, server.Listeners{MQTT: mqtt, HTTP: http, WebSocket: ws})
+	return s.Run(ctx, ln)
 }
 
 // listen takes an address that a killed process may still be letting go of.
@@ -180,98 +194,4 @@ func runEdge(ctx context.Context, c childConfig, log *slog.Logger) error {
 	stop()
 	wg.Wait()
 	return err
-}
-
-// process is a child that can be killed and started again.
-type process struct {
-	name string
-	cfg  childConfig
-
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	runs []truth.Span // the last one's end is zero while it runs
-}
-
-func newProcess(name string, cfg childConfig) *process { return &process{name: name, cfg: cfg} }
-
-// start starts the process, unless it runs.
-func (p *process) start() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd != nil {
-		return nil
-	}
-	b, err := json.Marshal(p.cfg)
-	if err != nil {
-		return fmt.Errorf("describe %s: %w", p.name, err)
-	}
-	path := filepath.Join(filepath.Dir(p.cfg.Log), p.name+".role.json")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		return fmt.Errorf("describe %s: %w", p.name, err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childEnv+"="+path)
-	cmd.Stderr = os.Stderr
-	// A process group of its own: Ctrl-C ends the demo, and the demo its children.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
-	}
-	p.runs = append(p.runs, truth.Span{At: began, What: p.name})
-	p.cmd = cmd
-	return nil
-}
-
-// end stops the process with a signal and waits for it.
-func (p *process) end(sig os.Signal) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
-		return
-	}
-	_ = p.cmd.Process.Signal(sig)
-	done := make(chan struct{})
-	go func() {
-		_ = p.cmd.Wait() // how it ended is in its log
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		_ = p.cmd.Process.Kill()
-		<-done
-	}
-	p.cmd = nil
-	p.runs[len(p.runs)-1].Until = time.Now()
-}
-
-// ran lists when the process ran.
-func (p *process) ran() []truth.Span {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.runs)
-}
-
-// free finds an address of the loopback without a listener.
-func free(wanted string) (string, error) {
-	for _, a := range []string{wanted, "127.0.0.1:0"} {
-		if a == "" {
-			continue
-		}
-		ln, err := net.Listen("tcp", a)
-		if err != nil {
-			continue
-		}
-		addr := ln.Addr().String()
-		if err := ln.Close(); err != nil {
-			return "", fmt.Errorf("probe %s: %w", a, err)
-		}
-		return strings.Replace(addr, "[::]", "127.0.0.1", 1), nil
-	}
-	return "", errors.New("no free port on 127.0.0.1")
 }

@@ -39,6 +39,8 @@ func (s *stage) enterCode(ctx context.Context, p *parcel, kind, code string) (ou
 		switch {
 		case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests: // a guest is at the screen
 			sleep(ctx, time.Second)
+		case err == nil && out.Outcome == wire.ReasonBoard: // a board that does not answer on a busy machine: people type once more
+			sleep(ctx, 2*time.Second)
 		case err != nil || out.Outcome != wire.CodeLockedOut:
 			return out, err
 		case scan:
@@ -66,7 +68,7 @@ func (s *stage) tryCode(ctx context.Context, p *parcel, kind, code string, scan 
 			Door uint `json:"door"`
 		} `json:"doors"`
 	}
-	kiosk := &api{client: s.api.client}
+	kiosk := &api{client: s.client}
 	err := kiosk.call(ctx, http.MethodPost, "http://"+p.at.kiosk+path, body, &answer)
 	out := entered{Outcome: answer.Outcome, Scanned: scan}
 	for _, d := range answer.Doors {
@@ -83,7 +85,7 @@ func (s *stage) tryCode(ctx context.Context, p *parcel, kind, code string, scan 
 
 // resetTries has staff make a cabinet take codes again.
 func (s *stage) resetTries(ctx context.Context, c *cabinet) error {
-	staff := &api{base: s.api.base, token: s.box.Staff.Token, client: s.api.client}
+	staff := s.as(s.box.Staff.Token)
 	err := staff.call(ctx, http.MethodPost, fmt.Sprintf("%s/api/v1/smart-lockers/devices/%d/command", s.api.base, c.id), map[string]any{"type": string(wire.CmdResetTries), "reason": "wrong codes of a guest"}, nil)
 	if err != nil {
 		return fmt.Errorf("reset the tries of %s: %w", c.code, err)
@@ -102,7 +104,7 @@ func (c *cabinet) locked(ctx context.Context) (bool, error) {
 		Scanned int `json:"scan_locked_seconds"`
 		Staff   int `json:"staff_locked_seconds"`
 	}
-	a := &api{client: c.s.api.client}
+	a := &api{client: c.s.client}
 	err := a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &out)
 	return out.Typed+out.Scanned+out.Staff > 0, err
 }

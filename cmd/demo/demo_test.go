@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -90,19 +92,28 @@ func (f *follower) heard(said int) {
 	require.Len(f.t, ids, said, "%s", f.out.String())
 }
 
+// playDay plays a day, on which all sides agree.
+func playDay(t *testing.T, f flags, story interface {
+	io.Writer
+	fmt.Stringer
+}) (got tally) {
+	var out bytes.Buffer
+	f.Once, f.JSON, f.Listen = true, true, "127.0.0.1:0"
+	err := play(t.Context(), f, story, &out)
+	require.NoError(t, err, "%s%s", story, &out)
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.True(t, got.agrees(), "%+v", got)
+	require.GreaterOrEqual(t, got.Settled, 9)
+	return got
+}
+
 // A whole day in real time, with killed processes and cut cables: about two
 // minutes, most of them waiting.
 func TestOneDayAgrees(t *testing.T) {
 	t.Parallel()
 	ring.SkipUnlessFull(t, "a day takes two minutes of real time")
-	var out bytes.Buffer
 	story := &follower{t: t}
-	err := play(t.Context(), flags{Once: true, JSON: true, Seed: 7, Listen: "127.0.0.1:0", Dir: t.TempDir()}, story, &out)
-	require.NoError(t, err, "%s%s", story.String(), out.String())
-	var got tally
-	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
-	require.True(t, got.agrees(), "%+v", got)
-	require.GreaterOrEqual(t, got.Settled, 9)
+	got := playDay(t, flags{Seed: 7, Dir: t.TempDir()}, story)
 	require.GreaterOrEqual(t, got.ShopVerified, 5, "orders that waited for the shop to recover")
 	require.Equal(t, 1, got.ShopGivenUp, "as the shop asked")
 	require.Equal(t, 1, got.DeadLetters, "the partner's test")
@@ -141,6 +152,7 @@ func TestCountsThatDoNotAgreeAreNoticed(t *testing.T) {
 		"a lost message":        func(t *tally) { t.ChatStored-- },
 		"a message said twice":  func(t *tally) { t.ChatStored++ },
 		"a coil by itself":      func(t *tally) { t.Verdict.Authorised-- },
+		"a crash of the cloud":  func(t *tally) { t.Crashes++ },
 		"a broken rule":         func(t *tally) { t.Verdict.Findings = []truth.Finding{{Rule: "place"}} },
 		"nothing happened":      func(t *tally) { *t = tally{} },
 	} {

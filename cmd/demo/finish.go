@@ -14,7 +14,7 @@ import (
 func (s *stage) finish(ctx context.Context) error {
 	s.guest.leave()
 	s.receiver.setSick(false)
-	errs := []error{s.cloud.start()}
+	var errs []error
 	for _, c := range s.cabinets {
 		errs = append(errs, c.putRight())
 	}
@@ -40,7 +40,7 @@ func (c *cabinet) busy(ctx context.Context) bool {
 	var out struct {
 		Openings []struct{} `json:"openings"`
 	}
-	a := &api{client: c.s.api.client}
+	a := &api{client: c.s.client}
 	err := errors.Join(a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &out), c.shutDoors())
 	return err != nil || len(out.Openings) > 0
 }

@@ -2,7 +2,8 @@
 // boards of different makers, a kiosk, a webhook receiver that verifies
 // signatures, a shop system that fails and recovers, a driver and a recipient who
 // talk about an order, and a day that goes wrong in every way it can: cut cables, a door
-// left open, a jammed lock, a killed agent, a killed cloud.
+// left open, a jammed lock, a killed agent, a killed cloud. With --cluster the cloud is three
+// nodes behind a balancer, of which one or the other is killed all day long.
 //
 // A guest can touch it: a parcel waits with its code printed, and pages show the
 // simulated cabinets and let the guest's hands at their doors, network and power
@@ -38,6 +39,7 @@ type flags struct {
 	Listen   string `default:"127.0.0.1:8080" help:"Where the cloud's pages and API listen; another port is taken when this one is in use."`
 	Dir      string `type:"path" help:"Keep data here instead of in a temporary folder that is removed at the end."`
 	Database string `placeholder:"URL" help:"Keep the cloud's rows in this PostgreSQL database, postgres://…, which must be empty; otherwise they are in a file."`
+	Cluster  bool   `help:"Run three nodes of the cloud behind HAProxy, on a PostgreSQL server of their own unless --database names one, and kill a node in every act. HAProxy and PostgreSQL must be installed."`
 	Version  bool   `help:"Print the version and exit."`
 }
 

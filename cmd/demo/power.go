@@ -70,7 +70,7 @@ func (p *power) start() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTakes)
 	defer cancel()
-	a := &api{client: p.c.s.api.client}
+	a := &api{client: p.c.s.client}
 	for {
 		if a.call(ctx, http.MethodGet, "http://"+p.c.kiosk+"/api/state", nil, nil) == nil {
 			return nil

@@ -214,7 +214,7 @@ func (p *shop) waitDelivered(ctx context.Context) error {
 
 // admin speaks to the cloud as the business's administrator does.
 func (s *stage) admin() *api {
-	return &api{base: s.api.base, token: s.box.Admin.Token, client: s.api.client}
+	return s.as(s.box.Admin.Token)
 }
 
 // order makes an order, as a clerk with an agent does.

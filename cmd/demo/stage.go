@@ -43,12 +43,12 @@ type stage struct {
 	own      bool // dir is ours to remove
 	http     string
 	box      server.Sandbox
-	cloud    *process
-	cloudCfg childConfig
+	cloud    *nodes
 	cabinets []*cabinet
 	receiver *receiver
 	shop     *shop
-	api      *api
+	client   *http.Client
+	api      *api // of the partner
 	cancel   context.CancelFunc
 	refs     int
 	talks    []*talk
@@ -91,7 +91,7 @@ var cast = []struct {
 }
 
 func newStage(f flags, out io.Writer) *stage {
-	return &stage{flags: f, out: out, rnd: rand.New(rand.NewPCG(f.Seed, 42)), begun: time.Now()}
+	return &stage{flags: f, out: out, rnd: rand.New(rand.NewPCG(f.Seed, 42)), begun: time.Now(), client: &http.Client{Timeout: 40 * time.Second}}
 }
 
 // logStory tells the story, one line a happening.
@@ -120,9 +120,11 @@ func (s *stage) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ws, err := free("")
-	if err != nil {
-		return err
+	var ws string
+	if !s.flags.Cluster { // the balancer has no address for browsers
+		if ws, err = free(""); err != nil {
+			return err
+		}
 	}
 	if s.receiver, err = newReceiver(s); err != nil {
 		return err
@@ -130,13 +132,14 @@ func (s *stage) build(ctx context.Context) error {
 	if s.shop, err = newShop(s); err != nil {
 		return err
 	}
-	s.cloudCfg = childConfig{Role: "cloud", Dir: filepath.Join(s.dir, "cloud"), Log: filepath.Join(s.dir, "cloud.log"), HTTP: s.http, MQTT: mqtt, WebSocket: ws, Database: s.flags.Database,
-		WebhookPorts: []uint16{s.receiver.port(), s.shop.port()}, Session: session, Waits: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second}}
+	if s.cloud, err = newNodes(ctx, s, childConfig{Role: "cloud", Node: "demo", Dir: filepath.Join(s.dir, "cloud"), Log: filepath.Join(s.dir, "cloud.log"), HTTP: s.http, MQTT: mqtt, Base: s.http, Broker: mqtt, WebSocket: ws, Database: s.flags.Database,
+		WebhookPorts: []uint16{s.receiver.port(), s.shop.port()}, Session: session, Waits: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second, 4 * time.Second}}, s.flags.Cluster); err != nil {
+		return err
+	}
 	if err := s.furnish(ctx); err != nil {
 		return err
 	}
-	s.api = &api{base: "http://" + s.http, token: s.box.Provider.Token, client: &http.Client{Timeout: 40 * time.Second}}
-	s.cloud = newProcess("cloud", s.cloudCfg)
+	s.api = s.as(s.box.Provider.Token)
 	if err := s.cloud.start(); err != nil {
 		return err
 	}
@@ -175,7 +178,7 @@ func (s *stage) folder() (err error) {
 		}
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(s.dir, "cloud", "postern.db")); err == nil {
+	if _, err := os.Stat(s.credentials()); err == nil {
 		return fmt.Errorf("%s holds an earlier demo; name an empty folder", s.dir)
 	}
 	return os.MkdirAll(s.dir, 0o700)
@@ -183,7 +186,7 @@ func (s *stage) folder() (err error) {
 
 // furnish makes the business, its provider and its devices.
 func (s *stage) furnish(ctx context.Context) error {
-	cloud, err := server.New(ctx, s.cloudCfg.cloudConfig())
+	cloud, err := s.openCloud(ctx)
 	if err != nil {
 		return err
 	}
@@ -209,6 +212,15 @@ func (s *stage) furnish(ctx context.Context) error {
 		return fmt.Errorf("encode credentials: %w", err)
 	}
 	return os.WriteFile(s.credentials(), append(b, '\n'), 0o600)
+}
+
+// openCloud opens what the nodes serve while none of them runs.
+func (s *stage) openCloud(ctx context.Context) (*server.Server, error) {
+	cfg, err := s.cloud.cfg.cloudConfig()
+	if err != nil {
+		return nil, err
+	}
+	return server.New(ctx, cfg)
 }
 
 // sizeOf is the size of a compartment by its door.
@@ -245,7 +257,7 @@ func (s *stage) raise(ctx context.Context, i int, mqtt string) error {
 	if err != nil {
 		return err
 	}
-	c.proc = newProcess(r.code, childConfig{Role: "edge", Dir: filepath.Join(s.dir, r.code), Log: filepath.Join(s.dir, r.code+".log"), Secrets: secrets, Kiosk: c.kiosk, Pulses: c.pulses(),
+	c.proc = newChild(r.code, childConfig{Role: "edge", Dir: filepath.Join(s.dir, r.code), Log: filepath.Join(s.dir, r.code+".log"), Secrets: secrets, Kiosk: c.kiosk, Pulses: c.pulses(),
 		Lines: []board.LineConfig{{Name: "main", Port: port, Boards: []board.BoardConfig{{Name: "A", Family: r.family, Items: r.family.HasItems()}}}}})
 	s.cabinets = append(s.cabinets, c)
 	return c.proc.start()
@@ -305,6 +317,9 @@ Postern is up.
 		fmt.Fprintf(s.out, "  Cabinet   http://%s            %s, %d doors\n", c.kiosk, c.name, len(c.doors))
 	}
 	fmt.Fprintf(s.out, "  Parcels   http://%s/track/...  (numbers as they appear below)\n\n", s.http)
+	if s.flags.Cluster {
+		fmt.Fprintf(s.out, "  Three nodes serve behind a balancer; their logs are in %s. Kill any of them: kill -9 PROCESS. It is started again after %s.\n\n%s\n", s.dir, restart, s.cloud.table())
+	}
 	if s.guest != nil {
 		fmt.Fprintf(s.out, "  Touch it  http://%s/%s    (doors, locks, boxes, network and power of each cabinet, as they physically are)\n", s.guest.addr, s.cabinets[0].code)
 		fmt.Fprintf(s.out, "  Type \"cut %s\" to cut a cabinet off, \"mend %s\" to connect it again. Ctrl-C ends the demo and compares.\n\n", s.cabinets[0].code, s.cabinets[0].code)
@@ -330,7 +345,9 @@ func (s *stage) close() {
 	}
 	wg.Wait()
 	if s.cloud != nil {
-		s.cloud.end(syscall.SIGTERM)
+		if err := s.cloud.close(); err != nil {
+			s.logStory("database", "%v", err)
+		}
 	}
 	s.cancel()
 	for _, c := range s.cabinets {

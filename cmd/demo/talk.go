@@ -56,7 +56,7 @@ func (s script) onTheWay(ctx context.Context) error {
 	number, _ := made["tracking_number"].(string)
 	id, _ := made["order_id"].(float64)
 	x := &talk{order: int64(id)}
-	driver := &api{base: s.api.base, token: s.box.Driver.Token, client: s.api.client}
+	driver := s.as(s.box.Driver.Token)
 	var me struct {
 		User struct {
 			ID int64 `json:"id"`
@@ -94,7 +94,7 @@ func (s script) onTheWay(ctx context.Context) error {
 		return err
 	}
 	s.logStory("driver", "listen in a second terminal: %s", command)
-	s.goOn(ctx, x, driver, &api{base: s.api.base, token: tracked.Chat.Token, client: s.api.client})
+	s.goOn(ctx, x, driver, s.as(tracked.Chat.Token))
 	return s.awaits(ctx, "a few messages", 30*time.Second, func() bool { return x.count() >= 2 })
 }
 
@@ -111,7 +111,7 @@ func (s *stage) listenTo(ctx context.Context, admin *api, order int64) (string, 
 	if err := admin.call(ctx, http.MethodPost, admin.base+"/api/v1/order-chat/token", map[string]any{"order_ids": []int64{order}}, &out); err != nil {
 		return "", fmt.Errorf("get credentials for the chat: %w", err)
 	}
-	host, port, err := net.SplitHostPort(s.cloudCfg.MQTT)
+	host, port, err := net.SplitHostPort(s.cloud.cfg.Broker)
 	if err != nil {
 		return "", fmt.Errorf("read the broker's address: %w", err)
 	}

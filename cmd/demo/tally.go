@@ -37,6 +37,7 @@ type tally struct {
 	ChatSaid         int `json:"chat_said"`     // messages, by the driver and recipient
 	ChatStored       int `json:"chat_stored"`   // the cloud says
 	Lost             int `json:"lost"`
+	Crashes          int `json:"crashes"` // processes of the cloud that ended by themselves
 	// Verdict is the oracle's, over coils, parcels and everything said of them.
 	Verdict truth.Verdict `json:"verdict"`
 
@@ -46,7 +47,7 @@ type tally struct {
 // consistent reports whether all sides agree on what happened, however little that
 // was.
 func (t tally) consistent() bool {
-	return t.Lost == 0 && t.Verdict.OK() && t.Verdict.Authorised == t.Verdict.Coils && t.Recorded == t.Stored+t.Gaps && t.SettledTwice == 0 && t.SettledOpen == 0 && t.OpenedWrong == 0 &&
+	return t.Lost == 0 && t.Crashes == 0 && t.Verdict.OK() && t.Verdict.Authorised == t.Verdict.Coils && t.Recorded == t.Stored+t.Gaps && t.SettledTwice == 0 && t.SettledOpen == 0 && t.OpenedWrong == 0 &&
 		t.WebhooksSent == t.WebhooksVerified && t.WebhooksForged == 0 && t.ShopSent == t.ShopVerified && t.ShopForged == 0 &&
 		(t.ChatSaid == t.ChatStored || t.guests && t.ChatStored > t.ChatSaid)
 }
@@ -64,10 +65,11 @@ func (t tally) print(out io.Writer) {
   webhooks     %d sent, %d received and verified, %d forged
   shop         %d sent, %d received and verified by the Standard Webhooks library, %d forged; %d given up, and %d dead letters, as /console/webhooks shows
   messages     %d said by driver and recipient, %d stored
+  the cloud    %d ended by itself
   the boards   %s
   verdict      %s
 `, t.Recorded, t.Stored, t.Gaps, t.Lost, t.Settled, t.SettledTwice, t.SettledOpen, t.OpenedWrong, t.WebhooksSent, t.WebhooksVerified, t.WebhooksForged,
-		t.ShopSent, t.ShopVerified, t.ShopForged, t.ShopGivenUp, t.DeadLetters, t.ChatSaid, t.ChatStored, t.Verdict, map[bool]string{true: "OK, all sides agree", false: "NOT OK, the sides do not agree"}[t.consistent()])
+		t.ShopSent, t.ShopVerified, t.ShopForged, t.ShopGivenUp, t.DeadLetters, t.ChatSaid, t.ChatStored, t.Crashes, t.Verdict, map[bool]string{true: "OK, all sides agree", false: "NOT OK, the sides do not agree"}[t.consistent()])
 }
 
 // compare stops everything in order and counts on all sides.
@@ -87,7 +89,8 @@ func (s reckoning) compare(ctx context.Context) (tally, error) {
 	}); err != nil {
 		s.logStory("day", "%v", err)
 	}
-	s.cloud.end(syscall.SIGTERM)
+	s.cloud.end()
+	t.Crashes = int(s.cloud.failed.Load())
 	for _, c := range s.cabinets {
 		n, err := c.recorded()
 		if err != nil {
@@ -95,7 +98,7 @@ func (s reckoning) compare(ctx context.Context) (tally, error) {
 		}
 		t.Recorded += n
 	}
-	cl, err := server.New(ctx, s.cloudCfg.cloudConfig())
+	cl, err := s.openCloud(ctx)
 	if err != nil {
 		return t, err
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cmd/internal/truth"
@@ -34,9 +33,7 @@ func (s reckoning) checkDay(ctx context.Context, cl *server.Server, recorded int
 	s.mu.Lock()
 	c.Acts = s.acts
 	s.mu.Unlock()
-	for _, run := range s.cloud.ran() {
-		c.Outages = append(c.Outages, truth.Span{At: run.Until, Until: run.Until.Add(10 * time.Second), What: "cloud"})
-	}
+	c.Outages = s.cloud.outages()
 	return truth.Judge(c), nil
 }
 

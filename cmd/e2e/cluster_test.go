@@ -202,11 +202,13 @@ type opened struct {
 func (s *slaughter) endAfar() {
 	for _, x := range s.afar {
 		path := fmt.Sprintf("/api/v1/third-party-delivery/deliveries/%d/", x.id)
-		if _, answer := s.call(http.MethodGet, path+"doors", ""); answer.Session.State == "closed" {
+		_, answer := s.call(http.MethodGet, path+"doors", "")
+		session := answer.Session.State
+		if session == "closed" {
 			continue
 		}
 		if status, answer := s.call(http.MethodPost, path+map[bool]string{true: "confirm", false: "fail"}[x.put], `{}`); status >= 300 {
-			s.t.Logf("%s is not ended: %d %s", x.number, status, answer.Code)
+			s.t.Logf("%s is not ended: %d %s in session %q", x.number, status, answer.Code, session)
 		}
 	}
 }

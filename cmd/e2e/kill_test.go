@@ -257,6 +257,7 @@ func (s *slaughter) round(side string) {
 	tries := s.choose()
 	moment := time.Duration(s.rnd.Int64N(int64(spans[s.rnd.IntN(len(spans))])))
 	work.Go(func() { s.use(tries) })
+	defer work.Wait() // also of a round that fails
 	time.Sleep(moment)
 	span := truth.Span{At: time.Now(), What: side}
 	switch side {
@@ -272,6 +273,7 @@ func (s *slaughter) round(side string) {
 		s.startNode(n)
 	case "rolling":
 		n := s.nodes[s.rnd.IntN(len(s.nodes))]
+		ring.Await(s.t, func() bool { return answers(n.http) }, "the node serves", n.text)
 		n.stop(s.t)
 		n.bin = cmp.Or(s.later, n.bin)
 		s.startNode(n)
@@ -483,8 +485,14 @@ func known(v kiosk.View) bool {
 // awaits waits for a state of the page.
 func (s *slaughter) awaits(what string, ok func(kiosk.View) bool) {
 	s.t.Helper()
+	s.awaitsWithin(2*time.Minute, what, ok)
+}
+
+// awaitsWithin waits so long for a state of the page.
+func (s *slaughter) awaitsWithin(limit time.Duration, what string, ok func(kiosk.View) bool) {
+	s.t.Helper()
 	var v kiosk.View
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var err error
 		if v, err = getState(s.page); err == nil && ok(v) {
 			return
@@ -495,9 +503,10 @@ func (s *slaughter) awaits(what string, ok func(kiosk.View) bool) {
 	require.FailNow(s.t, "not in time: "+what, "%s\nedge: %s\ncloud: %s", raw, s.edge.tail(), s.nodes[0].tail())
 }
 
-// calm ends all trouble and stops the programs in order.
+// calm ends all trouble and stops the programs in order. An opening that no agent saw, and
+// that its delivery's state lets the partner not end, ends with its session's six minutes.
 func (s *slaughter) calm() {
-	s.awaits("no opening runs", func(v kiosk.View) bool {
+	s.awaitsWithin(8*time.Minute, "no opening runs", func(v kiosk.View) bool {
 		s.closeDoors()
 		return known(v) && len(v.Openings) == 0
 	})
