@@ -126,7 +126,7 @@ func (n *nodes) start() error {
 		if err := p.start(); err != nil {
 			return err
 		}
-		n.kept.Go(func() { n.keep(ctx, p) })
+		n.kept.Go(func() { n.keepRunning(ctx, p) })
 	}
 	return nil
 }
@@ -138,8 +138,8 @@ func (n *nodes) processes() []*process {
 	return append(n.all[:len(n.all):len(n.all)], n.balancer)
 }
 
-// keep starts a process again whenever it has ended, until ctx ends.
-func (n *nodes) keep(ctx context.Context, p *process) {
+// keepRunning starts a process again whenever it has ended, until ctx ends.
+func (n *nodes) keepRunning(ctx context.Context, p *process) {
 	for ; ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
 		how, ended := p.ended()
 		if !ended {
