@@ -319,6 +319,7 @@ type LockerNews struct {
 	Device     Operator // who says so
 	DeviceCode string
 	Place      *otep.Location
+	Trace      string // of the opening that the news come from, as Opening.Trace
 	Moment
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -214,7 +216,8 @@ func (t *Tool) Check(raw json.RawMessage, repeated string) (map[string]any, []Pr
 	given := map[string]any{}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	if err := d.Decode(&given); err != nil {
+	err := d.Decode(&given)
+	if _, more := d.Token(); err != nil || !errors.Is(more, io.EOF) {
 		return nil, []Problem{{Argument: "arguments", Rule: "kind", Want: "object"}}
 	}
 	for _, a := range t.Arguments {

@@ -90,7 +90,18 @@ func (w *timeline) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *clou
 	}
 	w.news = append(w.news, cloud.LockerNews{Kind: kind, BusinessID: d.BusinessID, OrderID: p.OrderID, Packages: []cloud.PackageID{p.OrderPackage},
 		DeliveryID: d.ID, Device: cloud.Operator{Type: "device", ID: cloud.AccountID(w.device.ID), Name: w.device.Name}, DeviceCode: w.device.Code,
-		Place: w.location(), Moment: m})
+		Place: w.location(), Trace: w.traceOf(d), Moment: m})
+}
+
+// traceOf is the trace of the latest of a delivery's openings that the decision is about.
+func (w *rows) traceOf(d *cloud.Delivery) string {
+	var latest cloud.Opening
+	for _, o := range w.openings {
+		if o.DeliveryID == d.ID && o.RequestedAt.After(latest.RequestedAt) {
+			latest = *o
+		}
+	}
+	return latest.Trace
 }
 
 // applyToOrders adds what the news mean for orders to the changes of the decision.

@@ -34,6 +34,7 @@ type Decision struct {
 	// device is the cabinet that acts, nil when the caller does; code is its own.
 	device *cloud.Operator
 	code   string
+	trace  string // of the call that made the cabinet act, "" when that was not followed
 
 	// What is sent of the decision.
 	steps            []step

@@ -96,7 +96,9 @@ func (d *Decision) collectEvents() error {
 		}
 		d.Changes.Outbox = append(d.Changes.Outbox, out...)
 	}
-	return addThirdPartyEvents(d)
+	err := addThirdPartyEvents(d)
+	d.Changes.Follow(d.trace)
+	return err
 }
 
 func (d *Decision) isDeleted() bool { return len(d.Changes.DroppedOrders) > 0 }

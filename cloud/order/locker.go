@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -36,7 +37,7 @@ func (s *Service) FromLocker(v cloud.View, news []cloud.LockerNews) (*cloud.Chan
 		if err != nil {
 			return nil, err
 		}
-		d.device, d.code = &n.Device, n.DeviceCode
+		d.device, d.code, d.trace = &n.Device, n.DeviceCode, cmp.Or(n.Trace, d.trace)
 		if err := applyLockerNews(d, n); err != nil {
 			return nil, err
 		}

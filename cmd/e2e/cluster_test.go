@@ -207,7 +207,11 @@ func (s *slaughter) endAfar() {
 		if session == "closed" {
 			continue
 		}
-		if status, answer := s.call(http.MethodPost, path+map[bool]string{true: "confirm", false: "fail"}[x.put], `{}`); status >= 300 {
+		verb, body := "confirm", `{}`
+		if !x.put {
+			verb, body = "fail", `{"failure_code":"NOT_DEPOSITED"}`
+		}
+		if status, answer := s.call(http.MethodPost, path+verb, body); status >= 300 {
 			s.t.Logf("%s is not ended: %d %s in session %q", x.number, status, answer.Code, session)
 		}
 	}

@@ -26,18 +26,18 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 )
 
-// makeImage makes the image for this machine's processor and gives its digest and itself.
-func makeImage(t *testing.T, dir string) (string, v1.Image) {
+// makeImage makes the image for a kind of processor and gives its digest and itself.
+func makeImage(t *testing.T, dir, arch string) (string, v1.Image) {
 	t.Helper()
 	var out strings.Builder
-	require.NoError(t, run(t.Context(), []string{"-o", dir, "-release", "v1.2.3", "-platforms", "linux/" + runtime.GOARCH}, &out))
+	require.NoError(t, run(t.Context(), []string{"-o", dir, "-release", "v1.2.3", "-platforms", "linux/" + arch}, &out))
 	index, err := layout.ImageIndexFromPath(dir)
 	require.NoError(t, err)
 	require.NoError(t, validate.Index(index))
 	list, err := index.IndexManifest()
 	require.NoError(t, err)
 	require.Len(t, list.Manifests, 1)
-	require.Equal(t, &v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, list.Manifests[0].Platform)
+	require.Equal(t, &v1.Platform{OS: "linux", Architecture: arch}, list.Manifests[0].Platform)
 	img, err := index.Image(list.Manifests[0].Digest)
 	require.NoError(t, err)
 	digest, _, _ := strings.Cut(out.String(), " ")
@@ -84,8 +84,8 @@ func TestImage(t *testing.T) {
 	ring.SkipUnlessFull(t, "builds every package anew, without paths of this machine")
 	t.Parallel()
 	root := t.TempDir()
-	digest, img := makeImage(t, filepath.Join(t.TempDir(), "image"))
-	again, _ := makeImage(t, filepath.Join(t.TempDir(), "again"))
+	digest, img := makeImage(t, filepath.Join(t.TempDir(), "image"), runtime.GOARCH)
+	again, _ := makeImage(t, filepath.Join(t.TempDir(), "again"), runtime.GOARCH)
 	require.Equal(t, digest, again)
 	require.Regexp(t, "^sha256:[0-9a-f]{64}$", digest)
 	conf, err := img.ConfigFile()
@@ -126,6 +126,34 @@ func TestImage(t *testing.T) {
 	require.NotEmpty(t, names["github.com/jackc/pgx/v5"])
 	require.NotContains(t, names, "github.com/google/go-containerregistry", "tools are not part of the program")
 
+	serves(t, root, conf)
+}
+
+// The image for the other kind of processor is the same and runs too, in an emulator.
+func TestImageOfTheOtherProcessor(t *testing.T) {
+	ring.SkipUnlessFull(t, "builds every package anew, for another processor")
+	t.Parallel()
+	arch, emulator := "arm64", "qemu-aarch64-static"
+	if runtime.GOARCH == arch {
+		arch, emulator = "amd64", "qemu-x86_64-static"
+	}
+	at, err := exec.LookPath(emulator)
+	ring.Needs(t, ring.EnvTools, emulator, err == nil)
+	root := t.TempDir()
+	_, img := makeImage(t, filepath.Join(t.TempDir(), "image"), arch)
+	conf, err := img.ConfigFile()
+	require.NoError(t, err)
+	unpack(t, img, root)
+	raw, err := os.ReadFile(at)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(root, emulator), raw, 0o755))
+	serves(t, root, conf, "/"+emulator)
+}
+
+// serves starts the program of an unpacked image in it as its user, by an emulator if one is
+// named, and ends it once it has answered.
+func serves(t *testing.T, root string, conf *v1.ConfigFile, emulator ...string) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root starts a program in another root")
 	}
@@ -133,8 +161,9 @@ func TestImage(t *testing.T) {
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}
 	inside := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), conf.Config.Entrypoint[0], args...)
-		cmd.Path, cmd.Err, cmd.Dir, cmd.Env = conf.Config.Entrypoint[0], nil, conf.Config.WorkingDir, []string{}
+		words := append(append(emulator[:len(emulator):len(emulator)], conf.Config.Entrypoint[0]), args...)
+		cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+		cmd.Path, cmd.Err, cmd.Dir, cmd.Env = words[0], nil, conf.Config.WorkingDir, []string{}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: user, Gid: user}}
 		return cmd
 	}
