@@ -339,10 +339,14 @@ const (
 
 // DeliveryFilter chooses deliveries of a business. Zero fields choose all.
 type DeliveryFilter struct {
-	BusinessID BusinessID
-	DeviceID   DeviceID
-	Status     DeliveryStatus
-	Page       Page
+	BusinessID     BusinessID
+	ProviderID     ProviderID
+	DeviceID       DeviceID
+	Status         DeliveryStatus
+	Reference      string    // of the provider, as it is
+	TrackingNumber string    // of a package, in any case
+	From, To       time.Time // of the creation: not before From, before To
+	Page           Page
 }
 
 // ExceptionFilter chooses exceptions of a business. Zero fields choose all.

@@ -51,6 +51,17 @@ func (c Config) partner() []catalog.Operation {
 			Example:     `{"reference_number":"SWP-REF-88","device_id":88,"packages":[{"tracking_number":"SWP100200300","size":"M","weight":2.4}],"recipient":{"name":"Jane Smith","phone":"+14165550123"}}`,
 		}, l.Create, created),
 		catalog.Define(catalog.Operation{
+			Name:        "third_party.deliveries.list",
+			Summary:     "List locker deliveries",
+			Description: "A part of the provider's deliveries with the codes that are live now, newest first: by state, cabinet, reference_number, the tracking_number of a package, and the time of their creation.",
+			Tag:         "ThirdPartyDelivery",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/third-party-delivery/deliveries",
+			Types:       providers,
+			Secret:      true,
+			Example:     `{"status":"delivered","device_id":88}`,
+		}, l.ListDeliveries, nil),
+		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.find",
 			Summary:     "Get a locker delivery with its codes",
 			Description: "The delivery with its packages, compartments and the codes that are live now. id is the delivery_id, or ref: and the provider's own reference.",

@@ -81,6 +81,55 @@ func (s staff) ListStaffDeliveries(ctx context.Context, c cloud.Caller, in Staff
 	return out, err
 }
 
+// DeliveriesInput asks for a part of the caller's deliveries.
+type DeliveriesInput struct {
+	check.Keyset
+	Status      cloud.DeliveryStatus `query:"status" enum:"created,doors_opened,delivered,correcting,picked_up,failed,expired,cancelled"`
+	DeviceID    cloud.DeviceID       `query:"device_id" min:"1"`
+	Reference   string               `query:"reference_number" max:"64" doc:"Your own number of the delivery"`
+	Number      string               `query:"tracking_number" max:"64" doc:"Of a package, in capital or small letters"`
+	CreatedFrom string               `query:"created_from" format:"moment" graphql:"DateTime"`
+	CreatedTo   string               `query:"created_to" format:"moment" graphql:"DateTime" doc:"Before this time"`
+}
+
+// DeliveriesOutput lists deliveries.
+type DeliveriesOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	Deliveries []DeliveryBody `json:"deliveries"`
+}
+
+// ListDeliveries lists a part of the deliveries of the calling provider with the codes that work
+// now, newest first.
+func (s partners) ListDeliveries(ctx context.Context, c cloud.Caller, in DeliveriesInput) (out DeliveriesOutput, err error) {
+	page, err := in.Part(in, "-id")
+	if err != nil {
+		return out, err
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		biz, err := v.Business(c.Provider.BusinessID)
+		if err != nil {
+			return err
+		}
+		zone := biz.Location()
+		list, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: biz.ID, ProviderID: c.Provider.ID, DeviceID: in.DeviceID, Status: in.Status, Reference: in.Reference, TrackingNumber: in.Number,
+			From: check.Moment(in.CreatedFrom, zone), To: check.Moment(in.CreatedTo, zone), Page: page})
+		if err != nil {
+			return err
+		}
+		out = DeliveriesOutput{Result: true, PageOutput: in.Output(in, listed), Deliveries: []DeliveryBody{}}
+		for _, d := range list {
+			shown, err := s.output(v, d)
+			if err != nil {
+				return err
+			}
+			out.Deliveries = append(out.Deliveries, shown.Delivery)
+		}
+		return nil
+	})
+	return out, err
+}
+
 // StaffDeliveryInput names a delivery by its id.
 type StaffDeliveryInput struct {
 	Delivery DeliveryKey `path:"id" doc:"delivery_id"`

@@ -11,8 +11,23 @@ func (v lockerView) Deliveries(f cloud.DeliveryFilter) ([]cloud.Delivery, cloud.
 	if f.DeviceID != 0 {
 		c.and("device_id = $%d", int64(f.DeviceID))
 	}
+	if f.ProviderID != 0 {
+		c.and("provider_id = $%d", int64(f.ProviderID))
+	}
 	if f.Status != "" {
 		c.and("status = $%d", string(f.Status))
+	}
+	if f.Reference != "" {
+		c.and("reference = $%d", f.Reference)
+	}
+	if f.TrackingNumber != "" {
+		c.and("id IN (SELECT delivery_id FROM package WHERE LOWER(tracking_number) = LOWER($%d) AND tracking_number <> '')", f.TrackingNumber)
+	}
+	if !f.From.IsZero() {
+		c.and("created_at >= $%d", f.From.UnixMilli())
+	}
+	if !f.To.IsZero() {
+		c.and("created_at < $%d", f.To.UnixMilli())
 	}
 	found, listed, err := part(v.snapshot, keyList{from: "delivery", columns: deliveryColumns, where: c, page: f.Page}, byID, scanDelivery)
 	for i := range found {

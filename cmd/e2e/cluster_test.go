@@ -133,6 +133,11 @@ func (s *slaughter) supervise() {
 	}
 }
 
+// awaitServing waits for a node, which may have to be started again.
+func (s *slaughter) awaitServing(n *killNode) {
+	ring.Await(s.t, func() bool { s.supervise(); return answers(n.http) }, "the node serves", n.text)
+}
+
 // crashDatabase crashes the database, and starts it again.
 func (s *slaughter) crashDatabase() {
 	require.NoError(s.t, s.primary.Crash())
@@ -153,7 +158,7 @@ func (s *slaughter) failOver() {
 // startNamesake starts a second process with the name of a running node, which refuses.
 func (s *slaughter) startNamesake() {
 	n := s.nodes[s.rnd.IntN(len(s.nodes))]
-	ring.Await(s.t, func() bool { return answers(n.http) }, "the node serves")
+	s.awaitServing(n)
 	twin := *n
 	twin.http, twin.mqtt = freeAddress(s.t), freeAddress(s.t)
 	p := cmp.Or(n.bin, s.bin).startIn(s.t, n.env, "cloud", s.nodeArgs(&twin)...)

@@ -273,7 +273,7 @@ func (s *slaughter) round(side string) {
 		s.startNode(n)
 	case "rolling":
 		n := s.nodes[s.rnd.IntN(len(s.nodes))]
-		ring.Await(s.t, func() bool { return answers(n.http) }, "the node serves", n.text)
+		s.awaitServing(n)
 		n.stop(s.t)
 		n.bin = cmp.Or(s.later, n.bin)
 		s.startNode(n)
