@@ -106,7 +106,8 @@ func (x *world) lists() map[string]listCase {
 		"third_party.webhook_deliveries.list": {as: provider, other: map[string]any{"status": "pending"}, rows: "deliveries", id: "id", add: func() {
 			x.made("POST", fmt.Sprintf("%s/webhook-deliveries/%d/redeliver", partner, x.w.Outbox), x.token(provider), "")
 		}},
-		"webhook_logs.list": {other: map[string]any{"status": "pending"}, rows: "logs", id: "id", add: keep(x.told)},
+		"third_party.deliveries.list": {as: provider, other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
+		"webhook_logs.list":           {other: map[string]any{"status": "pending"}, rows: "logs", id: "id", add: keep(x.told)},
 
 		"routes.list":    {other: sorted, key: map[string]any{"sort": "date"}, rows: "routes", id: "route_id", add: route},
 		"drivers.routes": {path: "/api/v1/drivers/4/routes", other: sorted, rows: "routes", id: "route_id", add: route},
