@@ -1,5 +1,7 @@
 package cloud
 
+import "math"
+
 // DeviceProfile describes a device to people, and what it can do.
 type DeviceProfile struct {
 	Hours    []OpeningHours `json:"hours,omitempty"` // empty: always open
@@ -57,6 +59,11 @@ func (d Device) Status(online bool) string {
 	return StatusOffline
 }
 
+// TakesDeliveries reports whether new deliveries may be made for d.
+func (d Device) TakesDeliveries() bool {
+	return !d.Disabled && d.MaintenanceAt.IsZero() && d.RetiredAt.IsZero()
+}
+
 // DeviceFilter chooses devices of a business. Empty members choose all, but those
 // that are retired are chosen by their Status alone.
 type DeviceFilter struct {
@@ -64,5 +71,35 @@ type DeviceFilter struct {
 	Status     string // as Device.Status gives it
 	Type       string
 	Keyword    string // part of the name, the code or the address, in any case
+	// UsableBy leaves out those of other providers, and those that take no new deliveries.
+	UsableBy ProviderID
+	Livemode *bool
+	Sizes    []string // those with a compartment for pickup of one of these sizes
+	Near     *Circle  // those inside; the list may be sorted by "distance" then
 	Page
+}
+
+// Circle is what lies no further than Meters from a point.
+type Circle struct {
+	Latitude, Longitude float64 // degrees
+	Meters              int
+}
+
+// A degree on the ground, in metres. At 50 km from the point the plane that is taken for
+// the ground is wrong by less than half a percent.
+const (
+	metersOfLatitude  = 110_574
+	metersOfLongitude = 111_320 // on the equator
+)
+
+// PerDegree is how long a degree of latitude and one of longitude are about the point, in
+// metres.
+func (c Circle) PerDegree() (latitude, longitude float64) {
+	return metersOfLatitude, metersOfLongitude * math.Cos(c.Latitude*math.Pi/180)
+}
+
+// Distance is how far a place is from the point, in metres.
+func (c Circle) Distance(latitude, longitude float64) float64 {
+	north, east := c.PerDegree()
+	return math.Hypot((latitude-c.Latitude)*north, (180-math.Abs(math.Abs(longitude-c.Longitude)-180))*east)
 }

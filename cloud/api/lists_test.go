@@ -106,6 +106,9 @@ func (x *world) lists() map[string]listCase {
 		"third_party.webhook_deliveries.list": {as: provider, other: map[string]any{"status": "pending"}, rows: "deliveries", id: "id", add: func() {
 			x.made("POST", fmt.Sprintf("%s/webhook-deliveries/%d/redeliver", partner, x.w.Outbox), x.token(provider), "")
 		}},
+		"third_party.lockers.list": {as: provider, other: map[string]any{"keyword": "p"}, rows: "lockers", id: "device_id", add: func() {
+			x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
+		}},
 		"third_party.deliveries.list": {as: provider, other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
 		"webhook_logs.list":           {other: map[string]any{"status": "pending"}, rows: "logs", id: "id", add: keep(x.told)},
 

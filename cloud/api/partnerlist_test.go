@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,4 +73,111 @@ func TestAProviderListsItsDeliveries(t *testing.T) {
 			require.Equal(t, expected, got, ask.Encode())
 		}
 	})
+}
+
+// A provider finds the lockers that it may use: every filter, the distance as a sphere has
+// it, the nearest first, and no locker of another provider or business, or out of use.
+func TestAProviderFindsLockers(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *world) {
+		rnd := rand.New(rand.NewPCG(2, 20))
+		var all []cloud.Device
+		var cells []cloud.Compartment
+		for n := range 40 {
+			d := cloud.Device{ID: cloud.DeviceID(7000 + n), BusinessID: []cloud.BusinessID{42, 42, 42, 43}[rnd.IntN(4)], Code: fmt.Sprintf("NEAR-%d", n), Name: fmt.Sprintf("Near %d", n%5), Type: "smart_locker", Timezone: "UTC", Protocol: "mqtt",
+				Address: "1 Long St", Latitude: 69.6 + rnd.Float64()/2, Longitude: 179.4 + rnd.Float64()*1.2, Livemode: rnd.IntN(2) == 0, OwnerProviderID: []cloud.ProviderID{0, 0, 17, 18}[rnd.IntN(4)], CreatedAt: time.Now()}
+			if d.Longitude > 180 {
+				d.Longitude -= 360 // beyond the date line
+			}
+			switch rnd.IntN(6) {
+			case 0:
+				d.Disabled = true
+			case 1:
+				d.MaintenanceAt = time.Now()
+			}
+			all = append(all, d)
+			cells = append(cells, cloud.Compartment{GridID: cloud.GridID(700_000 + n), DeviceID: d.ID, Door: 1, GridCode: "A01", ShelfCode: "A", Column: 1, Row: 1, Size: []string{"S", "M", "L", "XL"}[rnd.IntN(4)],
+				PickupEnabled: true, State: []string{cloud.GridFree, cloud.GridOccupied}[rnd.IntN(2)], DoorStatus: "closed"})
+		}
+		x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: all}, LockerChanges: cloud.LockerChanges{Compartments: cells}})
+		for range ring.Count(60, 300) {
+			here := all[rnd.IntN(len(all))]
+			radius := 0.1 + rnd.Float64()*49
+			ask := url.Values{"per_page": {"200"}, "keyword": {"near-"}, "latitude": {fmt.Sprint(here.Latitude)}, "longitude": {fmt.Sprint(here.Longitude)}, "radius_km": {fmt.Sprint(radius)}}
+			want := func(n int) bool {
+				d := all[n]
+				return d.BusinessID == 42 && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
+			}
+			if rnd.IntN(2) == 0 {
+				before, live := want, rnd.IntN(2) == 0
+				ask.Set("livemode", fmt.Sprint(live))
+				want = func(n int) bool { return before(n) && all[n].Livemode == live }
+			}
+			if rnd.IntN(2) == 0 {
+				before, size := want, []string{"S", "M", "L", "XL"}[rnd.IntN(4)]
+				ask.Set("size", size)
+				want = func(n int) bool {
+					return before(n) && strings.Index("S M L XL", cells[n].Size) >= strings.Index("S M L XL", size)
+				}
+			}
+			a := x.do("GET", partner+"/lockers?"+ask.Encode(), x.token(provider), "")
+			require.Equal(t, 200, a.status, "%s", a.body)
+			found, last := map[string]bool{}, 0.0
+			rows, _ := a.json["lockers"].([]any)
+			for _, row := range rows {
+				code, _ := at(row, "device_code").(string)
+				found[code] = true
+				km := figure(t, at(row, "distance_km"))
+				require.GreaterOrEqual(t, km, last-0.002, "the nearest first")
+				last = km
+				n := slices.IndexFunc(all, func(d cloud.Device) bool { return d.Code == code })
+				require.InDelta(t, sphere(here, all[n]), km, 0.01+km*0.01)
+				free := 0.0
+				if cells[n].State == cloud.GridFree {
+					free = 1
+				}
+				require.InDelta(t, free, figure(t, at(row, "availability", cells[n].Size)), 0, code)
+			}
+			for n, d := range all {
+				if away := sphere(here, d); away < radius*0.99-0.01 || away > radius*1.01+0.01 { // between them the plane decides
+					require.Equal(t, want(n) && away <= radius, found[d.Code], "%s %.3f km away, %s", d.Code, away, ask.Encode())
+				}
+			}
+		}
+		for n, d := range all {
+			a := x.do("GET", fmt.Sprintf("%s/lockers/%d", partner, d.ID), x.token(provider), "")
+			free := x.do("GET", fmt.Sprintf("%s/lockers/%d/availability?size=%s", partner, d.ID, cells[n].Size), x.token(provider), "")
+			switch {
+			case d.BusinessID != 42:
+				require.Equal(t, "DEVICE_NOT_FOUND", a.code())
+				require.Equal(t, "DEVICE_NOT_FOUND", free.code())
+			case d.OwnerProviderID == 18:
+				require.Equal(t, "DEVICE_NOT_SHARED", a.code())
+				require.Equal(t, "DEVICE_NOT_SHARED", free.code())
+			default:
+				require.Equal(t, 200, a.status, "%s", a.body)
+				want := 0.0
+				if d.TakesDeliveries() && cells[n].State == cloud.GridFree {
+					want = 1
+				}
+				require.InDelta(t, want, figure(t, at(free.json, "availability", cells[n].Size)), 0)
+				require.NotContains(t, string(a.body), "delivery_id")
+			}
+		}
+	})
+}
+
+// figure is a number of JSON.
+func figure(t *testing.T, v any) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(fmt.Sprint(v), 64)
+	require.NoError(t, err)
+	return n
+}
+
+// sphere is the distance of two devices on a sphere of the earth's mean radius, in
+// kilometres.
+func sphere(a, b cloud.Device) float64 {
+	const degree = math.Pi / 180
+	h := func(x float64) float64 { return math.Pow(math.Sin(x*degree/2), 2) }
+	return 2 * 6371.0088 * math.Asin(math.Sqrt(h(b.Latitude-a.Latitude)+math.Cos(a.Latitude*degree)*math.Cos(b.Latitude*degree)*h(b.Longitude-a.Longitude)))
 }

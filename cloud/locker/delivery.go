@@ -158,7 +158,7 @@ func (s partners) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 	if existing != nil {
 		return s.again(ctx, *existing, hash[:])
 	}
-	if device.Disabled || !device.MaintenanceAt.IsZero() {
+	if !device.TakesDeliveries() {
 		return DeliveryOutput{}, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
 	}
 	if device.Livemode && !c.Provider.LivemodeAllowed {

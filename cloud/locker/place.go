@@ -15,11 +15,16 @@ func fits(want, have string) bool {
 	return want == "" || slices.Index(sizes, have) >= slices.Index(sizes, want)
 }
 
+// isFree reports whether a compartment can be given to a delivery.
+func isFree(c cloud.Compartment) bool {
+	return c.State == cloud.GridFree && c.PickupEnabled && !c.OutOfUse() && c.OpeningID == ""
+}
+
 // pick finds the smallest free compartment that fits and that ok allows.
 func pick(cells []*cloud.Compartment, size string, ok func(*cloud.Compartment) bool) *cloud.Compartment {
 	var best *cloud.Compartment
 	for _, c := range cells {
-		if c.State != cloud.GridFree || !c.PickupEnabled || c.OutOfUse() || c.OpeningID != "" || !fits(size, c.Size) || !ok(c) {
+		if !isFree(*c) || !fits(size, c.Size) || !ok(c) {
 			continue
 		}
 		if best == nil || slices.Index(sizes, c.Size) < slices.Index(sizes, best.Size) {

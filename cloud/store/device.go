@@ -191,7 +191,37 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 	if f.Keyword != "" {
 		c.and(`(LOWER(d.name) LIKE $%[1]d ESCAPE '!' OR LOWER(d.code) LIKE $%[1]d ESCAPE '!' OR LOWER(d.address) LIKE $%[1]d ESCAPE '!')`, like(f.Keyword))
 	}
-	return part(v.snapshot, keyList{from: "device d JOIN device_seen s ON s.device_id = d.id", columns: deviceColumns, where: c, prefix: "d.", page: f.Page}, deviceSorts, scanDevice)
+	if f.UsableBy != 0 {
+		c.and("d.owner_provider_id IN (0, $%d) AND NOT d.disabled AND d.maintenance_at IS NULL", int64(f.UsableBy))
+	}
+	if f.Livemode != nil {
+		c.and("d.livemode = $%d", *f.Livemode)
+	}
+	if len(f.Sizes) > 0 {
+		var sizes []any
+		for _, size := range f.Sizes {
+			sizes = append(sizes, size)
+		}
+		c.and("EXISTS (SELECT 1 FROM compartment c WHERE c.device_id = d.id AND c.pickup_enabled AND c.size IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(sizes)), ", ")+"))", sizes...)
+	}
+	list, sorts := keyList{from: "device d JOIN device_seen s ON s.device_id = d.id", columns: deviceColumns, where: c, prefix: "d.", page: f.Page}, deviceSorts
+	if f.Near != nil {
+		list.from += " JOIN (SELECT id AS device_id, " + squaredDistance(*f.Near) + " AS distance FROM device) n ON n.device_id = d.id"
+		list.where.and("n.distance <= $%d", int64(f.Near.Meters)*int64(f.Near.Meters))
+		if f.Sort == "distance" {
+			list.prefix, sorts = "", sortable{"distance": {name: "n.distance", id: "d.id"}}
+		}
+	}
+	return part(v.snapshot, list, sorts, scanDevice)
+}
+
+// squaredDistance is the square of a device's distance from the middle of a circle, in
+// square metres, as cloud.Circle has it.
+func squaredDistance(c cloud.Circle) string {
+	north, east := c.PerDegree()
+	y := fmt.Sprintf("((latitude - %f) * %f)", c.Latitude, north)
+	x := fmt.Sprintf("((180 - ABS(ABS(longitude - %f) - 180)) * %f)", c.Longitude, east)
+	return fmt.Sprintf("CAST(%s * %s + %s * %s AS BIGINT)", x, x, y, y)
 }
 
 // like is a pattern of texts that hold another, in small letters.
