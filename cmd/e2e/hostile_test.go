@@ -21,7 +21,9 @@ import (
 // people deposit, collect and change codes; none opens a door, moves a parcel,
 // loses a record or brings a dead code back, and afterwards everything works.
 func TestHostileBrokerOpensNothingAndMovesNothing(t *testing.T) {
-	ring.SkipUnlessCheck(t, "the seeds have the same attacker")
+	if !testing.Verbose() { // who asks for details wants the table
+		ring.SkipUnlessCheck(t, "the seeds have the same attacker")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3, 2)
 		defer w.close()
