@@ -217,14 +217,18 @@ func (s *slaughter) endAfar() {
 			verb, body = "fail", `{"failure_code":"NOT_DEPOSITED"}`
 		}
 		if status, answer := s.call(http.MethodPost, path+verb, body); status >= 300 {
-			s.t.Logf("%s is not ended: %d %s in session %q", x.number, status, answer.Code, session)
+			_, found := s.call(http.MethodGet, strings.TrimSuffix(path, "/"), "")
+			s.t.Logf("%s (%s) is not ended by %s: %d %s in session %q", x.number, found.Delivery.Status, verb, status, answer.Code, session)
 		}
 	}
 }
 
 // partnerAnswer is what the partner reads of answers.
 type partnerAnswer struct {
-	Code    string `json:"code"`
+	Code     string `json:"code"`
+	Delivery struct {
+		Status string `json:"status"`
+	} `json:"delivery"`
 	Session struct {
 		State string `json:"state"`
 	} `json:"session"`
