@@ -43,3 +43,18 @@ var clockShift = func() int64 {
 	writeFile(t, file, shifted)
 	return map[string]string{name: file}
 }
+
+// shortSessions is the part of the cloud that says how long doors may be used, with half a
+// minute in place of ten, by where it stands.
+func shortSessions(t *testing.T) map[string]string {
+	t.Helper()
+	name, err := filepath.Abs(filepath.Join("..", "..", "cloud", "locker", "locker.go"))
+	require.NoError(t, err)
+	source, err := os.ReadFile(name)
+	require.NoError(t, err)
+	const long = "defaultSession  = 10 * time.Minute\n"
+	require.Equal(t, 1, strings.Count(string(source), long))
+	file := filepath.Join(t.TempDir(), "locker.go")
+	writeFile(t, file, strings.Replace(string(source), long, "defaultSession  = 30 * time.Second\n", 1))
+	return map[string]string{name: file}
+}

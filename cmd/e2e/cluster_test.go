@@ -43,6 +43,7 @@ func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 	first, last := ring.Rounds(1, 200)
 	bin := build(t)
 	clocks := shiftedClocks(t)
+	maps.Copy(clocks, shortSessions(t))
 	now, next := buildCloud(t, clocks), migrations(t, 1)
 	maps.Copy(next, clocks)
 	later := buildCloud(t, next)

@@ -485,14 +485,8 @@ func known(v kiosk.View) bool {
 // awaits waits for a state of the page.
 func (s *slaughter) awaits(what string, ok func(kiosk.View) bool) {
 	s.t.Helper()
-	s.awaitsWithin(2*time.Minute, what, ok)
-}
-
-// awaitsWithin waits so long for a state of the page.
-func (s *slaughter) awaitsWithin(limit time.Duration, what string, ok func(kiosk.View) bool) {
-	s.t.Helper()
 	var v kiosk.View
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var err error
 		if v, err = getState(s.page); err == nil && ok(v) {
 			return
@@ -504,9 +498,9 @@ func (s *slaughter) awaitsWithin(limit time.Duration, what string, ok func(kiosk
 }
 
 // calm ends all trouble and stops the programs in order. An opening that no agent saw, and
-// that its delivery's state lets the partner not end, ends with its session's six minutes.
+// that its delivery's state lets the partner not end, ends with its session.
 func (s *slaughter) calm() {
-	s.awaitsWithin(8*time.Minute, "no opening runs", func(v kiosk.View) bool {
+	s.awaits("no opening runs", func(v kiosk.View) bool {
 		s.closeDoors()
 		return known(v) && len(v.Openings) == 0
 	})
