@@ -169,7 +169,7 @@ func (a *Agent) build() error {
 	if found != 0 {
 		put = state.DeclareLoss(found, opened.Boot)
 	}
-	start = keptStart{Now: hex.EncodeToString(a.instance[:]), Before: a.marks.newest(start.Now)}
+	start = a.keptStart(start.Now)
 	put[keyStart] = wire.MustEncode(start)
 	err = a.store.Commit(context.Background(), buffer.Change{Put: put, Urgent: true})
 	if err == nil {
@@ -279,6 +279,11 @@ func (a *Agent) keepWall(ctx context.Context) error {
 	}
 }
 
+// keptStart is what a store that knew the start before is to know of this one.
+func (a *Agent) keptStart(before string) keptStart {
+	return keptStart{Now: hex.EncodeToString(a.instance[:]), Before: a.marks.newest(before)}
+}
+
 // commit keeps a change. A store that broke is opened again first; one that
 // lost its content by that is given what the cabinet has in memory.
 func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
@@ -291,7 +296,7 @@ func (a *Agent) commit(ctx context.Context, c buffer.Change) error {
 		if opened.Created != "" {
 			s := a.loop.State()
 			put := s.Dump()
-			put[keyLinks] = a.links.dump()
+			put[keyLinks], put[keyStart] = a.links.dump(), wire.MustEncode(a.keptStart(""))
 			if wall := a.wall(time.Now()); wall != nil {
 				put[keyWall] = wall
 			}

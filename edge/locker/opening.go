@@ -118,7 +118,7 @@ func (d openings) again(o Opening, doors []edge.DoorNumber, command string, by e
 			return wire.ReasonBoard
 		}
 	}
-	o.Doors = slices.Clone(o.Doors)
+	o.Doors, o.Done = slices.Clone(o.Doors), false
 	for i := range o.Doors {
 		od := &o.Doors[i]
 		door := d.Doors[od.Door]
@@ -130,7 +130,6 @@ func (d openings) again(o Opening, doors []edge.DoorNumber, command string, by e
 			d.aim(&o, od, door, by)
 		}
 	}
-	o.Done = false
 	if command != "" {
 		o.Runs = append(slices.Clone(o.Runs), Run{CommandID: command, Doors: doors})
 	}
