@@ -783,10 +783,12 @@ func (w reports) pickedUp(r Occurrence, b wire.PickupCompleted) (string, error) 
 		return foreign, nil
 	}
 	if o != nil {
-		if o.Ended() {
+		// One that ended with its store alone (StoreLost) went on at a cabinet whose memory
+		// outlived the store.
+		if o.Ended() && (o.State != cloud.OpeningEnded || o.EndReason != wire.EndDepositUnverified) {
 			return "", nil // applied already, under an earlier epoch
 		}
-		o.State, o.EndedAt = cloud.OpeningSettled, r.OccurredAt
+		o.State, o.EndReason, o.EndedAt = cloud.OpeningSettled, "", r.OccurredAt
 		for i := range o.Doors {
 			if !b.StillOpen {
 				o.Doors[i].Status = "closed"
