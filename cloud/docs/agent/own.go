@@ -56,9 +56,21 @@ func (s *Service) operations(base string, given catalog.Given) (any, error) {
 	out := operationsBody{Result: true, graphQLBody: graphQLBody{Endpoint: base + pathEndpoint, Operations: s.fields(given.Text("kind"), given.Text("keyword"))}}
 	out.Total = len(out.Operations)
 	if given.Bool("include_sdl", false) {
-		out.SDL = s.cfg.SDL
+		out.SDL = withoutDescriptions(s.cfg.SDL)
 	}
 	return out, nil
+}
+
+// withoutDescriptions is a schema without the lines that describe its members: with them
+// it is longer than clients take from a tool, and /api/ai/tools/graphql has them.
+func withoutDescriptions(sdl string) string {
+	var out strings.Builder
+	for line := range strings.Lines(sdl) {
+		if !strings.HasPrefix(strings.TrimSpace(line), `"`) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 type endpointsBody struct {
