@@ -338,7 +338,10 @@ func follows(t *testing.T, w *talkWorld) {
 		cuts += f.cuts
 		want, err := w.fetch(ctx, f.pass.role)
 		require.NoError(t, err)
-		require.Greater(t, len(want.Messages), 5)
+		require.NotEmpty(t, want.Messages)
+		if f.pass.role == "admin" { // who sees all that was not deleted
+			require.Greater(t, len(want.Messages), 5)
+		}
 		ring.Await(t, func() bool {
 			m, ready := f.state()
 			return ready && reflect.DeepEqual(want, m)
