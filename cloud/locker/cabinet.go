@@ -159,26 +159,36 @@ func (w requests) facts() (deviceFacts, error) {
 
 func (f deviceFacts) row() DeviceRow {
 	d := f.device
-	out := DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, Timezone: d.Timezone, Protocol: d.Protocol,
+	return DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, Timezone: d.Timezone, Protocol: d.Protocol,
 		Livemode: d.Livemode, Status: d.Status(f.online), EnrolledAt: cloud.Stamp(d.EnrolledAt, f.zone), LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone), RetiredAt: cloud.Stamp(d.RetiredAt, f.zone),
-		Firmware: d.Firmware, Features: d.Profile.Features, GridCounts: map[string]int{}, AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
+		Firmware: d.Firmware, Features: d.Profile.Features, GridCounts: f.gridCounts(), AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
 		ConfigVersion: d.ConfigVersion, ConfigApplied: min(d.Applied, d.ConfigVersion)}
+}
+
+// gridCounts are the compartments for pickup by size.
+func (f deviceFacts) gridCounts() map[string]int {
+	out := map[string]int{}
 	for _, size := range sizes {
-		out.GridCounts[size] = 0
+		out[size] = 0
 	}
 	for _, c := range f.cells {
 		if c.PickupEnabled {
-			out.GridCounts[c.Size]++
+			out[c.Size]++
 		}
 	}
 	return out
 }
 
-func (f deviceFacts) body() DeviceBody {
-	b := DeviceBody{DeviceRow: f.row(), IndoorGuide: f.device.Profile.Guide, Exceptions: []DeviceExceptionBody{}, Shelves: []string{}, Grids: []GridBody{}}
+// hours are the opening hours, nil for always.
+func (f deviceFacts) hours() *[]cloud.OpeningHours {
 	if hours := f.device.Profile.Hours; len(hours) > 0 {
-		b.OpeningHours = &hours
+		return &hours
 	}
+	return nil
+}
+
+func (f deviceFacts) body() DeviceBody {
+	b := DeviceBody{DeviceRow: f.row(), OpeningHours: f.hours(), IndoorGuide: f.device.Profile.Guide, Exceptions: []DeviceExceptionBody{}, Shelves: []string{}, Grids: []GridBody{}}
 	for _, x := range f.faults {
 		b.Exceptions = append(b.Exceptions, DeviceExceptionBody{Type: x.Type, Detail: x.Detail, Count: x.Count,
 			OpenedAt: cloud.Stamp(x.OpenedAt, f.zone), SeenAt: cloud.Stamp(x.SeenAt, f.zone)})

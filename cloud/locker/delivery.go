@@ -415,28 +415,37 @@ func (s *core) show(ctx context.Context, id cloud.DeliveryID) (out DeliveryOutpu
 }
 
 func (s *core) output(v cloud.View, d cloud.Delivery) (DeliveryOutput, error) {
-	codes, err := s.openCodes(d)
-	if err != nil {
-		return DeliveryOutput{}, err
-	}
 	biz, err := v.Business(d.BusinessID)
 	if err != nil {
 		return DeliveryOutput{}, err
 	}
-	l := biz.Location()
-	o, err := lastOpening(v, d)
+	body, err := s.body(v, biz, d)
 	if err != nil {
 		return DeliveryOutput{}, err
 	}
+	return DeliveryOutput{Result: true, Delivery: body}, nil
+}
+
+// body shows a delivery of a business with its latest opening.
+func (s *core) body(v cloud.View, biz cloud.Business, d cloud.Delivery) (DeliveryBody, error) {
+	codes, err := s.openCodes(d)
+	if err != nil {
+		return DeliveryBody{}, err
+	}
+	o, err := lastOpening(v, d)
+	if err != nil {
+		return DeliveryBody{}, err
+	}
+	l := biz.Location()
 	var body *OpeningBody
 	if o != nil {
 		cells, err := cellsOf(v, d.DeviceID, *o)
 		if err != nil {
-			return DeliveryOutput{}, err
+			return DeliveryBody{}, err
 		}
 		body = openingBody(*o, cells, l)
 	}
-	return DeliveryOutput{Result: true, Delivery: deliveryBody(d, codes, body, s.correctionBody(d, o, biz), l)}, nil
+	return deliveryBody(d, codes, body, s.correctionBody(d, o, biz), l), nil
 }
 
 // lastOpening is the newest opening of a delivery, nil when there is none.

@@ -119,11 +119,11 @@ func (s partners) ListDeliveries(ctx context.Context, c cloud.Caller, in Deliver
 		}
 		out = DeliveriesOutput{Result: true, PageOutput: in.Output(in, listed), Deliveries: []DeliveryBody{}}
 		for _, d := range list {
-			shown, err := s.output(v, d)
+			shown, err := s.body(v, biz, d)
 			if err != nil {
 				return err
 			}
-			out.Deliveries = append(out.Deliveries, shown.Delivery)
+			out.Deliveries = append(out.Deliveries, shown)
 		}
 		return nil
 	})

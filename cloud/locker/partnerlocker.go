@@ -121,10 +121,7 @@ func (s partners) ListLockers(ctx context.Context, c cloud.Caller, in LockersInp
 func (f deviceFacts) lockerRow(size string) LockerRow {
 	d := f.device
 	out := LockerRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, Latitude: d.Latitude, Longitude: d.Longitude, Timezone: d.Timezone,
-		Livemode: d.Livemode, Status: d.Status(f.online), Features: d.Profile.Features, IndoorGuide: d.Profile.Guide, GridCounts: f.row().GridCounts, Availability: map[string]int{}}
-	if hours := d.Profile.Hours; len(hours) > 0 {
-		out.OpeningHours = &hours
-	}
+		Livemode: d.Livemode, Status: d.Status(f.online), Features: d.Profile.Features, IndoorGuide: d.Profile.Guide, OpeningHours: f.hours(), GridCounts: f.gridCounts(), Availability: map[string]int{}}
 	for _, have := range sizes {
 		if fits(size, have) {
 			out.Availability[have] = 0

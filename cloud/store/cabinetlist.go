@@ -23,12 +23,7 @@ func (v lockerView) Deliveries(f cloud.DeliveryFilter) ([]cloud.Delivery, cloud.
 	if f.TrackingNumber != "" {
 		c.and("id IN (SELECT delivery_id FROM package WHERE LOWER(tracking_number) = LOWER($%d) AND tracking_number <> '')", f.TrackingNumber)
 	}
-	if !f.From.IsZero() {
-		c.and("created_at >= $%d", f.From.UnixMilli())
-	}
-	if !f.To.IsZero() {
-		c.and("created_at < $%d", f.To.UnixMilli())
-	}
+	c.created("", f.From, f.To)
 	found, listed, err := part(v.snapshot, keyList{from: "delivery", columns: deliveryColumns, where: c, page: f.Page}, byID, scanDelivery)
 	for i := range found {
 		if err != nil {

@@ -202,7 +202,7 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 		for _, size := range f.Sizes {
 			sizes = append(sizes, size)
 		}
-		c.and("EXISTS (SELECT 1 FROM compartment c WHERE c.device_id = d.id AND c.pickup_enabled AND c.size IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(sizes)), ", ")+"))", sizes...)
+		c.and("EXISTS (SELECT 1 FROM compartment c WHERE c.device_id = d.id AND c.pickup_enabled AND c.size IN "+oneOf(len(sizes))+")", sizes...)
 	}
 	list, sorts := keyList{from: "device d JOIN device_seen s ON s.device_id = d.id", columns: deviceColumns, where: c, prefix: "d.", page: f.Page}, deviceSorts
 	if f.Near != nil {

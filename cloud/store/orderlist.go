@@ -567,18 +567,13 @@ func (l orderList) where(c *conditions) {
 		}
 	}
 	l.searched(c)
-	if !q.CreatedFrom.IsZero() {
-		c.and("o.created_at >= $%d", q.CreatedFrom.UnixMilli())
-	}
-	if !q.CreatedTo.IsZero() {
-		c.and("o.created_at < $%d", q.CreatedTo.UnixMilli())
-	}
+	c.created("o.", q.CreatedFrom, q.CreatedTo)
 	if len(q.Statuses) > 0 {
 		in := make([]any, len(q.Statuses))
 		for i, s := range q.Statuses {
 			in[i] = int64(s)
 		}
-		c.and("o.status_id IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(in)), ", ")+")", in...)
+		c.and("o.status_id IN "+oneOf(len(in)), in...)
 	}
 }
 

@@ -545,7 +545,7 @@ func providerLog(f cloud.OutboxFilter) keyList {
 	if f.BusinessID != 0 {
 		c.and(`o.business_id = $%d`, int64(f.BusinessID))
 	}
-	c.created(f.From, f.To)
+	c.created("o.", f.From, f.To)
 	return keyList{columns: outboxRowColumns, from: `outbox o` + withEvents, counted: `outbox o`, where: c, prefix: "o.", page: newest(f.Page)}
 }
 

@@ -27,7 +27,7 @@ func (v accountView) Accounts(f cloud.AccountFilter) ([]cloud.Account, cloud.Lis
 		for _, t := range f.Types {
 			types = append(types, string(t))
 		}
-		c.and("type IN ("+strings.TrimSuffix(strings.Repeat("$%d, ", len(types)), ", ")+")", types...)
+		c.and("type IN "+oneOf(len(types)), types...)
 	}
 	if f.ProviderID != 0 {
 		c.and("provider_id = $%d", int64(f.ProviderID))

@@ -132,7 +132,7 @@ func accountLog(f cloud.AccountLog) keyList {
 		index = ` @by_reference`
 		c.and(`o.reference_id = $%d`, f.ReferenceID)
 	}
-	c.created(f.From, f.To)
+	c.created("o.", f.From, f.To)
 	f.Sort, f.Down = "created_at", true
 	l := keyList{columns: outboxRowColumns, from: `outbox o` + index + withEvents, counted: `outbox o` + index, prefix: "o.", by: sortColumn{name: "created_at"}, page: f.Page}
 	if f.ReferenceType != "" {
@@ -143,13 +143,13 @@ func accountLog(f cloud.AccountLog) keyList {
 	return l
 }
 
-// created adds that rows of outbox o are of a time, to excluded.
-func (c *conditions) created(from, to time.Time) {
+// created adds that rows are of a time, to excluded; prefix is that of their table.
+func (c *conditions) created(prefix string, from, to time.Time) {
 	if !from.IsZero() {
-		c.and(`o.created_at >= $%d`, from.UnixMilli())
+		c.and(prefix+`created_at >= $%d`, from.UnixMilli())
 	}
 	if !to.IsZero() {
-		c.and(`o.created_at < $%d`, to.UnixMilli())
+		c.and(prefix+`created_at < $%d`, to.UnixMilli())
 	}
 }
 

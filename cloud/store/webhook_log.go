@@ -38,6 +38,11 @@ func (c *conditions) and(sql string, values ...any) {
 	c.text += fmt.Sprintf(" AND "+sql, at...)
 }
 
+// oneOf is the part of a condition behind IN that stands for n values.
+func oneOf(n int) string {
+	return "(" + strings.TrimSuffix(strings.Repeat("$%d, ", n), ", ") + ")"
+}
+
 // where is what was added, to follow a table.
 func (c *conditions) where() string {
 	return ` WHERE ` + strings.TrimPrefix(c.text, " AND ")
@@ -119,7 +124,7 @@ func businessLogPart(f cloud.BusinessLog, channel, kept string, states []cloud.O
 	if f.Event != "" {
 		c.and(`o.event = $%d`, f.Event)
 	}
-	c.created(f.From, f.To)
+	c.created("o.", f.From, f.To)
 	if f.Before.ID != 0 {
 		c.and(`(o.created_at, o.id) < ($%d, $%d)`, f.Before.At.UnixMilli(), int64(f.Before.ID))
 	}

@@ -196,8 +196,16 @@ type screen struct {
 		Door  uint   `json:"door"`
 		State string `json:"state"`
 	} `json:"doors"`
+	Openings []struct{} `json:"openings"`
+	Store    struct {
+		Waiting []int `json:"waiting"` // records that were not acknowledged, by lane
+	} `json:"store"`
+	Typed   int `json:"locked_seconds"`
+	Scanned int `json:"scan_locked_seconds"`
+	Staff   int `json:"staff_locked_seconds"`
 }
 
+// look reads a cabinet's page.
 func (c *cabinet) look(ctx context.Context) (v screen, err error) {
 	a := &api{client: c.s.client}
 	err = a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &v)
@@ -209,7 +217,7 @@ func (c *cabinet) sees(ctx context.Context, doors []uint) bool {
 	v, err := c.look(ctx)
 	open := 0
 	for _, d := range v.Doors {
-		if d.State == string(wire.DoorOpen) && slices.Contains(doors, d.Door) {
+		if d.State == wire.DoorOpen && slices.Contains(doors, d.Door) {
 			open++
 		}
 	}

@@ -99,12 +99,6 @@ func (s *stage) resetTries(ctx context.Context, c *cabinet) error {
 
 // locked reports whether wrong codes lock the keypad or the scanner.
 func (c *cabinet) locked(ctx context.Context) (bool, error) {
-	var out struct {
-		Typed   int `json:"locked_seconds"`
-		Scanned int `json:"scan_locked_seconds"`
-		Staff   int `json:"staff_locked_seconds"`
-	}
-	a := &api{client: c.s.client}
-	err := a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &out)
-	return out.Typed+out.Scanned+out.Staff > 0, err
+	v, err := c.look(ctx)
+	return v.Typed+v.Scanned+v.Staff > 0, err
 }

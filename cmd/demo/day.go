@@ -532,17 +532,12 @@ func (s *stage) rest(ctx context.Context) error {
 
 // waiting is how many records a cabinet has not been acknowledged for.
 func (c *cabinet) waiting(ctx context.Context) int {
-	var out struct {
-		Store struct {
-			Waiting []int `json:"waiting"`
-		} `json:"store"`
-	}
-	a := &api{client: c.s.client}
-	if err := a.call(ctx, "GET", "http://"+c.kiosk+"/api/state", nil, &out); err != nil {
+	v, err := c.look(ctx)
+	if err != nil {
 		return 1
 	}
 	n := 0
-	for _, b := range out.Store.Waiting {
+	for _, b := range v.Store.Waiting {
 		n += b
 	}
 	return n

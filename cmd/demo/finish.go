@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 )
 
@@ -37,10 +36,6 @@ func (s *stage) finish(ctx context.Context) error {
 
 // busy reports whether a session runs at a cabinet; doors that stand open are shut.
 func (c *cabinet) busy(ctx context.Context) bool {
-	var out struct {
-		Openings []struct{} `json:"openings"`
-	}
-	a := &api{client: c.s.client}
-	err := errors.Join(a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &out), c.shutDoors())
-	return err != nil || len(out.Openings) > 0
+	v, err := c.look(ctx)
+	return errors.Join(err, c.shutDoors()) != nil || len(v.Openings) > 0
 }

@@ -28,7 +28,6 @@ const (
 // on a PostgreSQL server of their own. One that ends is started again, as an init system does.
 type nodes struct {
 	s        *stage
-	dir      string // of settings and logs
 	cfg      childConfig
 	all      []*process
 	balancer *process         // nil: none
@@ -41,7 +40,7 @@ type nodes struct {
 // newNodes prepares the processes that serve cfg, and starts the database if there is one
 // to start. With cluster, cfg's addresses are the balancer's.
 func newNodes(ctx context.Context, s *stage, cfg childConfig, cluster bool) (*nodes, error) {
-	n := &nodes{s: s, dir: filepath.Dir(cfg.Log), cfg: cfg, leave: func() {}}
+	n := &nodes{s: s, cfg: cfg, leave: func() {}}
 	if !cluster {
 		n.all = []*process{newChild("cloud", cfg)}
 		return n, nil
@@ -63,7 +62,7 @@ func newNodes(ctx context.Context, s *stage, cfg childConfig, cluster bool) (*no
 	for i := 1; i <= clusterSize; i++ {
 		c := n.cfg
 		c.Node, c.Balanced = fmt.Sprintf("node%d", i), true
-		c.Log = filepath.Join(n.dir, c.Node+".log")
+		c.Log = filepath.Join(n.s.dir, c.Node+".log")
 		if c.HTTP, err = free(""); err != nil {
 			return n, err
 		}
@@ -87,10 +86,10 @@ func newNodes(ctx context.Context, s *stage, cfg childConfig, cluster bool) (*no
 
 // startDatabase starts a server in the demo's folder.
 func (n *nodes) startDatabase(ctx context.Context) (err error) {
-	if err = os.Chmod(n.dir, 0o711); err != nil { // PostgreSQL may have a user of its own
+	if err = os.Chmod(n.s.dir, 0o711); err != nil { // PostgreSQL may have a user of its own
 		return err
 	}
-	if n.db, err = postgres.New(ctx, n.dir); err != nil {
+	if n.db, err = postgres.New(ctx, n.s.dir); err != nil {
 		return err
 	}
 	if err = n.db.Start(ctx); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -70,9 +69,8 @@ func (p *power) start() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTakes)
 	defer cancel()
-	a := &api{client: p.c.s.client}
 	for {
-		if a.call(ctx, http.MethodGet, "http://"+p.c.kiosk+"/api/state", nil, nil) == nil {
+		if _, err := p.c.look(ctx); err == nil {
 			return nil
 		}
 		select {

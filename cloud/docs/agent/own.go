@@ -56,7 +56,7 @@ func (s *Service) operations(base string, given catalog.Given) (any, error) {
 	out := operationsBody{Result: true, graphQLBody: graphQLBody{Endpoint: base + pathEndpoint, Operations: s.fields(given.Text("kind"), given.Text("keyword"))}}
 	out.Total = len(out.Operations)
 	if given.Bool("include_sdl", false) {
-		out.SDL = withoutDescriptions(s.cfg.SDL)
+		out.SDL = s.bare
 	}
 	return out, nil
 }
