@@ -44,13 +44,60 @@ func (w comparison) Compare(st *wire.Status, at time.Time) error {
 				return err
 			}
 			seen, ended = seen || differs, ended || over
+			if !differs && st.Snapshot >= wire.SnapshotOfUse {
+				if err := w.repeatUse(c, d, st.Blocked[c.Door], slices.Contains(st.Unconfirmed, c.Door)); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	w.keepMismatch(cells, seen, ended, at)
 	return nil
 }
 
-// busyDoors are those on which an opening runs, or that an open command names.
+// repeatUse tells the cabinet again what a command told it that never arrived: that a
+// compartment is out of use or in use again, and that a deposit which it could not settle
+// was confirmed.
+func (w comparison) repeatUse(c *cloud.Compartment, door wire.DoorStatus, blocked string, unconfirmed bool) error {
+	// What the cloud alone keeps out of use is not told, and what the cabinet does by its
+	// own rule is left to it unless an order of staff is behind it that never arrived.
+	ours := c.BlockReason == cloud.BlockRemoved || c.BlockReason == cloud.BlockWaits || c.BlockReason == wire.DoorOpenFailed
+	theirs := blocked == wire.ReasonSuspect && door.Version >= c.Version
+	switch is := c.State == cloud.GridBlocked; {
+	case is && blocked == "" && !ours:
+		_, err := w.send("", wire.CmdBlock, wire.DoorReason{Door: c.Door, Reason: c.BlockReason}, []uint{c.Door}, longCommandLife)
+		return err
+	case !is && blocked != "" && !theirs:
+		_, err := w.send("", wire.CmdUnblock, wire.DoorReason{Door: c.Door}, []uint{c.Door}, longCommandLife)
+		return err
+	case unconfirmed && c.DeliveryID != 0:
+		return w.repeatConfirmation(c)
+	}
+	return nil
+}
+
+// repeatConfirmation tells the cabinet again of packages behind a door that were confirmed
+// by the partner or by staff.
+func (w comparison) repeatConfirmation(c *cloud.Compartment) error {
+	d, err := w.delivery(c.DeliveryID)
+	if err != nil || d == nil || d.ConfirmedBy != wire.ByPartnerAPI && d.ConfirmedBy != wire.ByConsole {
+		return err
+	}
+	o, err := w.lastOpening(d)
+	if err != nil || o == nil || !o.Kind.IsDeposit() || o.State != cloud.OpeningSettled {
+		return err
+	}
+	inside := packagesIn(d, c.GridID)
+	inside = slices.DeleteFunc(inside, func(number string) bool { return findPackage(d, number).Status != cloud.PackageInCompartment })
+	if len(inside) == 0 {
+		return nil
+	}
+	_, err = w.send(o.ID, wire.CmdCloseSession, wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: d.ConfirmedBy, DeliveryRef: d.Number, Packages: map[uint][]string{c.Door: inside}},
+		[]uint{c.Door}, longCommandLife)
+	return err
+}
+
+// busyDoors are those on which an opening runs, or that a command on its way is about.
 func (w comparison) busyDoors() (map[uint]bool, error) {
 	out := map[uint]bool{}
 	openings, err := w.v.RunningOpenings(w.device.ID)
@@ -67,8 +114,21 @@ func (w comparison) busyDoors() (map[uint]bool, error) {
 		return nil, err
 	}
 	for _, c := range commands {
+		if c.State != cloud.CommandAccepted && !w.received.Before(c.ExpiresAt) {
+			continue
+		}
 		for door := range c.Versions {
 			out[door] = true
+		}
+		if c.Kind != wire.CmdCloseSession || c.OpeningID == "" {
+			continue
+		}
+		o, err := w.opening(c.OpeningID)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range o.Doors {
+			out[d.Door] = true
 		}
 	}
 	return out, nil

@@ -138,7 +138,7 @@ func (w requests) unblock(c cloud.Caller, cell *cloud.Compartment, reason string
 	if cell.State == cloud.GridFree {
 		cell.DeliveryID = 0
 	}
-	_, err = w.send("", wire.CmdUnblock, wire.DoorReason{Door: cell.Door, Reason: reason}, nil, longCommandLife)
+	_, err = w.send("", wire.CmdUnblock, wire.DoorReason{Door: cell.Door, Reason: reason}, []uint{cell.Door}, longCommandLife)
 	return err
 }
 

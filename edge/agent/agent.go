@@ -394,7 +394,7 @@ func (a *Agent) status() wire.Status {
 	s := a.loop.State()
 	now := a.now()
 	st := wire.Status{At: now.Wall(now.Mono), AgentVersion: a.cfg.Version, Instance: a.instance[:], Boot: now.Boot, UptimeS: uint64(time.Since(a.started) / time.Second),
-		Boards: map[string]string{}, ConfigVersion: s.Config.Version, Snapshot: 1, Contents: map[uint]string{},
+		Boards: map[string]string{}, ConfigVersion: s.Config.Version, Snapshot: wire.SnapshotOfUse, Contents: map[uint]string{}, Blocked: map[uint]string{},
 		CodeList: s.ListNumber(a.marks.now()), Generation: s.HeldList(a.marks.now()).Generation, Lost: s.Meta.Lost}
 	if echo := a.echo.Load(); echo != nil {
 		st.Echo = *echo
@@ -411,6 +411,12 @@ func (a *Agent) status() wire.Status {
 		st.Doors = append(st.Doors, wire.DoorStatus{Door: uint(n), State: d.State(&s, minOpen, now.Mono), Item: d.Item, OpeningID: d.Opening, Version: d.Version})
 		if d.Delivery != "" {
 			st.Contents[uint(n)] = d.Delivery
+		}
+		if d.Blocked != "" {
+			st.Blocked[uint(n)] = d.Blocked
+		}
+		if s.IsUnconfirmed(n) {
+			st.Unconfirmed = append(st.Unconfirmed, uint(n))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Exceptions)) {

@@ -74,7 +74,7 @@ func TestTheListsGenerationOutlivesTheStore(t *testing.T) {
 		require.Zero(t, st.Generation)
 		b.codes(wire.Codes{To: 9, Generation: 3, Entries: staffCode(9)}, "n1")
 		st = b.agent.status()
-		require.Equal(t, []any{uint64(9), uint64(3), false, uint(1)}, []any{st.CodeList, st.Generation, st.Lost, st.Snapshot})
+		require.Equal(t, []any{uint64(9), uint64(3), false, uint(wire.SnapshotOfUse)}, []any{st.CodeList, st.Generation, st.Lost, st.Snapshot})
 		info, err := os.Stat(filepath.Join(b.dir, marksFile))
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())

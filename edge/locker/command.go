@@ -306,7 +306,10 @@ func (d commands) confirmLate(e EndedOpening, named map[edge.DoorNumber][]string
 	for n, refs := range dl.Doors {
 		doors[n] = refs
 	}
-	for _, n := range e.Doors {
+	// A door that is named and not the opening's own holds the delivery by a whole list.
+	all := append(sorted(named), e.Doors...)
+	slices.Sort(all)
+	for _, n := range slices.Compact(all) {
 		door := d.Doors[n]
 		if _, has := doors[n]; has || door.Delivery != e.Delivery {
 			continue

@@ -262,3 +262,22 @@ func TestADepositThatEndsUnverifiedKeepsAllItsBoxes(t *testing.T) {
 	require.Equal(t, "LD-1", w.s.Doors[1].Delivery)
 	require.Equal(t, "LD-1", w.s.Doors[2].Delivery)
 }
+
+// A person's word reaches a compartment that holds the delivery though the opening it is
+// about had other doors.
+func TestAConfirmationReachesTheDoorThatItNames(t *testing.T) {
+	w := newWorld(t, 2)
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseCancel})})
+	w.setDoor(1, false)
+	w.wait(5 * time.Second)
+	require.Empty(t, w.s.Openings)
+	door := w.s.Doors[2]
+	door.Delivery = "LD-1"
+	w.s.Doors[2] = door
+	require.True(t, w.s.IsUnconfirmed(2))
+	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseSettle, DeliveryRef: "LD-1", ConfirmedBy: wire.ByConsole, Packages: map[uint][]string{2: {"PK1"}}})})
+	require.False(t, w.s.IsUnconfirmed(2))
+	require.Empty(t, w.s.Doors[1].Delivery)
+}

@@ -43,7 +43,8 @@ type Status struct {
 	// so a status that was kept and sent again is found to be old.
 	Count uint64 `cbor:"18,keyasint,omitempty"`
 	// Snapshot is 1 when Contents is complete: a door that it does not name is
-	// empty. 0 is an agent that does not tell contents.
+	// empty. 0 is an agent that does not tell contents; SnapshotOfUse is one whose
+	// Blocked and Unconfirmed are complete, too.
 	Snapshot uint `cbor:"19,keyasint,omitempty"`
 	// Contents is what lies behind doors: door to delivery ref.
 	Contents map[uint]string `cbor:"20,keyasint,omitempty"`
@@ -61,7 +62,16 @@ type Status struct {
 	// Acked is the next record that the cloud waits for, per lane, as the device was
 	// told: a cloud that holds less was restored from a backup.
 	Acked []uint64 `cbor:"25,keyasint,omitempty"`
+	// Blocked are the doors that the device keeps out of use, and why: the reason of the
+	// order, or ReasonSuspect by its own rule.
+	Blocked map[uint]string `cbor:"26,keyasint,omitempty"`
+	// Unconfirmed are the doors that it keeps for a delivery without knowing that its
+	// packages lie there: no pickup code opens them.
+	Unconfirmed []uint `cbor:"27,keyasint,omitempty"`
 }
+
+// SnapshotOfUse is a Status.Snapshot.
+const SnapshotOfUse = 2
 
 // LaneEnd is the end of one lane of the device's store.
 type LaneEnd struct {

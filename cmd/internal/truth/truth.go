@@ -96,9 +96,11 @@ type Cabinet struct {
 	Contents map[uint]string
 	Kept     map[uint]bool // of Contents, those that it only keeps a box for
 	Running  []string      // openings without an end
-	// WallClock says that the agent is a real process on this machine's clock: its
-	// records' own times are the true ones, as a boot's start is not known exactly.
+	// WallClock says that the agent is a real process, of which a boot's start is not known
+	// exactly: its count begins where its trace says so, and its records' own times are
+	// the true ones where there is no trace.
 	WallClock bool
+	begins    map[uint64]time.Time // where the counts of its boots begin, by their traces
 }
 
 // Pulse is one line of an agent's trace: a request to unlock that is about to be
@@ -327,10 +329,35 @@ func (b *Cabinet) boot(n uint64, near time.Time) (best Boot, ok bool) {
 // at is when a record's moment really was.
 func (b *Cabinet) at(r wire.Record) time.Time {
 	if b.WallClock {
+		if begin := b.begin(r.Boot); !begin.IsZero() {
+			return begin.Add(time.Duration(r.Mono))
+		}
 		return time.Unix(0, r.At)
 	}
 	x, _ := b.boot(r.Boot, time.Unix(0, r.At))
 	return x.Start.Add(time.Duration(r.Mono))
+}
+
+// begin is where the count of a real process's boot begins on this machine's clock, which
+// need not be the cloud's: by the line of the boot's trace that was written the soonest
+// after its act. Zero: nothing was traced, or another boot has the same number.
+func (b *Cabinet) begin(n uint64) time.Time {
+	if b.begins == nil {
+		b.begins = map[uint64]time.Time{}
+		for _, p := range b.Pulses {
+			at := p.At.Add(-time.Duration(p.Mono))
+			if was, ok := b.begins[p.Boot]; !ok || at.Before(was) {
+				b.begins[p.Boot] = at
+			}
+		}
+		counts := map[uint64]int{}
+		for _, x := range b.Boots {
+			if counts[x.N]++; counts[x.N] > 1 {
+				delete(b.begins, x.N)
+			}
+		}
+	}
+	return b.begins[n]
 }
 
 // troubled reports whether the script, a restart of the agent or the boards

@@ -116,6 +116,21 @@ func TestAnOpenPulseOfARealProcess(t *testing.T) {
 	require.Contains(t, Judge(c).String(), "open_pulse")
 }
 
+// The clock of a real process is set by the cloud's, which may differ from this machine's:
+// its records are placed by its count.
+func TestARealProcessOnTheCloudsClock(t *testing.T) {
+	t.Parallel()
+	c := calmDay()
+	c.Cabinets[0].WallClock = true
+	d := c.Cloud.Devices["CAB-1"]
+	for i := range d.Records {
+		d.Records[i].At -= int64(4 * time.Second)
+	}
+	require.NotContains(t, Judge(c).String(), "open_settle")
+	c.Cabinets[0].Pulses, c.Cabinets[0].begins = nil, nil
+	require.Contains(t, Judge(c).String(), "open_settle", "nothing tells what the difference is")
+}
+
 // Each rule is broken once, and found under its name.
 func TestEachBrokenRuleIsFound(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,112 @@
+package device_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device/devicetest"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// What was ordered while a cabinet was dark, for longer than the order lived, is ordered
+// again once the cabinet's own view shows that it does not know it, and only then.
+func TestWhatExpiredInTheDarkIsOrderedAgain(t *testing.T) {
+	ring.SkipUnlessCheck(t, "what commands do that arrive, and what a cabinet's contents are compared with")
+	const broken = uint(1)
+	staff := func(w *devicetest.World) cloud.Caller {
+		return cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
+	}
+	block := func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		_, err := w.Lockers.Block(context.Background(), staff(w), locker.BlockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "The hinge is bent"})
+		require.NoError(t, err)
+	}
+	suspect := func(s *wire.Status) { s.Blocked = map[uint]string{broken: wire.ReasonSuspect} }
+	for name, x := range map[string]struct {
+		before, dark func(t *testing.T, w *devicetest.World, d *devicetest.Device) // what happens
+		stale, told  func(*wire.Status)                                            // the cabinet's view before and after the order
+		kind         wire.CommandKind
+	}{
+		"out of use": {dark: block, told: func(s *wire.Status) { s.Blocked = map[uint]string{broken: "bent"} }, kind: wire.CmdBlock},
+		"in use again": {before: block, dark: func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+			_, err := w.Lockers.Unblock(context.Background(), staff(w), locker.UnblockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "mended"})
+			require.NoError(t, err)
+		}, stale: func(s *wire.Status) { s.Blocked = map[uint]string{broken: "bent"} }, kind: wire.CmdUnblock},
+		"a lock that is in order again": {dark: func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+			require.NoError(t, w.Store.Decide(context.Background(), d.ID, func(v cloud.View) (*cloud.Changes, error) {
+				c, err := v.Compartment(d.ID, broken)
+				c.State, c.BlockReason = cloud.GridBlocked, wire.DoorOpenFailed
+				return &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}}, err
+			}))
+			_, err := w.Lockers.Unblock(context.Background(), staff(w), locker.UnblockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "looked"})
+			require.NoError(t, err)
+		}, stale: suspect, kind: wire.CmdUnblock},
+		"a deposit that no sensor saw": {before: func(_ *testing.T, w *devicetest.World, d *devicetest.Device) {
+			ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
+			confirm(w, d)
+			o := startOpening(w, d, "R-1")
+			d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
+			st := settlement(o.OpeningID, "PK-1", o.Doors[0])
+			st.Packages[0].Outcome = wire.Unverified
+			d.Tell(wire.KindOpeningSettled, st)
+			d.Contents[o.Doors[0]] = ref
+			d.Versions[o.Doors[0]]++
+			confirm(w, d)
+		}, dark: func(t *testing.T, w *devicetest.World, _ *devicetest.Device) {
+			_, err := w.Lockers.Confirm(context.Background(), w.Box.ProviderCaller, locker.ConfirmInput{Delivery: "ref:R-1"})
+			require.NoError(t, err)
+		}, stale: func(s *wire.Status) {
+			for door := range s.Contents {
+				s.Unconfirmed = append(s.Unconfirmed, door)
+			}
+		}, kind: wire.CmdCloseSession},
+	} {
+		t.Run(name, func(t *testing.T) {
+			signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+				view := func(f func(*wire.Status)) func(*wire.Status) {
+					return func(s *wire.Status) {
+						if s.Snapshot = wire.SnapshotOfUse; f != nil {
+							f(s)
+						}
+					}
+				}
+				d.Tell(wire.KindScan, wire.Scan{Raw: []byte("x")}) // any record: its store is known
+				if x.before != nil {
+					x.before(t, w, d)
+				}
+				confirm(w, d)
+				drain(d)
+				d.Drop()
+				x.dark(t, w, d)
+				time.Sleep(25 * time.Hour)
+				d = w.Connect(d.Code, d.Memory)
+				d.Greet(view(x.stale))
+				synctest.Wait()
+				cmd := devicetest.Wait(t, "the order", d.Cmds)
+				require.Equal(t, x.kind, cmd.Kind)
+				tellContents(d, view(x.stale))
+				require.Empty(t, d.Cmds, "while one is on its way no other is sent")
+				d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: cmd.CommandID, Outcome: wire.OutcomeDone})
+				for door, version := range cmd.Versions {
+					d.Versions[door] = version
+				}
+				for range 3 {
+					tellContents(d, view(x.told))
+					time.Sleep(10 * time.Minute)
+				}
+				require.Empty(t, d.Cmds, "what the cabinet knows is not told again")
+				if x.kind == wire.CmdUnblock {
+					tellContents(d, view(suspect))
+					require.Empty(t, d.Cmds, "a lock that the cabinet itself gave up is left to it")
+				}
+				require.Empty(t, d.Faults())
+			})
+		})
+	}
+}
