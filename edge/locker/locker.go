@@ -113,6 +113,8 @@ type Meta struct {
 	CommandsFrom int64 `cbor:",omitempty"`
 	CommandsLost bool  `cbor:",omitempty"`
 	Budgets      Budgets
+	// Awake is how far this boot is known to have come, kept while wrong codes count.
+	Awake Instant `cbor:",omitzero"`
 	// Tries is the former single counter, only as long as it has not been taken
 	// over.
 	Tries *formerTries `cbor:",omitempty"`

@@ -20,6 +20,7 @@ func (d step) pass() {
 	d.tellAgain()
 	d.sound()
 	d.dateLoss()
+	d.keepAwake()
 	d.forget()
 }
 
@@ -58,6 +59,7 @@ func (s State) Next(now Now) int64 {
 			}
 		}
 	}
+	at(s.awakeDue(now))
 	for _, e := range s.Exceptions {
 		if e.Type == wire.ExDoorLeftOpen && e.Written <= len(leftOpenAgain) {
 			at(e.WrittenAt + leftOpenAgain[e.Written-1])

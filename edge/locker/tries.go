@@ -115,17 +115,29 @@ func (t Tries) wrong(now Now) Tries {
 	return t
 }
 
+// How often the time that passes is kept while wrong codes count, so that a start goes on
+// from there: a power cut loses no more of it.
+const (
+	awakeLocked  = int64(time.Minute)
+	awakeCounted = int64(10 * time.Minute)
+)
+
 // rebased moves a counter into this boot, as if no time had passed since its last
-// wrong code. Its moments keep the clock that they had.
-func (t Tries) rebased(now Now) Tries {
+// wrong code, or since the boot before is known to have been awake. Its moments keep the
+// clock that they had.
+func (t Tries) rebased(now Now, awake Instant) Tries {
 	if t.Last == (Instant{}) {
 		return t
+	}
+	end := t.Last.Mono
+	if awake.Boot == t.Last.Boot {
+		end = max(end, awake.Mono)
 	}
 	move := func(x Instant) Instant {
 		if x == (Instant{}) {
 			return x
 		}
-		x.Boot, x.Mono = now.Boot, now.Mono-(t.Last.Mono-x.Mono)
+		x.Boot, x.Mono = now.Boot, now.Mono-(end-x.Mono)
 		return x
 	}
 	all := func(list []Instant) (out []Instant) {
@@ -142,12 +154,43 @@ func (t Tries) rebased(now Now) Tries {
 // startTries moves the counters into this boot.
 func (d doors) startTries() {
 	m := d.Meta
-	b := Budgets{m.Budgets.Typed.rebased(d.now), m.Budgets.Scanned.rebased(d.now), m.Budgets.Staff.rebased(d.now)}
+	b := Budgets{m.Budgets.Typed.rebased(d.now, m.Awake), m.Budgets.Scanned.rebased(d.now, m.Awake), m.Budgets.Staff.rebased(d.now, m.Awake)}
 	if m.Tries == nil && b.Typed.Last == (Instant{}) && b.Scanned.Last == (Instant{}) && b.Staff.Last == (Instant{}) {
 		return
 	}
-	m.Budgets, m.Tries = b, nil
+	m.Budgets, m.Tries, m.Awake = b, nil, d.now.instant(d.now.Mono)
 	d.setMeta(m)
+}
+
+// awakeDue is when the time that has passed is to be kept, 0 when no wrong code counts.
+func (s State) awakeDue(now Now) int64 {
+	every := int64(0)
+	for _, t := range []Tries{s.Meta.Budgets.Typed, s.Meta.Budgets.Scanned, s.Meta.Budgets.Staff} {
+		switch {
+		case t.Last == (Instant{}) || now.age(t.Last) >= wrongDay:
+			continue
+		case t.Locked(now) != 0:
+			every = awakeLocked
+		case every == 0:
+			every = awakeCounted
+		}
+	}
+	switch {
+	case every == 0:
+		return 0
+	case s.Meta.Awake.Boot != now.Boot: // the first one is being counted
+		return now.Mono
+	}
+	return s.Meta.Awake.Mono + every
+}
+
+// keepAwake keeps the time that has passed, for the next start.
+func (d doors) keepAwake() {
+	if due := d.awakeDue(d.now); due != 0 && d.now.Mono >= due {
+		m := d.Meta
+		m.Awake = d.now.instant(d.now.Mono)
+		d.setMeta(m)
+	}
 }
 
 // wrong counts a wrong code against a budget.

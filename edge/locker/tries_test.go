@@ -204,3 +204,84 @@ func TestTheFormerCounterIsTakenOver(t *testing.T) {
 	kept(formerTries{Until: w.now.instant(last.Mono + 300*second), Last: last})
 	require.Equal(t, wire.CodeLockedOut, w.wrongly(BudgetTyped).Outcome)
 }
+
+// A lock runs out by the time that the cabinet was awake, in however many boots, also
+// where no signed time ever tells how long it was not.
+func TestALockRunsOutOverManyBoots(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		wrong       int
+		boot, least time.Duration // of which the lock lasts, and may not be shorter than
+		most        int           // boots
+	}{
+		"a day, in boots of 20 hours":     {30, 20 * time.Hour, 21 * time.Hour, 2},
+		"a day, in boots of half an hour": {30, 30 * time.Minute, 21 * time.Hour, 60},
+		"5 minutes, in boots of 290 s":    {5, 290 * time.Second, 5 * time.Minute, 2},
+		"5 minutes, in boots of 90 s":     {5, 90 * time.Second, 5 * time.Minute, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			w.restart(0, wire.ClockCarried)
+			w.readAll()
+			for i := range x.wrong {
+				if i > 0 && x.wrong > 5 {
+					w.now.Mono += 320 * second
+				}
+				w.wrongly(BudgetTyped)
+			}
+			var awake int64
+			boots := 0
+			for w.s.Meta.Budgets.Typed.Locked(w.now) != 0 {
+				for end := w.now.Mono + int64(x.boot); w.now.Mono < end && w.s.Meta.Budgets.Typed.Locked(w.now) != 0; {
+					next := w.s.Next(w.now)
+					require.NotZero(t, next)
+					next = min(next, end)
+					awake += next - w.now.Mono
+					w.now.Mono = next
+					w.step(Tick{})
+				}
+				if boots++; w.s.Meta.Budgets.Typed.Locked(w.now) != 0 {
+					w.restart(time.Hour, wire.ClockCarried)
+				}
+				require.LessOrEqual(t, boots, x.most)
+			}
+			require.GreaterOrEqual(t, time.Duration(awake), x.least)
+			require.Equal(t, wire.CodeUnknown, w.wrongly(BudgetTyped).Outcome)
+		})
+	}
+}
+
+// What is kept of time passing is little, and nothing once no wrong code counts.
+func TestTimeIsKeptOnlyWhileWrongCodesCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.readAll()
+	require.Zero(t, w.s.Next(w.now))
+	w.wrongly(BudgetTyped)
+	writes := 0
+	for w.s.Next(w.now) != 0 {
+		w.now.Mono = w.s.Next(w.now)
+		w.step(Tick{})
+		writes++
+	}
+	require.InDelta(t, 24*6, writes, 2, "one in ten minutes, for a day")
+}
+
+// Wrong codes against one budget do not hold up the time of another's lock.
+func TestAVandalDoesNotStopTheTimeOfAnotherLock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.readAll()
+	for range 5 {
+		w.wrongly(BudgetTyped)
+	}
+	for range 40 {
+		w.now.Mono += 6 * second
+		w.wrongly(BudgetScanned)
+	}
+	w.restart(time.Minute, wire.ClockCarried)
+	w.readAll()
+	w.now.Mono += 120 * second
+	require.Equal(t, wire.CodeUnknown, w.wrongly(BudgetTyped).Outcome)
+}
