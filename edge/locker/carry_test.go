@@ -26,7 +26,7 @@ func TestClockSetBackDoesNotProlongASession(t *testing.T) {
 	}
 	f(104*minute, wire.ClockCarried, 6*minute, false)
 	f(80*minute, wire.ClockCarried, 10*minute, false)
-	f(200*minute, wire.ClockCarried, 0, false)
+	f(200*minute, wire.ClockCarried, -90*minute, false)
 	f(0, wire.ClockUnset, 10*minute, true)
 }
 

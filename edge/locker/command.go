@@ -137,6 +137,10 @@ func (d commands) execute(c wire.Command) string {
 		d.closeException(wire.ExItemMissing, door.Number, "cleared", d.now.Mono)
 		d.closeException(wire.ExDepositUnverified, door.Number, "cleared", d.now.Mono)
 		d.freeDoor(door.Number)
+		if door = d.Doors[door.Number]; !door.Known && door.Counted {
+			door.Counted, door.MissedClosed, door.Found = false, false, true // a person saw it, its board is silent
+			d.setDoor(door)
+		}
 	default:
 		return wire.ReasonUnsupported
 	}

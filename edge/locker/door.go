@@ -54,7 +54,7 @@ func (d doors) carry(ends, last Instant) (out Instant, unsure bool) {
 	} else {
 		unsure = true
 	}
-	return d.now.instant(d.now.Mono + max(left, 0)), unsure
+	return d.now.instant(d.now.Mono + left), unsure
 }
 
 func (d doors) reading(in Reading) {

@@ -45,6 +45,9 @@ func (s State) Next(now Now) int64 {
 			at(o.Ends.Mono)
 		}
 		for _, od := range o.Doors {
+			if !s.Doors[od.Door].Known {
+				at(o.darkEnd())
+			}
 			if door := s.Doors[od.Door]; door.Known && door.Open && door.Counted {
 				at(seenAgain(od, now))
 			}
@@ -238,6 +241,10 @@ func (d openings) progress(id string) {
 	o := d.Openings[id]
 	t := d.tally(o)
 	over := d.now.Mono >= o.Ends.Mono
+	if t.unknown && d.now.Mono >= o.darkEnd() {
+		d.endDark(o)
+		return
+	}
 	if t.pending > 0 {
 		return
 	}

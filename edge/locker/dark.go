@@ -1,0 +1,49 @@
+package locker
+
+import (
+	"time"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// How long an opening waits for a board that is silent, as the first reading decides what
+// happened: after its session, and after a start, however long the power was away.
+const (
+	darkFor   = int64(24 * time.Hour)
+	darkStart = int64(10 * time.Minute)
+)
+
+// darkEnd is when an opening ends that has a door whose board is silent, as mono: by an
+// order at the end of its session, else after darkFor.
+func (o Opening) darkEnd() int64 {
+	end := o.Ends.Mono
+	if !o.Cancelled && o.Confirm == "" {
+		end += darkFor
+	}
+	return max(end, darkStart)
+}
+
+// endDark ends an opening of which a door's board has been silent for too long. What was
+// not seen settles nothing: a deposit is kept, unverified, unless a person has confirmed
+// it; a parcel whose door was open counts as taken, as one of a door that stays open.
+func (d openings) endDark(o Opening) {
+	for _, n := range o.numbers() {
+		if od := d.Openings[o.ID].door(n); !od.Phase.outcome() {
+			d.notOpened(d.Openings[o.ID], d.Doors[n], NotSeen, wire.DoorNotSeen)
+		}
+	}
+	d.outcomes(o.ID)
+	o = d.Openings[o.ID]
+	switch {
+	case o.Cancelled:
+		d.endCancelled(o)
+	case o.Kind == wire.OpenPickup:
+		d.collected(o, true)
+	case !o.Kind.IsDeposit():
+		d.end(o, wire.EndDone)
+	case o.Confirm != "":
+		d.settle(o, wire.ConfirmedBy(o.Confirm))
+	default:
+		d.unverified(o)
+	}
+}

@@ -1,0 +1,123 @@
+package locker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// dark makes the board of a door fall silent.
+func (w *world) dark(n edge.DoorNumber) {
+	w.step(Lost{Doors: []edge.DoorNumber{n}, Mono: w.now.Mono})
+}
+
+func (w *world) without(n uint) string {
+	var rest []wire.LayoutDoor
+	for _, l := range w.s.Config.Layout {
+		if l.Door != n {
+			rest = append(rest, l)
+		}
+	}
+	return newStep(&draft{State: w.s.clone(), now: w.now, touched: map[string]bool{}}).layoutProblem(rest)
+}
+
+// After a day without power the first reading still decides, however slowly boards come.
+func TestADayWithoutPowerEndsNoOpening(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.restart(50*time.Hour, wire.ClockCarried)
+	w.wait(5 * time.Minute)
+	require.Len(t, w.s.Openings, 1)
+	w.setDoor(1, false)
+	w.wait(5 * time.Second)
+	require.Len(t, bodies[wire.OpeningSettled](w), 1)
+}
+
+// A board that falls silent in a session and never speaks again does not keep its opening
+// for ever: nothing is believed of what was not seen, people look, and the compartment can
+// be taken out.
+func TestAnOpeningEndsThoughItsBoardIsDark(t *testing.T) {
+	t.Parallel()
+	settle := func(w *world, how string, named map[uint][]string) {
+		w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, ConfirmedBy: wire.ByConsole, DeliveryRef: "LD-1", Packages: named})})
+	}
+	open := func(w *world) { w.openDoors("op_1", 1); w.swing(); w.dark(1) }
+	for name, x := range map[string]struct {
+		begin func(w *world)
+		after time.Duration // the opening runs until then
+		check func(t *testing.T, w *world)
+	}{
+		"a deposit whose door was open": {open, 24*time.Hour + 9*time.Minute, func(t *testing.T, w *world) {
+			require.Equal(t, wire.EndDepositUnverified, bodies[wire.OpeningEnded](w)[0].Reason)
+			require.True(t, w.s.IsUnconfirmed(1))
+			require.Empty(t, bodies[wire.OpeningSettled](w))
+		}},
+		"one whose door was never seen": {func(w *world) { w.openDoors("op_1", 1); w.dark(1) }, 24*time.Hour + 9*time.Minute, func(t *testing.T, w *world) {
+			require.Equal(t, wire.EndDepositUnverified, bodies[wire.OpeningEnded](w)[0].Reason)
+		}},
+		"a deposit that is cancelled": {func(w *world) { open(w); settle(w, wire.CloseCancel, nil) }, 9 * time.Minute, func(t *testing.T, w *world) {
+			require.Equal(t, wire.EndCancelled, bodies[wire.OpeningEnded](w)[0].Reason)
+			require.Empty(t, w.s.Doors[1].Delivery)
+		}},
+		"a deposit that a person confirms": {func(w *world) { open(w); w.open[1] = false; settle(w, wire.CloseSettle, nil) }, 9 * time.Minute, func(t *testing.T, w *world) {
+			require.Equal(t, wire.ByConsole, bodies[wire.OpeningSettled](w)[0].ConfirmedBy)
+			require.False(t, w.s.IsUnconfirmed(1))
+		}},
+		"a parcel that was collected": {func(w *world) {
+			w.deposit()
+			w.try(7)
+			w.swing()
+			w.dark(1)
+		}, 24*time.Hour + 9*time.Minute, func(t *testing.T, w *world) {
+			require.True(t, bodies[wire.PickupCompleted](w)[0].StillOpen)
+			require.Empty(t, w.s.Doors[1].Delivery)
+		}},
+		"a parcel whose door was never seen": {func(w *world) {
+			w.deposit()
+			w.try(7)
+			w.dark(1)
+		}, 24*time.Hour + 9*time.Minute, func(t *testing.T, w *world) {
+			require.Equal(t, wire.EndNotCollected, bodies[wire.OpeningEnded](w)[0].Reason)
+			require.Equal(t, "LD-1", w.s.Doors[1].Delivery)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, restarts := range []int{0, 5} {
+				w := newWorld(t, 2)
+				x.begin(w)
+				for range restarts {
+					w.now.Mono += int64(x.after) / 6
+					w.step(Tick{})
+					w.restart(time.Second, wire.ClockCarried)
+					w.step(Reading{Door: 2, Mono: w.now.Mono})
+					w.dark(1)
+				}
+				if restarts == 0 {
+					w.now.Mono += int64(x.after)
+					w.step(Tick{})
+				}
+				require.Len(t, w.s.Openings, 1, "it runs as long as a reading may decide")
+				for end := w.now.Mono + int64(x.after/4+11*time.Minute); len(w.s.Openings) > 0; {
+					next := w.s.Next(w.now)
+					require.NotZero(t, next)
+					require.LessOrEqual(t, next, end)
+					w.now.Mono = next
+					w.step(Tick{})
+				}
+				x.check(t, w)
+				w.now.Clock = wire.ClockSynced
+				w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+				require.Equal(t, wire.OutcomeDone, w.last().Outcome)
+				require.Empty(t, w.without(1), "staff have looked")
+				require.NotEmpty(t, func() string { w.setDoor(1, true); w.wait(3 * time.Second); return w.without(1) }(), "it is seen open again")
+			}
+		})
+	}
+}
