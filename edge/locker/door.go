@@ -15,7 +15,8 @@ const (
 	maxPulses     = 2                      // per act and door, the one for a door that did not swing included
 	keepCommands  = int64(24 * time.Hour)  // beyond their expiry
 	keepEnded     = int64(7 * 24 * time.Hour)
-	tickingEvents = 2 // repeats of door_left_open after the first
+	maxEnded      = 500 // ends that are remembered, the newest, where no signed time tells how old they are
+	tickingEvents = 2   // repeats of door_left_open after the first
 	soundEvery    = int64(time.Minute)
 )
 

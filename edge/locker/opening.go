@@ -603,10 +603,32 @@ func (d openings) forget() {
 		}
 	}
 	for id, e := range d.Ended {
-		if e.At.Boot != d.now.Boot && e.At.Clock > 0 && d.now.Clock > 0 && d.now.Wall(d.now.Mono)-e.At.Wall > keepEnded ||
-			e.At.Boot == d.now.Boot && d.now.Mono-e.At.Mono > keepEnded {
+		if d.now.since(e.At) > keepEnded {
 			delete(d.Ended, id)
 			d.touch(keyEnded + id)
 		}
 	}
+	for len(d.Ended) > maxEnded {
+		first := ""
+		for id, e := range d.Ended {
+			if was := d.Ended[first].At; first == "" || e.At.Boot < was.Boot || e.At.Boot == was.Boot && (e.At.Mono < was.Mono || e.At.Mono == was.Mono && id < first) {
+				first = id
+			}
+		}
+		delete(d.Ended, first)
+		d.touch(keyEnded + first)
+	}
+}
+
+// since is how long ago a moment was at least: by the boot's own count or, across
+// starts, by signed times alone. 0 when nothing proves it: the machine's own clock may
+// have been set.
+func (n Now) since(x Instant) int64 {
+	if x.Boot == n.Boot {
+		return n.Mono - x.Mono
+	}
+	if proven := n.certain(); x.Clock == wire.ClockSynced && proven != 0 {
+		return max(0, proven-x.Wall-ms(maxClockErrMS))
+	}
+	return 0
 }
