@@ -14,6 +14,7 @@ const (
 	outOfService  = 3                      // open_failed in a row
 	maxPulses     = 2                      // per act and door, the one for a door that did not swing included
 	keepCommands  = int64(24 * time.Hour)  // beyond their expiry
+	minCommands   = 200                    // ids that are kept whatever the time
 	keepEnded     = int64(7 * 24 * time.Hour)
 	maxEnded      = 500 // ends that are remembered, the newest, where no signed time tells how old they are
 	tickingEvents = 2   // repeats of door_left_open after the first

@@ -55,3 +55,28 @@ func TestEndsAreForgotten(t *testing.T) {
 	require.NotContains(t, w.s.Ended, "op_0002")
 	require.Contains(t, w.s.Ended, "op_0003")
 }
+
+// A time of the cloud that was two days ahead for a moment lets no recorded command through
+// again, and ids do not pile up.
+func TestCommandsAreNotRepeatedAfterAWrongTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	c := w.command(wire.CmdResetTries, nil, wire.DoorReason{})
+	c.ExpiresAt = w.now.Wall(w.now.Mono) + 24*hour
+	w.step(Ordered{c})
+	for range 5 {
+		w.wrongly(BudgetTyped)
+	}
+	w.now.Offset += 49 * hour
+	w.step(Tick{})
+	w.now.Offset -= 49 * hour
+	w.step(Ordered{c})
+	require.Equal(t, wire.CodeLockedOut, w.wrongly(BudgetTyped).Outcome)
+	for range 3 * minCommands {
+		w.step(Ordered{w.command(wire.CmdBeep, nil, wire.DoorReason{})})
+		w.now.Mono += hour
+	}
+	w.step(Tick{})
+	require.InDelta(t, minCommands, len(w.s.Commands), 26)
+	require.NotContains(t, w.s.Commands, c.CommandID)
+}

@@ -1,6 +1,8 @@
 package locker
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/postern-io/postern/edge"
@@ -594,14 +596,7 @@ func (d openings) pressedDone(in PressedDone) {
 
 // forget drops what is remembered only for a while.
 func (d openings) forget() {
-	if d.now.Clock == wire.ClockSynced { // a wrong clock of its own would let a repeat through
-		for id, expiry := range d.Commands {
-			if d.now.Wall(d.now.Mono)-ms(d.now.ErrMS) > expiry+keepCommands {
-				delete(d.Commands, id)
-				d.touch(keyCommand + id)
-			}
-		}
-	}
+	d.forgetCommands()
 	for id, e := range d.Ended {
 		if d.now.since(e.At) > keepEnded {
 			delete(d.Ended, id)
@@ -617,6 +612,25 @@ func (d openings) forget() {
 		}
 		delete(d.Ended, first)
 		d.touch(keyEnded + first)
+	}
+}
+
+// forgetCommands drops the ids of commands that expired long ago, the oldest first, and
+// never the newest ones: neither the machine's own clock nor a time of the cloud that
+// turns out to have been wrong lets a repeat of them through.
+func (d *draft) forgetCommands() {
+	if d.now.Clock != wire.ClockSynced || len(d.Commands) <= minCommands {
+		return
+	}
+	ids := slices.SortedFunc(maps.Keys(d.Commands), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.Commands[a], d.Commands[b]), cmp.Compare(a, b))
+	})
+	for _, id := range ids[:len(ids)-minCommands] {
+		if d.now.Wall(d.now.Mono)-ms(d.now.ErrMS) <= d.Commands[id]+keepCommands {
+			return
+		}
+		delete(d.Commands, id)
+		d.touch(keyCommand + id)
 	}
 }
 
