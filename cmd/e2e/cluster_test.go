@@ -206,8 +206,10 @@ type opened struct {
 	put bool
 }
 
-// endAfar lets the partner say what became of deposits whose end no agent saw.
+// endAfar lets the partner say what became of deposits whose end no agent saw, once the
+// cloud knows what agents did see.
 func (s *slaughter) endAfar() {
+	s.awaitSent()
 	for _, x := range s.afar {
 		path := fmt.Sprintf("/api/v1/third-party-delivery/deliveries/%d/", x.id)
 		_, answer := s.call(http.MethodGet, path+"doors", "")

@@ -504,16 +504,22 @@ func (s *slaughter) calm() {
 		s.closeDoors()
 		return known(v) && len(v.Openings) == 0
 	})
-	s.edge.stop(s.t) // a fresh start does not sit out the back-off that the kills have earned
-	s.boots[len(s.boots)-1].End = time.Now()
-	s.startEdge()
-	s.awaits("everything is sent", func(v kiosk.View) bool { return v.Online && v.Store.Waiting == [2]uint64{} })
+	s.awaitSent()
 	s.awaitHooks()
 	s.edge.stop(s.t)
 	for _, n := range s.nodes {
 		n.stop(s.t)
 	}
 	s.sim.stop(s.t)
+}
+
+// awaitSent waits until the cloud has all records. A fresh start of the agent does not sit
+// out the back-off that the kills have earned.
+func (s *slaughter) awaitSent() {
+	s.edge.stop(s.t)
+	s.boots[len(s.boots)-1].End = time.Now()
+	s.startEdge()
+	s.awaits("everything is sent", func(v kiosk.View) bool { return v.Online && v.Store.Waiting == [2]uint64{} })
 }
 
 // awaitHooks waits until nothing new has come to the webhook receiver for a

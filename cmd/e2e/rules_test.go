@@ -138,6 +138,28 @@ func TestPartnerConfirmsWhileTheCabinetIsOffline(t *testing.T) {
 	})
 }
 
+// A deposit and its collection while the cabinet is offline, and between the two and their
+// records the partner's word that it was made: the timeline ends with the collection.
+func TestAPartnersWordComesAfterTheCollection(t *testing.T) {
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		out := w.begin("R-1", "PK-1")
+		w.shut(c, "R-1", out)
+		c.setCut(true)
+		time.Sleep(time.Minute)
+		a := c.try(*out.PickupCode)
+		require.Equal(t, wire.CodeOK, a.Outcome)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, c.sim.CloseDoor(uint(a.Doors[0])))
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, w.confirm("R-1"))
+		c.setCut(false)
+		w.awaits("picked up", 10*time.Minute, func() bool { return w.find("R-1").Status == cloud.DeliveryPickedUp })
+		c.drained()
+		w.judge(t)
+		require.Empty(t, w.faults())
+	})
+}
+
 // "The code opens only confirmed compartments."
 func TestPartnerConfirmsOneOfTwoPackages(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
