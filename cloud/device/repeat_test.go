@@ -48,15 +48,19 @@ func TestWhatExpiredInTheDarkIsOrderedAgain(t *testing.T) {
 			require.NoError(t, err)
 		}, stale: suspect, kind: wire.CmdUnblock},
 		"a deposit that no sensor saw": {before: func(_ *testing.T, w *devicetest.World, d *devicetest.Device) {
-			ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
+			ref := create(w, "R-1", d.Code, "PK-1", "PK-2").DeliveryNumber
 			confirm(w, d)
 			o := startOpening(w, d, "R-1")
 			d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
 			st := settlement(o.OpeningID, "PK-1", o.Doors[0])
-			st.Packages[0].Outcome = wire.Unverified
+			other := settlement(o.OpeningID, "PK-2", o.Doors[1])
+			st.Doors, st.Packages = append(st.Doors, other.Doors...), append(st.Packages, other.Packages...)
+			for i, door := range o.Doors {
+				st.Packages[i].Outcome = wire.Unverified
+				d.Contents[door] = ref
+				d.Versions[door]++
+			}
 			d.Tell(wire.KindOpeningSettled, st)
-			d.Contents[o.Doors[0]] = ref
-			d.Versions[o.Doors[0]]++
 			confirm(w, d)
 		}, dark: func(t *testing.T, w *devicetest.World, _ *devicetest.Device) {
 			_, err := w.Lockers.Confirm(context.Background(), w.Box.ProviderCaller, locker.ConfirmInput{Delivery: "ref:R-1"})
@@ -90,6 +94,10 @@ func TestWhatExpiredInTheDarkIsOrderedAgain(t *testing.T) {
 				synctest.Wait()
 				cmd := devicetest.Wait(t, "the order", d.Cmds)
 				require.Equal(t, x.kind, cmd.Kind)
+				if body := (wire.CloseSession{}); x.kind == wire.CmdCloseSession {
+					require.NoError(t, wire.Decode(cmd.Body, &body))
+					require.Len(t, body.Packages, 2, "what the order leaves out was not brought")
+				}
 				tellContents(d, view(x.stale))
 				require.Empty(t, d.Cmds, "while one is on its way no other is sent")
 				d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: cmd.CommandID, Outcome: wire.OutcomeDone})

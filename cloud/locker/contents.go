@@ -45,7 +45,7 @@ func (w comparison) Compare(st *wire.Status, at time.Time) error {
 			}
 			seen, ended = seen || differs, ended || over
 			if !differs && st.Snapshot >= wire.SnapshotOfUse {
-				if err := w.repeatUse(c, d, st.Blocked[c.Door], slices.Contains(st.Unconfirmed, c.Door)); err != nil {
+				if err := w.repeatUse(c, d, st.Blocked[c.Door], slices.Contains(st.Unconfirmed, c.Door), busy); err != nil {
 					return err
 				}
 			}
@@ -58,7 +58,7 @@ func (w comparison) Compare(st *wire.Status, at time.Time) error {
 // repeatUse tells the cabinet again what a command told it that never arrived: that a
 // compartment is out of use or in use again, and that a deposit which it could not settle
 // was confirmed.
-func (w comparison) repeatUse(c *cloud.Compartment, door wire.DoorStatus, blocked string, unconfirmed bool) error {
+func (w comparison) repeatUse(c *cloud.Compartment, door wire.DoorStatus, blocked string, unconfirmed bool, busy map[uint]bool) error {
 	// What the cloud alone keeps out of use is not told, and what the cabinet does by its
 	// own rule is left to it unless an order of staff is behind it that never arrived.
 	ours := c.BlockReason == cloud.BlockRemoved || c.BlockReason == cloud.BlockWaits || c.BlockReason == wire.DoorOpenFailed
@@ -71,14 +71,15 @@ func (w comparison) repeatUse(c *cloud.Compartment, door wire.DoorStatus, blocke
 		_, err := w.send("", wire.CmdUnblock, wire.DoorReason{Door: c.Door}, []uint{c.Door}, longCommandLife)
 		return err
 	case unconfirmed && c.DeliveryID != 0:
-		return w.repeatConfirmation(c)
+		return w.repeatConfirmation(c, busy)
 	}
 	return nil
 }
 
-// repeatConfirmation tells the cabinet again of packages behind a door that were confirmed
-// by the partner or by staff.
-func (w comparison) repeatConfirmation(c *cloud.Compartment) error {
+// repeatConfirmation tells the cabinet again of a delivery's packages that were confirmed by
+// the partner or by staff: of all of them, as what such an order leaves out was not brought.
+// Its doors are busy from then on.
+func (w comparison) repeatConfirmation(c *cloud.Compartment, busy map[uint]bool) error {
 	d, err := w.delivery(c.DeliveryID)
 	if err != nil || d == nil || d.ConfirmedBy != wire.ByPartnerAPI && d.ConfirmedBy != wire.ByConsole {
 		return err
@@ -87,12 +88,25 @@ func (w comparison) repeatConfirmation(c *cloud.Compartment) error {
 	if err != nil || o == nil || !o.Kind.IsDeposit() || o.State != cloud.OpeningSettled {
 		return err
 	}
-	inside := packagesIn(d, c.GridID)
-	inside = slices.DeleteFunc(inside, func(number string) bool { return findPackage(d, number).Status != cloud.PackageInCompartment })
-	if len(inside) == 0 {
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	inside := map[uint][]string{}
+	for _, cell := range cells {
+		for _, number := range packagesIn(d, cell.GridID) {
+			if findPackage(d, number).Status == cloud.PackageInCompartment {
+				inside[cell.Door] = append(inside[cell.Door], number)
+			}
+		}
+	}
+	if len(inside[c.Door]) == 0 {
 		return nil
 	}
-	_, err = w.send(o.ID, wire.CmdCloseSession, wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: d.ConfirmedBy, DeliveryRef: d.Number, Packages: map[uint][]string{c.Door: inside}},
+	for door := range inside {
+		busy[door] = true
+	}
+	_, err = w.send(o.ID, wire.CmdCloseSession, wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: d.ConfirmedBy, DeliveryRef: d.Number, Packages: inside},
 		[]uint{c.Door}, longCommandLife)
 	return err
 }

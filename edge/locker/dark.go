@@ -7,20 +7,29 @@ import (
 )
 
 // How long an opening waits for a board that is silent, as the first reading decides what
-// happened: after its session, and after a start, however long the power was away.
+// happened: after its session, and since the board fell silent or the agent started.
 const (
 	darkFor   = int64(24 * time.Hour)
-	darkStart = int64(10 * time.Minute)
+	darkLeast = int64(10 * time.Minute)
 )
 
 // darkEnd is when an opening ends that has a door whose board is silent, as mono: by an
-// order at the end of its session, else after darkFor.
-func (o Opening) darkEnd() int64 {
+// order at the end of its session, else after darkFor. 0 when there is no such door.
+func (s *State) darkEnd(o Opening) int64 {
+	least := int64(0)
+	for _, od := range o.Doors {
+		if door := s.Doors[od.Door]; door.Opening == o.ID && !door.Known {
+			least = max(least, door.DarkAt+darkLeast)
+		}
+	}
+	if least == 0 {
+		return 0
+	}
 	end := o.Ends.Mono
 	if !o.Cancelled && o.Confirm == "" {
 		end += darkFor
 	}
-	return max(end, darkStart)
+	return max(end, least)
 }
 
 // endDark ends an opening of which a door's board has been silent for too long. What was
@@ -34,6 +43,12 @@ func (d openings) endDark(o Opening) {
 	}
 	d.outcomes(o.ID)
 	o = d.Openings[o.ID]
+	for _, n := range o.numbers() {
+		if door := d.Doors[n]; door.Opening == o.ID && !door.Known && o.door(n).Phase == NotSeen {
+			door.Found = true // what was pulsed may stand open when the board comes back
+			d.setDoor(door)
+		}
+	}
 	switch {
 	case o.Cancelled:
 		d.endCancelled(o)

@@ -39,6 +39,72 @@ func TestADayWithoutPowerEndsNoOpening(t *testing.T) {
 	require.Len(t, bodies[wire.OpeningSettled](w), 1)
 }
 
+// A door that stands open when its board comes back was opened by the opening that has
+// ended, or was looked at by staff: it was not forced, also after a start.
+func TestADoorOfASilentBoardWasNotForced(t *testing.T) {
+	t.Parallel()
+	for _, seen := range []bool{true, false} {
+		for _, cleared := range []bool{true, false} {
+			for _, restarted := range []bool{true, false} {
+				w := newWorld(t, 2)
+				w.openDoors("op_1", 1)
+				if w.open[1] = true; seen {
+					w.swing()
+				} else {
+					w.step(Pulsing{Door: 1, Outcome: edge.PulseUnanswered, Mono: w.now.Mono})
+				}
+				w.dark(1)
+				w.now.Mono += 25 * hour
+				w.step(Tick{})
+				require.Empty(t, w.s.Openings)
+				if cleared {
+					w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+				}
+				if restarted {
+					w.restart(time.Minute, wire.ClockSynced)
+					w.step(Reading{Door: 2, Mono: w.now.Mono})
+					w.dark(1)
+					w.wait(time.Minute)
+				}
+				w.setDoor(1, true)
+				w.wait(10 * time.Second)
+				require.Empty(t, bodies[wire.Tamper](w))
+				w.setDoor(1, false)
+				w.wait(10 * time.Second)
+				w.setDoor(1, true)
+				w.wait(10 * time.Second)
+				require.Len(t, bodies[wire.Tamper](w), 1, "and the next time it was")
+			}
+		}
+	}
+}
+
+// A board that blinks is not one that is silent for good: an opening whose session is over
+// goes on as its door was read.
+func TestABlinkOfABoardEndsNoOpening(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{wire.CloseCancel, ""} {
+		w := newWorld(t, 1)
+		w.openDoors("op_1", 1)
+		w.swing()
+		w.wait(11 * time.Minute)
+		if how != "" {
+			w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, DeliveryRef: "LD-1"})})
+		} else {
+			w.now.Mono += 25 * hour
+		}
+		w.dark(1)
+		w.wait(2 * time.Second)
+		require.Len(t, w.s.Openings, 1)
+		w.setDoor(1, true)
+		w.wait(3 * time.Second)
+		require.Len(t, w.s.Openings, 1)
+		w.setDoor(1, false)
+		w.wait(3 * time.Second)
+		require.Empty(t, w.s.Openings)
+	}
+}
+
 // A board that falls silent in a session and never speaks again does not keep its opening
 // for ever: nothing is believed of what was not seen, people look, and the compartment can
 // be taken out.

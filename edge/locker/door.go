@@ -115,7 +115,7 @@ func (d doors) lost(in Lost) {
 		if !door.Known {
 			continue
 		}
-		door.Known = false
+		door.Known, door.DarkAt = false, d.now.Mono
 		door.MissedClosed = door.MissedClosed || door.Counted
 		d.Doors[n] = door
 		d.present = true

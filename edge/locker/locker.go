@@ -126,6 +126,7 @@ type Door struct {
 
 	// The present; not kept across starts.
 	Known   bool
+	DarkAt  int64 // mono of when it was known last, 0 for the start
 	Open    bool
 	Item    wire.Item
 	Since   int64 // mono of the last change of Open
@@ -134,7 +135,7 @@ type Door struct {
 	PulseAt int64 // mono of the last pulse's result, 0 when none in this boot
 	Read    bool  // its board answered for it, or was given up as silent, in this boot
 	Met     bool  // its state was known in this boot
-	Found   bool  // stands open since the first reading of a new store: found open, not forced
+	Found   bool  // stands open since the first reading of a new store, or of a board that was silent: found open, not forced
 	Shut    bool  // read closed just before it was read open
 	SoundAt int64 // mono of the last sound about its being open, 0 when none in this boot
 

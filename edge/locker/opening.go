@@ -46,10 +46,8 @@ func (s State) Next(now Now) int64 {
 		if now.Mono < o.Ends.Mono {
 			at(o.Ends.Mono)
 		}
+		at(s.darkEnd(o))
 		for _, od := range o.Doors {
-			if !s.Doors[od.Door].Known {
-				at(o.darkEnd())
-			}
 			if door := s.Doors[od.Door]; door.Known && door.Open && door.Counted {
 				at(seenAgain(od, now))
 			}
@@ -243,7 +241,7 @@ func (d openings) progress(id string) {
 	o := d.Openings[id]
 	t := d.tally(o)
 	over := d.now.Mono >= o.Ends.Mono
-	if t.unknown && d.now.Mono >= o.darkEnd() {
+	if t.unknown && d.now.Mono >= d.darkEnd(o) {
 		d.endDark(o)
 		return
 	}
