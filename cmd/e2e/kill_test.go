@@ -543,6 +543,47 @@ func (s *slaughter) awaitHooks() {
 	}
 }
 
+// logRecords shows what the cabinet reported of a door.
+func (s *slaughter) logRecords(records []wire.Record, door uint) {
+	about := map[string]bool{} // openings
+	for _, r := range records {
+		var body any
+		id, is := "", false
+		switch r.Kind {
+		case wire.KindOpeningStarted:
+			b := read[wire.OpeningStarted](r)
+			body, id, is = b, b.OpeningID, slices.Contains(b.Doors, door)
+		case wire.KindOpeningSettled:
+			b := read[wire.OpeningSettled](r)
+			body, id = b, b.OpeningID
+		case wire.KindOpeningEnded:
+			b := read[wire.OpeningEnded](r)
+			body, id = b, b.OpeningID
+		case wire.KindPickupCompleted:
+			b := read[wire.PickupCompleted](r)
+			body, id, is = b, b.OpeningID, slices.Contains(b.Doors, door)
+		case wire.KindDoorOpened:
+			b := read[wire.DoorOpened](r)
+			body, is = b, b.Door == door
+		case wire.KindDoorClosed:
+			b := read[wire.DoorClosed](r)
+			body, is = b, b.Door == door
+		case wire.KindExceptionOpened, wire.KindExceptionClosed:
+			b := read[wire.Exception](r)
+			body, is = b, b.Door == door
+		}
+		if about[id] = about[id] || is && id != ""; is || about[id] {
+			s.t.Logf("boot %d, %s by the agent: %+v", r.Boot, time.Unix(0, r.At).UTC().Format("15:04:05.000"), body)
+		}
+	}
+}
+
+// read reads a record's body.
+func read[T any](r wire.Record) (body T) {
+	_ = wire.Decode(r.Body, &body)
+	return body
+}
+
 // judge hands everything to the oracle.
 func (s *slaughter) judge() {
 	srv := s.open()
@@ -563,6 +604,9 @@ func (s *slaughter) judge() {
 		if slices.ContainsFunc(v.Findings, func(x truth.Finding) bool { return x.Door == f.Door }) {
 			s.t.Log(f)
 		}
+	}
+	for _, x := range v.Findings {
+		s.logRecords(c.Cloud.Devices["CAB-1"].Records, x.Door)
 	}
 	require.True(s.t, v.OK(), v.String())
 	require.NotZero(s.t, v.Settled, "hardly anything happened")
