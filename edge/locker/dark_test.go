@@ -39,6 +39,26 @@ func TestADayWithoutPowerEndsNoOpening(t *testing.T) {
 	require.Len(t, bodies[wire.OpeningSettled](w), 1)
 }
 
+// With one board silent for good, the opening waits for its other door to be closed.
+func TestASilentBoardDoesNotEndAnOpeningWithAnotherDoorOpen(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{wire.CloseCancel, ""} {
+		w := newWorld(t, 2)
+		w.openDoors("op_1", 1, 2)
+		w.swing()
+		if how != "" {
+			w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, DeliveryRef: "LD-1"})})
+		}
+		w.dark(1)
+		w.now.Mono += 25 * hour
+		w.step(Tick{})
+		require.Len(t, w.s.Openings, 1)
+		w.setDoor(2, false)
+		w.wait(5 * time.Second)
+		require.Empty(t, w.s.Openings)
+	}
+}
+
 // A door that stands open when its board comes back was opened by the opening that has
 // ended, or was looked at by staff: it was not forced, also after a start.
 func TestADoorOfASilentBoardWasNotForced(t *testing.T) {

@@ -241,7 +241,7 @@ func (d openings) progress(id string) {
 	o := d.Openings[id]
 	t := d.tally(o)
 	over := d.now.Mono >= o.Ends.Mono
-	if t.unknown && d.now.Mono >= d.darkEnd(o) {
+	if t.unknown && !t.open && d.now.Mono >= d.darkEnd(o) {
 		d.endDark(o)
 		return
 	}
