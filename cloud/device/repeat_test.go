@@ -18,7 +18,7 @@ import (
 // What was ordered while a cabinet was dark, for longer than the order lived, is ordered
 // again once the cabinet's own view shows that it does not know it, and only then.
 func TestWhatExpiredInTheDarkIsOrderedAgain(t *testing.T) {
-	ring.SkipUnlessCheck(t, "what commands do that arrive, and what a cabinet's contents are compared with")
+	ring.SkipUnlessFull(t, "what commands do that arrive, and what a cabinet's contents are compared with")
 	const broken = uint(1)
 	staff := func(w *devicetest.World) cloud.Caller {
 		return cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
