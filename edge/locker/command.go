@@ -301,7 +301,7 @@ func confirmed(b wire.CloseSession) map[edge.DoorNumber][]string {
 // confirmLate takes a person's word for compartments that an ended deposit left
 // unverified: the pickup code opens those it names from now on, and the others
 // are free unless something is seen inside.
-func (d commands) confirmLate(e EndedOpening, named map[edge.DoorNumber][]string) {
+func (d openings) confirmLate(e EndedOpening, named map[edge.DoorNumber][]string) {
 	if !e.Kind.IsDeposit() || e.Delivery == "" {
 		return
 	}

@@ -33,8 +33,8 @@ func (s *State) darkEnd(o Opening) int64 {
 }
 
 // endDark ends an opening of which a door's board has been silent for too long. What was
-// not seen settles nothing: a deposit is kept, unverified, unless a person has confirmed
-// it; a parcel whose door was open counts as taken, as one of a door that stays open.
+// not seen settles nothing: a deposit is kept, unverified, and a person's word about it
+// counts as one that comes late; a parcel whose door was open counts as taken, as one of a door that stays open.
 func (d openings) endDark(o Opening) {
 	for _, n := range o.numbers() {
 		if od := d.Openings[o.ID].door(n); !od.Phase.outcome() {
@@ -56,9 +56,10 @@ func (d openings) endDark(o Opening) {
 		d.collected(o, true)
 	case !o.Kind.IsDeposit():
 		d.end(o, wire.EndDone)
-	case o.Confirm != "":
-		d.settle(o, wire.ConfirmedBy(o.Confirm))
 	default:
 		d.unverified(o)
+		if o.Confirm != "" {
+			d.confirmLate(d.Ended[o.ID], o.Confirmed)
+		}
 	}
 }

@@ -151,9 +151,11 @@ func TestAnOpeningEndsThoughItsBoardIsDark(t *testing.T) {
 			require.Equal(t, wire.EndCancelled, bodies[wire.OpeningEnded](w)[0].Reason)
 			require.Empty(t, w.s.Doors[1].Delivery)
 		}},
-		"a deposit that a person confirms": {func(w *world) { open(w); w.open[1] = false; settle(w, wire.CloseSettle, nil) }, 9 * time.Minute, func(t *testing.T, w *world) {
-			require.Equal(t, wire.ByConsole, bodies[wire.OpeningSettled](w)[0].ConfirmedBy)
-			require.False(t, w.s.IsUnconfirmed(1))
+		"a deposit that a person confirms": {func(w *world) { open(w); settle(w, wire.CloseSettle, nil) }, 9 * time.Minute, func(t *testing.T, w *world) {
+			require.Equal(t, wire.EndDepositUnverified, bodies[wire.OpeningEnded](w)[0].Reason)
+			require.Empty(t, bodies[wire.OpeningSettled](w), "the door may stand open")
+			require.Equal(t, "LD-1", w.s.Doors[1].Delivery)
+			require.False(t, w.s.IsUnconfirmed(1), "the person's word counts")
 		}},
 		"a parcel that was collected": {func(w *world) {
 			w.deposit()
