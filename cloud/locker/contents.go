@@ -81,7 +81,7 @@ func (w comparison) repeatUse(c *cloud.Compartment, door wire.DoorStatus, blocke
 // Its doors are busy from then on.
 func (w comparison) repeatConfirmation(c *cloud.Compartment, busy map[uint]bool) error {
 	d, err := w.delivery(c.DeliveryID)
-	if err != nil || d == nil || d.ConfirmedBy != wire.ByPartnerAPI && d.ConfirmedBy != wire.ByConsole {
+	if err != nil || d == nil || !d.ConfirmedBy.IsStated() {
 		return err
 	}
 	o, err := w.lastOpening(d)
@@ -92,12 +92,10 @@ func (w comparison) repeatConfirmation(c *cloud.Compartment, busy map[uint]bool)
 	if err != nil {
 		return err
 	}
-	inside := map[uint][]string{}
-	for _, cell := range cells {
-		for _, number := range packagesIn(d, cell.GridID) {
-			if findPackage(d, number).Status == cloud.PackageInCompartment {
-				inside[cell.Door] = append(inside[cell.Door], number)
-			}
+	inside, doors := map[uint][]string{}, doorsByGrid(cells)
+	for _, p := range d.Packages {
+		if door, ok := doors[p.GridID]; ok && p.Status == cloud.PackageInCompartment {
+			inside[door] = append(inside[door], p.TrackingNumber)
 		}
 	}
 	if len(inside[c.Door]) == 0 {

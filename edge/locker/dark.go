@@ -37,18 +37,18 @@ func (s *State) darkEnd(o Opening) int64 {
 // counts as one that comes late; a parcel whose door was open counts as taken, as one of a door that stays open.
 func (d openings) endDark(o Opening) {
 	for _, n := range o.numbers() {
-		if od := d.Openings[o.ID].door(n); !od.Phase.outcome() {
-			d.notOpened(d.Openings[o.ID], d.Doors[n], NotSeen, wire.DoorNotSeen)
+		door := d.Doors[n]
+		if !o.door(n).Phase.outcome() {
+			d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
+			o = d.Openings[o.ID]
 		}
-	}
-	d.outcomes(o.ID)
-	o = d.Openings[o.ID]
-	for _, n := range o.numbers() {
-		if door := d.Doors[n]; door.Opening == o.ID && !door.Known && o.door(n).Phase == NotSeen {
+		if door.Opening == o.ID && !door.Known && o.door(n).Phase == NotSeen {
 			door.Found = true // what was pulsed may stand open when the board comes back
 			d.setDoor(door)
 		}
 	}
+	d.outcomes(o.ID)
+	o = d.Openings[o.ID]
 	switch {
 	case o.Cancelled:
 		d.endCancelled(o)

@@ -2,7 +2,6 @@ package locker
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/postern-io/postern/edge"
@@ -473,20 +472,20 @@ func (o Opening) behind(od OpeningDoor) (inside, out []string) {
 // correction packages lie inside already: a door that did not open keeps them,
 // and one that is closed over nothing had them taken out.
 func (d openings) packageOutcome(o Opening, od OpeningDoor, by wire.ConfirmedBy) (outcome, failure string) {
-	told := by == wire.ByPartnerAPI || by == wire.ByConsole
+	stated := by.IsStated()
 	correction := o.Kind == wire.OpenCorrection
 	switch {
 	case od.Phase == OpenFailed && !correction:
 		return wire.Failed, "DOOR_NOT_OPENED"
 	case od.Phase == OpenFailed:
 		return wire.Deposited, ""
-	case od.Phase == NotSeen && !told:
+	case od.Phase == NotSeen && !stated:
 		return wire.Unverified, ""
-	case od.Phase.opened() && !od.Asked && !told && !correction:
+	case od.Phase.opened() && !od.Asked && !stated && !correction:
 		return wire.Unverified, ""
-	case od.Item == wire.ItemAbsent && !told && correction:
+	case od.Item == wire.ItemAbsent && !stated && correction:
 		return wire.Failed, notDeposited
-	case od.Item == wire.ItemAbsent && !told:
+	case od.Item == wire.ItemAbsent && !stated:
 		return wire.Unverified, ""
 	}
 	return wire.Deposited, ""
@@ -596,7 +595,7 @@ func (d openings) pressedDone(in PressedDone) {
 func (d openings) forget() {
 	d.forgetCommands()
 	for id, e := range d.Ended {
-		if d.now.since(e.At) > keepEnded {
+		if d.now.passed(e.At) > keepEnded {
 			delete(d.Ended, id)
 			d.touch(keyEnded + id)
 		}
@@ -620,27 +619,15 @@ func (d *draft) forgetCommands() {
 	if d.now.Clock != wire.ClockSynced || len(d.Commands) <= minCommands {
 		return
 	}
-	ids := slices.SortedFunc(maps.Keys(d.Commands), func(a, b string) int {
-		return cmp.Or(cmp.Compare(d.Commands[a], d.Commands[b]), cmp.Compare(a, b))
-	})
-	for _, id := range ids[:len(ids)-minCommands] {
-		if d.now.Wall(d.now.Mono)-ms(d.now.ErrMS) <= d.Commands[id]+keepCommands {
-			return
+	var old []string
+	for id, expiry := range d.Commands {
+		if d.now.Wall(d.now.Mono)-ms(d.now.ErrMS) > expiry+keepCommands {
+			old = append(old, id)
 		}
+	}
+	slices.SortFunc(old, func(a, b string) int { return cmp.Or(cmp.Compare(d.Commands[a], d.Commands[b]), cmp.Compare(a, b)) })
+	for _, id := range old[:min(len(old), len(d.Commands)-minCommands)] {
 		delete(d.Commands, id)
 		d.touch(keyCommand + id)
 	}
-}
-
-// since is how long ago a moment was at least: by the boot's own count or, across
-// starts, by signed times alone. 0 when nothing proves it: the machine's own clock may
-// have been set.
-func (n Now) since(x Instant) int64 {
-	if x.Boot == n.Boot {
-		return n.Mono - x.Mono
-	}
-	if proven := n.certain(); x.Clock == wire.ClockSynced && proven != 0 {
-		return max(0, proven-x.Wall-ms(maxClockErrMS))
-	}
-	return 0
 }

@@ -76,10 +76,30 @@ func pending(x Instant, now Now) int64 {
 // times; negative for one that is still to come.
 func (n Now) age(x Instant) int64 {
 	age := n.Mono - x.Mono
-	if proven := n.certain(); x.Clock == wire.ClockSynced && proven != 0 {
-		age = max(age, proven-x.Wall-ms(maxClockErrMS))
+	if proven, ok := n.provenAge(x); ok {
+		age = max(age, proven)
 	}
 	return age
+}
+
+// passed is how long ago a moment that is over was at least: by the boot's own count or,
+// across starts, by signed times alone. 0 when nothing proves it: the machine's own clock
+// may have been set.
+func (n Now) passed(x Instant) int64 {
+	if x.Boot == n.Boot {
+		return n.Mono - x.Mono
+	}
+	proven, _ := n.provenAge(x)
+	return max(0, proven)
+}
+
+// provenAge is how long ago a moment was at least by signed times; not ok without them.
+func (n Now) provenAge(x Instant) (age int64, ok bool) {
+	proven := n.certain()
+	if x.Clock != wire.ClockSynced || proven == 0 {
+		return 0, false
+	}
+	return proven - x.Wall - ms(maxClockErrMS), true
 }
 
 // left is how many wrong codes the budget still bears.

@@ -40,6 +40,10 @@ const (
 	ByConsole           ConfirmedBy = "console"
 )
 
+// IsStated reports whether a deposit was confirmed by what the partner or staff said, and
+// not by what the cabinet saw.
+func (c ConfirmedBy) IsStated() bool { return c == ByPartnerAPI || c == ByConsole }
+
 // Package outcomes in a settlement.
 const (
 	Deposited  = "deposited"

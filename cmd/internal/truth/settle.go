@@ -64,13 +64,18 @@ func (b *Cabinet) lostBetween(from, to time.Time) bool {
 // repeated reports whether a start's number was given again by an older copy of the
 // store: without a clock it cannot be said which of them wrote a record.
 func (b *Cabinet) repeated(n uint64) bool {
-	starts, lost := 0, false
+	starts, lost := b.starts(n)
+	return starts > 1 && lost
+}
+
+// starts counts the starts of a number, and reports whether the store was lost in one.
+func (b *Cabinet) starts(n uint64) (count int, lost bool) {
 	for _, x := range b.Boots {
 		if x.N == n {
-			starts, lost = starts+1, lost || x.Lost
+			count, lost = count+1, lost || x.Lost
 		}
 	}
-	return starts > 1 && lost
+	return count, lost
 }
 
 // settlement: no door was open, and its times are what was seen.

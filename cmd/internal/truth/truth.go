@@ -350,9 +350,8 @@ func (b *Cabinet) begin(n uint64) time.Time {
 				b.begins[p.Boot] = at
 			}
 		}
-		counts := map[uint64]int{}
 		for _, x := range b.Boots {
-			if counts[x.N]++; counts[x.N] > 1 {
+			if starts, _ := b.starts(x.N); starts > 1 {
 				delete(b.begins, x.N)
 			}
 		}
