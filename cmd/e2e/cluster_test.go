@@ -242,8 +242,9 @@ type partnerAnswer struct {
 	} `json:"doors"`
 }
 
-// call asks whatever node the balancer chooses, again while none answers, or while one that
-// was killed may have been at it. A call is done once: the key says so.
+// call asks whatever node the balancer chooses, again while none answers, while one that was
+// killed may have been at it, and after a while where calls come too fast. A call is done
+// once: the key says so.
 func (s *slaughter) call(method, path, body string) (status int, answer partnerAnswer) {
 	key := fmt.Sprint(time.Now().UnixNano())
 	ring.Await(s.t, func() bool {
@@ -259,7 +260,7 @@ func (s *slaughter) call(method, path, body string) (status int, answer partnerA
 		answer = partnerAnswer{}
 		err = json.NewDecoder(resp.Body).Decode(&answer)
 		status = resp.StatusCode
-		return errors.Join(err, resp.Body.Close()) == nil && status < 500 && answer.Code != "IDEMPOTENCY_IN_PROGRESS"
+		return errors.Join(err, resp.Body.Close()) == nil && status < 500 && !slices.Contains([]string{"IDEMPOTENCY_IN_PROGRESS", "RATE_LIMITED"}, answer.Code)
 	}, "a node answers")
 	return status, answer
 }

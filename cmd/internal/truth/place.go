@@ -189,11 +189,12 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 			row = o
 		}
 	}
-	codes := j.Cloud.Timelines[p.TrackingNumber]
+	steps := j.Cloud.Timelines[p.TrackingNumber]
 	last := ""
-	if len(codes) > 0 {
-		last = codes[len(codes)-1]
+	if len(steps) > 0 {
+		last = steps[len(steps)-1].Code
 	}
+	door := d.cell(p.GridID).Door
 	switch p.Status {
 	case cloud.PackageInCompartment:
 		// A correction that the cabinet lost leaves the deposit as it was, and staff to
@@ -208,14 +209,14 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 			}
 		}
 		if !slices.Contains(waiting, last) {
-			j.find("timeline", b, 0, time.Time{}, "%s waits to be collected, and its timeline ends with %q", p.TrackingNumber, last)
+			j.find("timeline", b, door, time.Time{}, "%s waits to be collected, and its timeline is %v", p.TrackingNumber, steps)
 		}
 	case cloud.PackagePickedUp:
 		if row != nil && row.EndedAt.IsZero() {
 			j.find("device_order", b, 0, time.Time{}, "%s was collected, and the registry says %s", p.TrackingNumber, statusOf(row))
 		}
 		if !slices.Contains(gone, last) {
-			j.find("timeline", b, 0, time.Time{}, "%s was collected, and its timeline ends with %q", p.TrackingNumber, last)
+			j.find("timeline", b, door, time.Time{}, "%s was collected, and its timeline is %v", p.TrackingNumber, steps)
 		}
 	}
 }

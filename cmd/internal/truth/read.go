@@ -22,7 +22,7 @@ import (
 // commands that the cabinets' traces name, and the provider's webhook log. The
 // error is the store's.
 func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabinets []Cabinet) (Cloud, error) {
-	c := Cloud{Commands: map[string]cloud.Command{}, Devices: map[string]Device{}, Timelines: map[string][]string{}}
+	c := Cloud{Commands: map[string]cloud.Command{}, Devices: map[string]Device{}, Timelines: map[string][]Step{}}
 	var err error
 	if c.Audit, err = s.Audit(ctx); err != nil {
 		return c, err
@@ -170,7 +170,7 @@ func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID
 	return d, err
 }
 
-func readTimelines(ctx context.Context, s *server.Server, x cloud.Delivery, into map[string][]string) error {
+func readTimelines(ctx context.Context, s *server.Server, x cloud.Delivery, into map[string][]Step) error {
 	shipments, err := s.Store.ListDeliveryShipments(ctx, x.ID)
 	if err != nil {
 		return fmt.Errorf("list shipments of %s: %w", x.Number, err)
@@ -186,7 +186,7 @@ func readTimelines(ctx context.Context, s *server.Server, x cloud.Delivery, into
 		}
 		slices.SortStableFunc(events, func(a, b cloud.TimelineEvent) int { return a.Event.OccurredAt.Compare(b.Event.OccurredAt.Time) })
 		for _, e := range events {
-			into[sh.Number] = append(into[sh.Number], string(e.Event.StatusCode))
+			into[sh.Number] = append(into[sh.Number], Step{string(e.Event.StatusCode), e.Event.OccurredAt.UTC()})
 		}
 	}
 	return nil

@@ -180,7 +180,7 @@ type Cloud struct {
 	Devices  map[string]Device        // by code
 	// Timelines are the status codes of parcels, by tracking number, in the order
 	// in which a reader sees them.
-	Timelines map[string][]string
+	Timelines map[string][]Step
 	Events    []Event // that the webhook log holds
 }
 
@@ -377,3 +377,11 @@ func (b *Cabinet) troubled(door uint, from, to time.Time) bool {
 }
 
 func within(t, from, to time.Time) bool { return !t.Before(from) && !t.After(to) }
+
+// Step is one event of a parcel's timeline.
+type Step struct {
+	Code string
+	At   time.Time
+}
+
+func (s Step) String() string { return s.Code + s.At.Format(" 15:04:05.000") }

@@ -87,7 +87,7 @@ func calmDay() Case {
 			Audit:     server.Audit{Stored: 6, Openings: map[string]server.OpeningAudit{}},
 			Commands:  map[string]cloud.Command{"cmd-1": command("cmd-1", "op-1", 1, 9), "cmd-2": command("cmd-2", "op-2", 2, 99)},
 			Devices:   map[string]Device{"CAB-1": device},
-			Timelines: map[string][]string{"PK-1": {"x-available_for_pickup"}, "PK-2": {"x-available_for_pickup", "delivered"}},
+			Timelines: map[string][]Step{"PK-1": {{Code: "x-available_for_pickup"}}, "PK-2": {{Code: "x-available_for_pickup"}, {Code: "delivered"}}},
 			Events:    []Event{{ID: "E-1", Delivered: true, Attempts: 1}},
 		},
 	}
@@ -313,7 +313,7 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			})
 		}},
 		{"device_order", "the registry lags behind", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Orders = d.Orders[1:] }) }},
-		{"timeline", "the timeline lags behind", func(c *Case, _ *Cabinet) { c.Cloud.Timelines["PK-2"] = []string{"x-available_for_pickup"} }},
+		{"timeline", "the timeline lags behind", func(c *Case, _ *Cabinet) { c.Cloud.Timelines["PK-2"] = []Step{{Code: "x-available_for_pickup"}} }},
 		{"cause", "left open, and shut", func(c *Case, _ *Cabinet) {
 			change(c, func(d *Device) {
 				d.Records = append(d.Records, record(wire.KindExceptionOpened, 60, wire.Exception{ID: "x", Type: wire.ExDoorLeftOpen, Door: 1}))
