@@ -236,6 +236,12 @@ type Command struct {
 	Trace     string // traceparent of the call that gave it, "" when that was not followed
 }
 
+// Expired reports whether no cabinet takes the command at a time: its life is over, and
+// none had accepted it.
+func (c Command) Expired(at time.Time) bool {
+	return c.State == CommandExpired || (c.State == CommandQueued || c.State == CommandSent) && !at.Before(c.ExpiresAt)
+}
+
 // CodeRow is one entry of a device's numbered code list.
 type CodeRow struct {
 	DeviceID   DeviceID

@@ -379,6 +379,9 @@ type LockerView interface {
 	Command(string) (Command, error)
 	// OpenCommands lists a device's commands without an outcome, oldest first.
 	OpenCommands(DeviceID) ([]Command, error)
+	// RecentOrders lists a device's newest 200 orders about the use of compartments (block,
+	// unblock, close_session), newest first, whatever became of them.
+	RecentOrders(DeviceID) ([]Command, error)
 	// CodeRows lists code list entries of a device with a number above from,
 	// by number; dropped ones too unless from is 0. At most limit.
 	CodeRows(d DeviceID, from uint64, limit int) ([]CodeRow, error)

@@ -20,11 +20,8 @@ import (
 func TestWhatExpiredInTheDarkIsOrderedAgain(t *testing.T) {
 	ring.SkipUnlessFull(t, "what commands do that arrive, and what a cabinet's contents are compared with")
 	const broken = uint(1)
-	staff := func(w *devicetest.World) cloud.Caller {
-		return cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
-	}
 	block := func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
-		_, err := w.Lockers.Block(context.Background(), staff(w), locker.BlockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "The hinge is bent"})
+		_, err := w.Lockers.Block(context.Background(), employee(w), locker.BlockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "The hinge is bent"})
 		require.NoError(t, err)
 	}
 	suspect := func(s *wire.Status) { s.Blocked = map[uint]string{broken: wire.ReasonSuspect} }
@@ -35,7 +32,7 @@ func TestWhatExpiredInTheDarkIsOrderedAgain(t *testing.T) {
 	}{
 		"out of use": {dark: block, told: func(s *wire.Status) { s.Blocked = map[uint]string{broken: "bent"} }, kind: wire.CmdBlock},
 		"in use again": {before: block, dark: func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
-			_, err := w.Lockers.Unblock(context.Background(), staff(w), locker.UnblockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "mended"})
+			_, err := w.Lockers.Unblock(context.Background(), employee(w), locker.UnblockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "mended"})
 			require.NoError(t, err)
 		}, stale: func(s *wire.Status) { s.Blocked = map[uint]string{broken: "bent"} }, kind: wire.CmdUnblock},
 		"a lock that is in order again": {dark: func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
@@ -44,7 +41,7 @@ func TestWhatExpiredInTheDarkIsOrderedAgain(t *testing.T) {
 				c.State, c.BlockReason = cloud.GridBlocked, wire.DoorOpenFailed
 				return &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}}, err
 			}))
-			_, err := w.Lockers.Unblock(context.Background(), staff(w), locker.UnblockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "looked"})
+			_, err := w.Lockers.Unblock(context.Background(), employee(w), locker.UnblockInput{Device: d.ID, Grid: cell(w, d, broken).GridID, Reason: "looked"})
 			require.NoError(t, err)
 		}, stale: suspect, kind: wire.CmdUnblock},
 		"a deposit that no sensor saw": {before: func(_ *testing.T, w *devicetest.World, d *devicetest.Device) {
@@ -117,4 +114,65 @@ func TestWhatExpiredInTheDarkIsOrderedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An order that the cabinet refuses is repeated, but not with every status.
+func TestARefusedOrderIsRepeatedOnceAnHour(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		d.Tell(wire.KindScan, wire.Scan{Raw: []byte("x")})
+		confirm(w, d)
+		drain(d)
+		_, err := w.Lockers.Block(context.Background(), employee(w), locker.BlockInput{Device: d.ID, Grid: cell(w, d, 1).GridID, Reason: "bent"})
+		require.NoError(t, err)
+		sent := map[string]bool{}
+		refuse := func(statuses int, apart time.Duration) {
+			for range statuses {
+				synctest.Wait()
+				for len(d.Cmds) > 0 {
+					c := <-d.Cmds
+					require.Equal(t, wire.CmdBlock, c.Kind)
+					sent[c.CommandID] = true
+					d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: c.CommandID, Outcome: wire.OutcomeRefused, Reason: wire.ReasonClock})
+				}
+				tellContents(d, func(s *wire.Status) { s.Snapshot = wire.SnapshotOfUse })
+				time.Sleep(apart)
+			}
+		}
+		refuse(12, time.Second)
+		require.Len(t, sent, 1)
+		refuse(18, 10*time.Minute)
+		require.InDelta(t, 3, len(sent), 1, "once an hour")
+	})
+}
+
+// A lock that the cabinet gave up by its own rule is left to it, though orders about its
+// door were refused or have expired since.
+func TestALockGivenUpIsLeftToTheCabinet(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		suspect := func(s *wire.Status) {
+			s.Snapshot = wire.SnapshotOfUse
+			s.Blocked = map[uint]string{1: wire.ReasonSuspect}
+		}
+		d.Tell(wire.KindScan, wire.Scan{Raw: []byte("x")})
+		create(w, "R-1", d.Code, "PK-1")
+		confirm(w, d)
+		tellContents(d, suspect)
+		drain(d)
+		require.Empty(t, d.Cmds)
+		zero := 0
+		_, err := w.Lockers.OpenDoors(context.Background(), w.Box.ProviderCaller, locker.OpenInput{Delivery: "ref:R-1", WaitSeconds: &zero})
+		require.NoError(t, err)
+		var o wire.OpenDoors
+		id := d.Command(&o).CommandID
+		require.Equal(t, []uint{1}, o.Doors)
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: id, Outcome: wire.OutcomeRefused, Reason: wire.ReasonClock})
+		confirm(w, d)
+		require.NotEqual(t, cloud.GridBlocked, cell(w, d, 1).State)
+		tellContents(d, suspect)
+		require.Empty(t, d.Cmds)
+	})
+}
+
+func employee(w *devicetest.World) cloud.Caller {
+	return cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
 }

@@ -59,21 +59,52 @@ func (w comparison) Compare(st *wire.Status, at time.Time) error {
 // compartment is out of use or in use again, and that a deposit which it could not settle
 // was confirmed.
 func (w comparison) repeatUse(c *cloud.Compartment, door wire.DoorStatus, blocked string, unconfirmed bool, busy map[uint]bool) error {
-	// What the cloud alone keeps out of use is not told, and what the cabinet does by its
-	// own rule is left to it unless an order of staff is behind it that never arrived.
+	// What the cloud alone keeps out of use is not told.
 	ours := c.BlockReason == cloud.BlockRemoved || c.BlockReason == cloud.BlockWaits || c.BlockReason == wire.DoorOpenFailed
-	theirs := blocked == wire.ReasonSuspect && door.Version >= c.Version
+	var kind wire.CommandKind
 	switch is := c.State == cloud.GridBlocked; {
 	case is && blocked == "" && !ours:
-		_, err := w.send("", wire.CmdBlock, wire.DoorReason{Door: c.Door, Reason: c.BlockReason}, []uint{c.Door}, longCommandLife)
-		return err
-	case !is && blocked != "" && !theirs:
-		_, err := w.send("", wire.CmdUnblock, wire.DoorReason{Door: c.Door}, []uint{c.Door}, longCommandLife)
-		return err
+		kind = wire.CmdBlock
+	case !is && blocked != "":
+		kind = wire.CmdUnblock
 	case unconfirmed && c.DeliveryID != 0:
 		return w.repeatConfirmation(c, busy)
+	default:
+		return nil
 	}
-	return nil
+	last, repeated, err := w.repeats(func(x cloud.Command) bool { return x.Kind == kind && x.Versions[c.Door] > 0 })
+	if err != nil || !repeated {
+		return err
+	}
+	// A lock that the cabinet gave up by its own rule is left to it, unless staff have put
+	// it back into use since and that order never arrived.
+	if blocked == wire.ReasonSuspect && (last == nil || last.Versions[c.Door] <= door.Version) {
+		return nil
+	}
+	_, err = w.send("", kind, wire.DoorReason{Door: c.Door, Reason: c.BlockReason}, []uint{c.Door}, longCommandLife)
+	return err
+}
+
+// answeredFor is how long an order that the cabinet has answered is not repeated, though its
+// view stays another: what made it refuse, such as a full disk, takes a while to mend.
+const answeredFor = time.Hour
+
+// repeats gives the newest order of a kind, and whether it may be given again: at once where
+// it expired or none is known, an hour after it was given where the cabinet has answered.
+func (w comparison) repeats(is func(cloud.Command) bool) (last *cloud.Command, again bool, err error) {
+	orders, err := w.v.RecentOrders(w.device.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	at := slices.IndexFunc(orders, is)
+	if at < 0 {
+		return nil, true, nil
+	}
+	last, err = w.command(orders[at].ID)
+	if err != nil || last == nil {
+		return nil, false, err
+	}
+	return last, last.Expired(w.received) || last.State.Ended() && w.received.Sub(last.IssuedAt) >= answeredFor, nil
 }
 
 // repeatConfirmation tells the cabinet again of a delivery's packages that were confirmed by
@@ -101,6 +132,10 @@ func (w comparison) repeatConfirmation(c *cloud.Compartment, busy map[uint]bool)
 	if len(inside[c.Door]) == 0 {
 		return nil
 	}
+	_, again, err := w.repeats(func(x cloud.Command) bool { return x.Kind == wire.CmdCloseSession && x.OpeningID == o.ID })
+	if err != nil || !again {
+		return err
+	}
 	for door := range inside {
 		busy[door] = true
 	}
@@ -126,7 +161,7 @@ func (w comparison) busyDoors() (map[uint]bool, error) {
 		return nil, err
 	}
 	for _, c := range commands {
-		if c.State != cloud.CommandAccepted && !w.received.Before(c.ExpiresAt) {
+		if c.Expired(w.received) {
 			continue
 		}
 		for door := range c.Versions {

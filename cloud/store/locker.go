@@ -43,6 +43,8 @@ WHERE device_id = $1 AND state IN ('requested', 'running') ORDER BY requested_at
 	sqlCommand          = `SELECT ` + commandColumns + ` FROM command WHERE id = $1`
 	sqlOpenCommands     = `SELECT ` + commandColumns + ` FROM command
 WHERE device_id = $1 AND state IN ('queued', 'sent', 'accepted') ORDER BY id`
+	sqlRecentOrders = `SELECT ` + commandColumns + ` FROM command
+WHERE device_id = $1 AND kind IN ('block', 'unblock', 'close_session') ORDER BY id DESC LIMIT 200`
 	sqlLiveCodes = `SELECT device_id, delivery_id, entry, created_at, dropped_at FROM code_entry
 WHERE device_id = $1 AND dropped_at IS NULL ORDER BY number LIMIT $2`
 	sqlCodesAfter = `SELECT device_id, delivery_id, entry, created_at, dropped_at FROM code_entry
@@ -298,6 +300,10 @@ func (v lockerView) Command(id string) (cloud.Command, error) {
 
 func (v lockerView) OpenCommands(id cloud.DeviceID) ([]cloud.Command, error) {
 	return list(v.ctx, v.q, sqlOpenCommands, scanCommand, int64(id))
+}
+
+func (v lockerView) RecentOrders(id cloud.DeviceID) ([]cloud.Command, error) {
+	return list(v.ctx, v.q, sqlRecentOrders, scanCommand, int64(id))
 }
 
 func (v lockerView) CodeRows(d cloud.DeviceID, from uint64, limit int) ([]cloud.CodeRow, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // model is what the store should hold, as maps.
@@ -78,6 +79,7 @@ func randomChanges(r *rand.Rand) *cloud.Changes {
 	for range r.IntN(3) {
 		m := random[cloud.Command](r)
 		m.ID, m.DeviceID = fmt.Sprint("c", r.IntN(5)), 1
+		m.Kind = []wire.CommandKind{wire.CmdBlock, wire.CmdUnblock, wire.CmdCloseSession, wire.CmdOpenDoors}[r.IntN(4)]
 		m.State = []cloud.CommandState{cloud.CommandQueued, cloud.CommandSent, cloud.CommandAccepted, cloud.CommandDone}[r.IntN(4)]
 		c.Commands = append(c.Commands, m)
 	}
@@ -149,6 +151,10 @@ func (m *model) compare(t *testing.T, v cloud.View) {
 	cmds, err := v.OpenCommands(1)
 	require.NoError(t, err)
 	require.Equal(t, sorted(m.commands, func(c cloud.Command) bool { return !c.State.Ended() }), cmds)
+	recent, err := v.RecentOrders(1)
+	require.NoError(t, err)
+	slices.Reverse(recent)
+	require.Equal(t, sorted(m.commands, func(c cloud.Command) bool { return c.Kind != wire.CmdOpenDoors }), recent)
 	for id, want := range m.commands {
 		got, err := v.Command(id)
 		require.NoError(t, err)
