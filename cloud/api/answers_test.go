@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "record the answers anew")
 const answersFile = "answers.json"
 
 // unsaid are operations whose good answer this world cannot give.
-var unsaid = append([]string{"third_party.deliveries.open_doors", "third_party.deliveries.correct", "third_party.deliveries.reassign", "otep.epcis_events", "order_chat.typing"}, elsewhere...)
+var unsaid = append([]string{"third_party.deliveries.open_doors", "third_party.deliveries.retrieve", "third_party.deliveries.correct", "third_party.deliveries.reassign", "otep.epcis_events", "order_chat.typing"}, elsewhere...)
 
 // example is an answer as it is shown: two rows of a list, and no secret that was
 // really given.

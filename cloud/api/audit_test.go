@@ -20,7 +20,7 @@ import (
 // are those whose work is done by what this world does not have.
 var (
 	reading   = []string{"otep.batch", "otep.validate", "orders.operations", "orders.rate", "driver.location", "order_chat.read", "order_chat.typing", "order_chat.token", "user.live_token", "user.login.passkey.begin"}
-	elsewhere = []string{"devices.enrol", "third_party.deliveries.confirm", "smart_lockers.deliveries.confirm", "user.password_reset.request", "user.passkeys.create", "user.login.passkey"}
+	elsewhere = []string{"devices.enrol", "third_party.deliveries.confirm", "third_party.deliveries.confirm_retrieval", "smart_lockers.deliveries.confirm", "user.password_reset.request", "user.passkeys.create", "user.login.passkey"}
 )
 
 // audits are all lines of the world.

@@ -238,6 +238,33 @@ func (c Config) partner() []catalog.Operation {
 			Example:     `{"id":"ref:SWP-REF-88","failure_code":"OTHER","note":"The courier found the lobby closed"}`,
 		}, l.Fail, nil),
 		catalog.Define(catalog.Operation{
+			Name:        "third_party.deliveries.retrieve",
+			Summary:     "Open doors for a courier who takes a delivery back",
+			Description: "Opens the compartments that hold a deposited delivery. Nothing else changes until the retrieval is confirmed: the delivery waits, and the recipient's code goes on working. The answer is 200 with what the cabinet said, or 202 after wait_seconds while it has not answered yet.",
+			Tag:         "ThirdPartyDelivery",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/third-party-delivery/deliveries/{id}/retrieve",
+			Types:       providers,
+			Risk:        catalog.RiskHigh,
+			Also:        []int{http.StatusAccepted},
+			Idempotent:  true,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_TIMEOUT"},
+			Example:     `{"id":"64021","reason":"recall","courier":{"id":"C-20","name":"Ana"}}`,
+		}, c.retrieve, retrieveAnswer),
+		catalog.Define(catalog.Operation{
+			Name:        "third_party.deliveries.confirm_retrieval",
+			Summary:     "Confirm that a courier took packages back",
+			Description: "Ends the packages that lay behind the doors which the retrieval opened, or those that the list names. Their compartments are free again, and the cabinet forgets them. With none left the delivery is picked up by the courier, and its codes stop working.",
+			Tag:         "ThirdPartyDelivery",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/third-party-delivery/deliveries/{id}/retrieve/confirm",
+			Types:       providers,
+			Risk:        catalog.RiskHigh,
+			Secret:      true,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "PACKAGE_NOT_IN_DELIVERY"},
+			Example:     `{"id":"64021","packages":["SW-PK-1"]}`,
+		}, l.RetrieveConfirm, nil),
+		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.correct",
 			Summary:     "Open a deposit again for a correction",
 			Description: "Opens a deposit again within the correction window, for instance after a parcel went into the wrong compartment. The pickup code does not work meanwhile; closing the doors confirms the deposit again.",
@@ -448,6 +475,13 @@ func correctAnswer(out locker.CorrectOutput) catalog.Answer {
 	return catalog.Answer{Body: out}
 }
 
+func retrieveAnswer(out locker.RetrieveOutput) catalog.Answer {
+	if out.Pending {
+		return catalog.Answer{Status: http.StatusAccepted, Body: out}
+	}
+	return catalog.Answer{Body: out}
+}
+
 // takeDoors counts an opening of a delivery's cabinet: so many a minute.
 func (c Config) takeDoors(ctx context.Context, caller cloud.Caller, key locker.DeliveryKey) error {
 	found, err := c.Lockers.Find(ctx, caller, key)
@@ -479,6 +513,13 @@ func (c Config) correct(ctx context.Context, caller cloud.Caller, in locker.Corr
 		return locker.CorrectOutput{}, err
 	}
 	return c.Lockers.Correct(ctx, caller, in)
+}
+
+func (c Config) retrieve(ctx context.Context, caller cloud.Caller, in locker.RetrieveInput) (locker.RetrieveOutput, error) {
+	if err := c.takeDoors(ctx, caller, in.Delivery); err != nil {
+		return locker.RetrieveOutput{}, err
+	}
+	return c.Lockers.Retrieve(ctx, caller, in)
 }
 
 type partnerMeOutput struct {

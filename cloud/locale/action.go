@@ -165,6 +165,7 @@ var actions = map[string]texts{
 	"action.approval.failed":                    {"Wish of an agent failed", "代理请求失败", "代理請求失敗", "Demande d’agent échouée", "Anfrage eines Agenten gescheitert", "Petición de agente fallida"},
 	"action.approval.put_back":                  {"Wish of an agent put back to wait", "代理请求已放回等待", "代理請求已放回等待", "Demande d’agent remise en attente", "Anfrage eines Agenten wieder zurückgestellt", "Petición de agente devuelta a la espera"},
 	"action.config_not_applied":                 {"Cabinet did not take its configuration", "快递柜未采用配置", "智慧櫃未採用設定", "La consigne n’a pas pris sa configuration", "Schrank hat seine Konfiguration nicht übernommen", "La taquilla no aplicó su configuración"},
+	"action.delivery_retrieved":                 {"Delivery taken back", "快件已取回", "快件已取回", "Livraison reprise", "Lieferung zurückgeholt", "Entrega retirada"},
 	"action.deposit_confirmed":                  {"Deposit confirmed", "存件已确认", "存件已確認", "Dépôt confirmé", "Einlegen bestätigt", "Depósito confirmado"},
 	"action.parcel_handed_over":                 {"Parcel handed over to another person", "包裹已转交他人", "包裹已轉交他人", "Colis confié à une autre personne", "Paket an andere Person weitergegeben", "Paquete cedido a otra persona"},
 	"action.parcel_taken_back":                  {"Parcel taken back from another person", "包裹已从他人收回", "包裹已從他人收回", "Colis repris à une autre personne", "Paket von anderer Person zurückgenommen", "Paquete recuperado de otra persona"},

@@ -34,6 +34,8 @@ var calls = map[string]texts{
 	"verb.third_party.deliveries.confirm":              {"Confirm deposit", "确认投递", "確認投遞", "Confirmer le dépôt", "Einlage bestätigen", "Confirmar depósito"},
 	"verb.third_party.deliveries.fail":                 {"Report packages as not delivered", "报告未投递的包裹", "回報未投遞的包裹", "Signaler des colis non livrés", "Packstücke als nicht zugestellt melden", "Comunicar bultos no entregados"},
 	"verb.third_party.deliveries.correct":              {"Open a deposit again", "重新打开投递", "重新開啟投遞", "Rouvrir un dépôt", "Einlage erneut öffnen", "Abrir de nuevo un depósito"},
+	"verb.third_party.deliveries.retrieve":             {"Open doors to take a delivery back", "开门取回快件", "開門取回快件", "Ouvrir les portes pour reprendre une livraison", "Türen öffnen, um eine Lieferung zurückzuholen", "Abrir puertas para retirar una entrega"},
+	"verb.third_party.deliveries.confirm_retrieval":    {"Confirm that packages were taken back", "确认包裹已取回", "確認包裹已取回", "Confirmer la reprise des colis", "Rückholung bestätigen", "Confirmar la retirada de bultos"},
 	"verb.third_party.deliveries.rotate_pickup_code":   {"Replace pickup code", "更换取件码", "更換取件碼", "Remplacer le code de retrait", "Abholcode ersetzen", "Cambiar el código de recogida"},
 	"verb.third_party.deliveries.hand_over":            {"Hand the pickup to another person", "转交他人取件", "轉交他人取件", "Confier le retrait à quelqu’un", "Abholung an andere übergeben", "Ceder la recogida a otra persona"},
 	"verb.third_party.deliveries.take_back":            {"Take the handover back", "收回转交", "收回轉交", "Reprendre le retrait confié", "Übergabe zurücknehmen", "Retirar la cesión"},

@@ -180,6 +180,14 @@ func (w *handling) closeOverdue(d *cloud.Delivery, resolution, by string) error 
 	return nil
 }
 
+// isOverdue reports whether a delivery lies in its compartments past the time to collect it.
+func isOverdue(d cloud.Delivery) bool {
+	return d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredOverdue
+}
+
+// waits reports whether a delivery waits to be collected, in time or overdue.
+func waits(d cloud.Delivery) bool { return d.Status == cloud.DeliveryDelivered || isOverdue(d) }
+
 // ExtendInput gives the recipient more time.
 type ExtendInput struct {
 	Delivery DeliveryKey `path:"id" json:"-"`
@@ -205,8 +213,7 @@ func (s partners) Extend(ctx context.Context, c cloud.Caller, in ExtendInput) (E
 }
 
 func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) error {
-	overdue := d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredOverdue
-	if d.Status != cloud.DeliveryDelivered && !overdue {
+	if !waits(*d) {
 		return conflict(*d)
 	}
 	from := d.DueAt

@@ -231,7 +231,10 @@ func (s partners) Pickup(ctx context.Context, c cloud.Caller, key DeliveryKey) (
 		switch {
 		case d.Status == cloud.DeliveryPickedUp:
 			out.Pickup.Status, out.Pickup.PickedUpBy = "collected", &pickedUpBy{d.PickedUpBy, d.PickedUpMethod}
-		case d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredOverdue:
+			if d.PickedUpBy == byCourier {
+				out.Pickup.Status = "returned"
+			}
+		case isOverdue(d):
 			out.Pickup.Status = "overdue"
 		case d.Status == cloud.DeliveryDelivered, d.Status == cloud.DeliveryCorrecting:
 		default:

@@ -115,6 +115,18 @@ func packagesIn(d *cloud.Delivery, g cloud.GridID) []string {
 	return out
 }
 
+// lying are the numbers of a delivery's packages that were deposited in a compartment and
+// have not left it.
+func lying(d *cloud.Delivery, g cloud.GridID) []string {
+	var out []string
+	for _, p := range d.Packages {
+		if p.GridID == g && p.Status == cloud.PackageInCompartment {
+			out = append(out, p.TrackingNumber)
+		}
+	}
+	return out
+}
+
 func (w reports) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
 	if c, err := w.cell(b.Door); err != nil || c == nil {
 		return foreign, err

@@ -142,6 +142,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"smart_lockers.grids.clear":              {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/88/grids/%d/clear", disputed(t, w, 8812)), body: `{"reason":"Found empty"}`},
 			"smart_lockers.devices.open":             {token: admin, path: "/api/v1/smart-lockers/devices/88/open", body: `{"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`},
 			"third_party.deliveries.correct":         {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
+			"third_party.deliveries.retrieve":        {token: lives.provider(), path: base + "/deliveries/64021/retrieve", body: `{"reason":"recall"}`, waits: true},
 			"third_party.deliveries.open_doors":      {token: lives.provider(), path: base + "/deliveries/%d/open-doors", body: `{"wait_seconds":0}`},
 			"third_party.deliveries.reassign":        {token: lives.provider(), path: base + "/deliveries/%d/reassign", body: `{"size":"L"}`, waits: true},
 		}

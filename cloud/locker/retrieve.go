@@ -1,0 +1,268 @@
+package locker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// retrieveOverdue is the reason of a retrieval after the time to collect; the other is recall.
+const retrieveOverdue = "overdue"
+
+// RetrieveInput asks for the doors behind which a delivery waits, so that a courier takes
+// it back.
+type RetrieveInput struct {
+	Delivery    DeliveryKey    `path:"id" json:"-"`
+	Reason      string         `json:"reason" required:"true" enum:"overdue,recall" doc:"overdue once the delivery has expired; recall at any time"`
+	Courier     *cloud.Courier `json:"courier" doc:"Who takes it, in place of the delivery's courier"`
+	WaitSeconds *int           `json:"wait_seconds" min:"0" max:"20" doc:"How long to wait for the cabinet's answer; 10 when absent"`
+}
+
+// RetrieveOutput shows the opening of a retrieval. Pending is set while the outcome is not
+// known.
+type RetrieveOutput struct {
+	Result  bool         `json:"result"`
+	Opening *OpeningBody `json:"opening"`
+	Pending bool         `json:"-"`
+}
+
+// Retrieve opens the compartments that hold a deposited delivery, for a courier of the
+// partner. The delivery stays as it is until RetrieveConfirm, and the recipient's code goes
+// on opening it. While a retrieval runs it is the same one that goes on. Errors:
+// DELIVERY_NOT_FOUND, VALIDATION_FAILED, DELIVERY_STATE_CONFLICT (nothing lies inside, it is
+// not overdue yet, or another opening runs on a door), DEVICE_OFFLINE, DEVICE_TIMEOUT.
+// Source: lockers-devices 5, operation 25.
+func (s partners) Retrieve(ctx context.Context, c cloud.Caller, in RetrieveInput) (RetrieveOutput, error) {
+	wait := defaultWait
+	if in.WaitSeconds != nil {
+		wait = *in.WaitSeconds
+	}
+	var cmd cloud.Command
+	_, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
+		cmd, err = retrieving{w.requests}.open(c, d, in)
+		if err != nil {
+			return err
+		}
+		out, err := w.pending(d, cmd)
+		w.ch.Answer, w.ch.Unfinished = RetrieveOutput{Result: true, Opening: out.Opening, Pending: true}, true
+		return err
+	})
+	if err != nil {
+		return RetrieveOutput{}, err
+	}
+	got, err := s.await(ctx, cmd, time.Duration(wait)*time.Second)
+	return RetrieveOutput{Result: err == nil, Opening: got.Opening, Pending: got.Pending}, err
+}
+
+// retrieving is the work of one retrieval of a delivery.
+type retrieving struct{ requests }
+
+func (w retrieving) open(c cloud.Caller, d *cloud.Delivery, in RetrieveInput) (cmd cloud.Command, err error) {
+	if !waits(*d) || in.Reason == retrieveOverdue && !isOverdue(*d) {
+		return cmd, conflict(*d)
+	}
+	o, err := w.last(d)
+	if err != nil {
+		return cmd, err
+	}
+	if err := w.online(); err != nil {
+		return cmd, err
+	}
+	if in.Courier != nil {
+		d.Courier = in.Courier
+		w.touch(d)
+	}
+	if o != nil && !o.Ended() {
+		return w.openAgain(d, *o)
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return cmd, err
+	}
+	running, err := w.v.RunningOpenings(w.device.ID)
+	if err != nil {
+		return cmd, err
+	}
+	o = &cloud.Opening{ID: newOpeningID(), BusinessID: d.BusinessID, DeviceID: d.DeviceID, DeliveryID: d.ID, Kind: wire.OpenStaff, Requester: requester(c),
+		Reason: in.Reason, State: cloud.OpeningRequested, RequestedAt: w.received, EndsAt: w.received.Add(w.s.cfg.Session)}
+	for _, cell := range cells {
+		refs := lying(d, cell.GridID)
+		if len(refs) == 0 {
+			continue
+		}
+		for _, x := range running {
+			if slices.Contains(doorsOf(x), cell.Door) {
+				return cmd, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status, "opening_id": x.ID}}
+			}
+		}
+		o.Doors = append(o.Doors, cloud.OpeningDoor{Door: cell.Door, GridID: cell.GridID, Packages: refs, Status: "unknown"})
+	}
+	if len(o.Doors) == 0 {
+		return cmd, conflict(*d)
+	}
+	w.openings[o.ID] = o
+	w.touch(o)
+	// The cabinet opens as for staff: whatever lies inside, and with no word on it.
+	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second)}
+	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
+}
+
+// last is the newest retrieval of a delivery, nil when there was none.
+func (w retrieving) last(d *cloud.Delivery) (*cloud.Opening, error) {
+	openings, err := w.v.DeliveryOpenings(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range slices.Backward(openings) {
+		if o.Kind == wire.OpenStaff {
+			return w.opening(o.ID)
+		}
+	}
+	return nil, nil
+}
+
+// RetrieveConfirmInput says which packages a courier has taken back: all behind the doors
+// that the retrieval opened when it names none.
+type RetrieveConfirmInput struct {
+	Delivery DeliveryKey `path:"id" json:"-"`
+	Packages []string    `json:"packages" max:"10" item_max:"64" doc:"Tracking numbers of the packages that were taken; all behind the opened doors when absent"`
+}
+
+// RetrieveConfirm ends the packages that a courier has taken back: their compartments are
+// free at once, and the cabinet is ordered to forget them. A delivery of which nothing is
+// left is picked up by its courier, and its codes stop working; the rest of another waits
+// with its code. One that was retrieved already is shown as it is. Errors:
+// DELIVERY_NOT_FOUND, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT (no retrieval has
+// opened its door, or the door is known to be open). Source: lockers-devices 5, operation 26.
+func (s partners) RetrieveConfirm(ctx context.Context, c cloud.Caller, in RetrieveConfirmInput) (out DeliveryOutput, err error) {
+	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return retrieving{w.requests}.confirm(c, d, in.Packages) })
+	if err != nil {
+		return out, err
+	}
+	return s.show(ctx, id)
+}
+
+func (w retrieving) confirm(c cloud.Caller, d *cloud.Delivery, named []string) error {
+	for _, number := range named {
+		if findPackage(d, number) == nil {
+			return cloud.E(cloud.Conflict, "PACKAGE_NOT_IN_DELIVERY")
+		}
+	}
+	if d.Status == cloud.DeliveryPickedUp && d.PickedUpBy == byCourier {
+		return nil
+	}
+	o, err := w.last(d)
+	if err != nil {
+		return err
+	}
+	if !waits(*d) || o == nil {
+		return conflict(*d)
+	}
+	taken, err := w.packages(d, o, named)
+	if err != nil {
+		return err
+	}
+	r := Occurrence{OccurredAt: w.received, Record: wire.Record{Kind: wire.KindOpeningEnded, At: w.received.UnixNano(), Mono: w.received.UnixNano()}}
+	if err := w.end(r, d, o, taken); err != nil {
+		return err
+	}
+	w.touch(d)
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: actor(c), Action: "delivery_retrieved", Target: d.Number})
+	if slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment }) {
+		return w.activate(d)
+	}
+	if err := w.closeOverdue(d, "no_action", "partner"); err != nil {
+		return err
+	}
+	d.Status, d.PickupCodeActive, d.PickedUpAt = cloud.DeliveryPickedUp, false, w.received
+	d.PickedUpBy, d.PickedUpMethod = byCourier, "remote"
+	if err := w.releaseCells(d); err != nil {
+		return err
+	}
+	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover); err != nil {
+		return err
+	}
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventPickedUp, w.received, *d, o, nil)
+}
+
+// byCourier says that a delivery was taken back by a courier of its partner.
+const byCourier = "courier"
+
+// packages are the packages that lie behind the doors which a retrieval has opened, of
+// those that were named. No such door may be known to stand open.
+func (w retrieving) packages(d *cloud.Delivery, o *cloud.Opening, named []string) (out []*cloud.Package, err error) {
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		if len(named) > 0 && !slices.Contains(named, p.TrackingNumber) || p.Status == cloud.PackagePickedUp {
+			continue
+		}
+		at := slices.IndexFunc(o.Doors, func(od cloud.OpeningDoor) bool { return od.GridID == p.GridID && !od.OpenedAt.IsZero() })
+		if p.Status != cloud.PackageInCompartment || at < 0 {
+			if len(named) > 0 {
+				return nil, conflict(*d)
+			}
+			continue
+		}
+		cell, err := w.cell(o.Doors[at].Door)
+		if err != nil {
+			return nil, err
+		}
+		if cell == nil || cell.DoorStatus == "open" {
+			return nil, conflict(*d)
+		}
+		out = append(out, p)
+	}
+	if len(out) == 0 {
+		return nil, conflict(*d)
+	}
+	return out, nil
+}
+
+// end ends packages that were taken back, in registry and timeline, and lets their
+// compartments go.
+func (w retrieving) end(r Occurrence, d *cloud.Delivery, o *cloud.Opening, taken []*cloud.Package) error {
+	orders, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return err
+	}
+	reason := "handover"
+	if o.Reason == retrieveOverdue {
+		reason = "overdue_return"
+	}
+	for _, p := range taken {
+		p.Status = cloud.PackagePickedUp
+		for _, row := range orders {
+			if row.Tracking == p.TrackingNumber && row.EndedAt.IsZero() {
+				row.Status, row.NextActor, row.RemovalReason, row.EndedAt = "removed", "", reason, w.received
+				w.touch(row)
+			}
+		}
+		if err := w.addPackageEvent(r, d, p, otep.RemovedFromDevice); err != nil {
+			return err
+		}
+	}
+	for _, od := range o.Doors {
+		if len(lying(d, od.GridID)) > 0 || !slices.ContainsFunc(taken, func(p *cloud.Package) bool { return p.GridID == od.GridID }) {
+			continue
+		}
+		cell, err := w.cell(od.Door)
+		if err != nil || cell == nil {
+			return err
+		}
+		if cell.DeliveryID == d.ID {
+			cell.DeliveryID = 0
+			if cell.State == cloud.GridOccupied {
+				cell.State = cloud.GridFree
+			}
+		}
+		w.touch(cell)
+		if _, err := w.send("", wire.CmdClear, wire.DoorReason{Door: od.Door, Reason: "retrieved", DeliveryRef: d.Number}, []uint{od.Door}, longCommandLife); err != nil {
+			return err
+		}
+	}
+	return nil
+}
