@@ -254,7 +254,7 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.confirm_retrieval",
 			Summary:     "Confirm that a courier took packages back",
-			Description: "Ends the packages that lay behind the doors which the retrieval opened, or those that the list names. Their compartments are free again, and the cabinet forgets them. With none left the delivery is picked up by the courier, and its codes stop working.",
+			Description: "Ends the packages that lay behind the doors which the retrieval opened, or those that the list names, once the doors are closed. Their compartments are free again, and the cabinet forgets them. With none left the delivery is picked up by the courier, and its codes stop working.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/third-party-delivery/deliveries/{id}/retrieve/confirm",

@@ -137,7 +137,7 @@ type RetrieveConfirmInput struct {
 // left is picked up by its courier, and its codes stop working; the rest of another waits
 // with its code. One that was retrieved already is shown as it is. Errors:
 // DELIVERY_NOT_FOUND, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT (no retrieval has
-// opened its door, or the door is known to be open). Source: lockers-devices 5, operation 26.
+// opened its door, it still runs, or the door is known to be open). Source: lockers-devices 5, operation 26.
 func (s partners) RetrieveConfirm(ctx context.Context, c cloud.Caller, in RetrieveConfirmInput) (out DeliveryOutput, err error) {
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return retrieving{w.requests}.confirm(c, d, in.Packages) })
 	if err != nil {
@@ -159,7 +159,8 @@ func (w retrieving) confirm(c cloud.Caller, d *cloud.Delivery, named []string) e
 	if err != nil {
 		return err
 	}
-	if !waits(*d) || o == nil {
+	// The cabinet forgets a delivery once no opening runs on its door.
+	if !waits(*d) || o == nil || !o.Ended() && w.received.Before(o.EndsAt) {
 		return conflict(*d)
 	}
 	taken, err := w.packages(d, o, named)

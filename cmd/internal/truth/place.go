@@ -178,6 +178,7 @@ func (b *Cabinet) blind(at time.Time) bool {
 var (
 	waiting = []string{"x-available_for_pickup"}
 	gone    = []string{"delivered", "picked_up", "x-picked_up"}
+	removed = []string{"x-removed_from_device"}
 )
 
 // parcel compares registry and timeline of one package with where the cloud says
@@ -215,7 +216,7 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 		if row != nil && row.EndedAt.IsZero() {
 			j.find("device_order", b, 0, time.Time{}, "%s was collected, and the registry says %s", p.TrackingNumber, statusOf(row))
 		}
-		if !slices.Contains(gone, last) {
+		if taken := row != nil && row.Status == "removed"; !taken && !slices.Contains(gone, last) || taken && !slices.Contains(removed, last) {
 			j.find("timeline", b, door, time.Time{}, "%s was collected, and its timeline is %v", p.TrackingNumber, steps)
 		}
 	}
