@@ -832,9 +832,10 @@ func first(doors []uint) uint {
 }
 
 func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.PickupCompleted) error {
-	// A record without a clock is placed as early as it can be, and a deposit by a person's
-	// word as late as that: the collection came after the deposit all the same.
-	if !d.DepositedAt.IsZero() && (r.Approximate || d.ConfirmedBy.IsStated()) {
+	// A record without a clock is placed as early as it can be, a deposit by a person's word
+	// as late as that, and a clock may have stepped back between the two: the collection came
+	// after the deposit all the same.
+	if !d.DepositedAt.IsZero() && (r.Approximate || d.ConfirmedBy.IsStated() || !r.OccurredAt.After(d.DepositedAt)) {
 		r = r.notBefore(d.DepositedAt.Add(time.Millisecond))
 	}
 	orders, err := w.deviceOrders(d.ID)

@@ -212,3 +212,25 @@ func TestACollectionWithoutAClockFollowsItsDeposit(t *testing.T) {
 		require.Equal(t, otep.Delivered, events[len(events)-1].StatusCode)
 	})
 }
+
+// A clock that stepped back between a deposit and its collection, as nodes' clocks differ,
+// does not put the collection before the deposit.
+func TestACollectionComesAfterItsDepositWhateverTheClockSays(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		s.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_p", Kind: wire.OpenPickup, Doors: a.Doors, CommandID: wire.LocalCommand, Who: "recipient", DeliveryRef: s.code})
+		l := wire.KindPickupCompleted.Lane()
+		b := s.Batch(l, s.Record(wire.KindPickupCompleted, wire.PickupCompleted{DeliveryRef: s.code, OpeningID: "op_p", Doors: a.Doors, How: "keypad", ListNumber: 2}))
+		b.Sent.Wall -= int64(3 * time.Second) // another node gave it the time
+		s.Sign(&b)
+		s.Up(wire.MustEncode(b))
+		synctest.Wait()
+		s.Look(func(v cloud.View) error {
+			d, err := v.Delivery(s.find().DeliveryID)
+			require.Equal(s.t, cloud.DeliveryPickedUp, d.Status)
+			require.True(s.t, d.PickedUpAt.After(d.DepositedAt), "%s, %s", d.PickedUpAt, d.DepositedAt)
+			return err
+		})
+	})
+}
