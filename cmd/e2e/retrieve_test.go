@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,8 +11,68 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/protocol/wire"
 )
+
+// retrieve has a courier of the partner take a delivery back: they take what lies behind
+// the doors that open, close them, and say so until it is taken. A courier whose word is
+// not taken has the parcel all the same.
+func (w *world) retrieve(x *task) {
+	c, began := w.cabinets[x.cabinet], time.Now().Add(-time.Millisecond)
+	boxes := w.boxes(x)
+	out, err := w.server().Lockers.Retrieve(w.soon(), w.box.ProviderCaller, locker.RetrieveInput{Delivery: x.key(), Reason: "recall"})
+	w.effect("retrieve", err)
+	if err != nil && refusal(err) != "DEVICE_TIMEOUT" {
+		return
+	}
+	var taken []string
+	var doors []uint
+	for n, packages := range boxes {
+		for range 20 {
+			p := c.pulsedSince(n, began)
+			if p.Kind != "" && c.sim.OpenAt(n, time.Now()) && (out.Opening == nil || p.OpeningID == out.Opening.OpeningID) {
+				for _, item := range c.sim.ItemsAt(n, time.Now()) {
+					if slices.Contains(packages, item) {
+						doors = append(doors, n)
+					}
+				}
+				break
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+	}
+	slices.Sort(doors)
+	doors = slices.Compact(doors)
+	for _, n := range doors {
+		items, _ := c.sim.TakeOut(n)
+		taken = append(taken, items...)
+		time.Sleep(time.Second)
+		_ = c.sim.CloseDoor(n)
+	}
+	if len(taken) == 0 {
+		return
+	}
+	err = errors.New("not asked")
+	for range 8 { // until the cloud knows that the doors are shut
+		time.Sleep(3 * time.Second)
+		_, err = w.server().Lockers.RetrieveConfirm(context.Background(), w.box.ProviderCaller, locker.RetrieveConfirmInput{Delivery: x.key(), Packages: taken})
+		if err == nil {
+			break
+		}
+	}
+	w.effect("retrieve_confirm", err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range doors {
+		w.cleared = append(w.cleared, truth.Clear{Cabinet: c.code, Door: n, At: time.Now()})
+	}
+	if err != nil { // the parcel is gone, and no word of it is taken
+		for _, n := range doors {
+			c.disturb("forgot", n, 30*time.Second)
+		}
+	}
+}
 
 // A courier of the partner takes a delivery back: the code of its recipient is dead at the
 // cabinet, and the compartment takes another delivery.
