@@ -176,3 +176,135 @@ func TestALockGivenUpIsLeftToTheCabinet(t *testing.T) {
 func employee(w *devicetest.World) cloud.Caller {
 	return cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
 }
+
+func answered(d *devicetest.Device, outcome, reason string) (kinds []wire.CommandKind) {
+	synctest.Wait()
+	for len(d.Cmds) > 0 {
+		c := <-d.Cmds
+		kinds = append(kinds, c.Kind)
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: c.CommandID, Outcome: outcome, Reason: reason})
+	}
+	return kinds
+}
+
+// A confirmation that the cabinet refused is repeated, whatever was opened since.
+func TestAConfirmationIsRepeatedAfterARetrieval(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		ctx, caller := context.Background(), w.Box.ProviderCaller
+		ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
+		confirm(w, d)
+		o := startOpening(w, d, "R-1")
+		door := o.Doors[0]
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
+		st := settlement(o.OpeningID, "PK-1", door)
+		st.Packages[0].Outcome = wire.Unverified
+		d.Contents[door] = ref
+		d.Versions[door]++
+		d.Tell(wire.KindOpeningSettled, st)
+		confirm(w, d)
+		view := func(s *wire.Status) { s.Snapshot = wire.SnapshotOfUse; s.Unconfirmed = []uint{door} }
+		_, err := w.Lockers.Confirm(ctx, caller, locker.ConfirmInput{Delivery: "ref:R-1"})
+		require.NoError(t, err)
+		require.Equal(t, []wire.CommandKind{wire.CmdCloseSession}, answered(d, wire.OutcomeRefused, wire.ReasonClock))
+		tellContents(d, view)
+		// A retrieval: its door fails to open, so nothing is taken.
+		zero := 0
+		_, err = w.Lockers.Retrieve(ctx, caller, locker.RetrieveInput{Delivery: "ref:R-1", Reason: "recall", WaitSeconds: &zero})
+		require.NoError(t, err)
+		var b wire.OpenDoors
+		id := d.Command(&b).CommandID
+		d.Versions[door]++
+		d.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: b.OpeningID, Kind: b.Kind, Doors: b.Doors, CommandID: id, Who: "remote"})
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: id, Outcome: wire.OutcomeFailed, Doors: map[uint]string{door: wire.DoorOpenFailed}})
+		d.Tell(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: b.OpeningID, Reason: wire.EndOpenFailed})
+		var kinds []wire.CommandKind
+		for range 18 {
+			tellContents(d, view)
+			kinds = append(kinds, answered(d, wire.OutcomeRefused, wire.ReasonClock)...)
+			time.Sleep(10 * time.Minute)
+		}
+		require.Equal(t, cloud.DeliveryDelivered, deliveryOf(w, ref).Status)
+		require.Contains(t, kinds, wire.CmdCloseSession, "the recipient's code opens nothing, and the order is never repeated")
+	})
+}
+
+// An unblock that the cabinet refused is repeated, though it obeyed another order about the door.
+func TestAnUnblockIsRepeatedAfterAnotherOrder(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		ctx := context.Background()
+		suspect := func(s *wire.Status) {
+			s.Snapshot = wire.SnapshotOfUse
+			s.Blocked = map[uint]string{1: wire.ReasonSuspect}
+		}
+		d.Tell(wire.KindScan, wire.Scan{Raw: []byte("x")})
+		confirm(w, d)
+		drain(d)
+		require.NoError(t, w.Store.Decide(ctx, d.ID, func(v cloud.View) (*cloud.Changes, error) {
+			c, err := v.Compartment(d.ID, 1)
+			c.State, c.BlockReason = cloud.GridBlocked, wire.DoorOpenFailed
+			return &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}}, err
+		}))
+		tellContents(d, suspect)
+		_, err := w.Lockers.Unblock(ctx, employee(w), locker.UnblockInput{Device: d.ID, Grid: cell(w, d, 1).GridID, Reason: "mended"})
+		require.NoError(t, err)
+		require.Equal(t, []wire.CommandKind{wire.CmdUnblock}, answered(d, wire.OutcomeRefused, wire.ReasonClock))
+		tellContents(d, suspect)
+		// The technician looks inside: the cabinet obeys.
+		yes, zero := true, 0
+		_, err = w.Lockers.OpenGrids(ctx, employee(w), locker.StaffOpenInput{Device: d.ID, Grids: []cloud.GridID{cell(w, d, 1).GridID}, Reason: "look", Attended: &yes, WaitSeconds: &zero})
+		require.NoError(t, err)
+		var b wire.OpenDoors
+		cmd := d.Command(&b)
+		d.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: b.OpeningID, Kind: b.Kind, Doors: b.Doors, CommandID: cmd.CommandID, Who: "remote"})
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: cmd.CommandID, Outcome: wire.OutcomeDone})
+		d.Tell(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: b.OpeningID, Reason: wire.EndDone})
+		d.Versions[1] = cmd.Versions[1]
+		var kinds []wire.CommandKind
+		for range 18 {
+			tellContents(d, suspect)
+			kinds = append(kinds, answered(d, wire.OutcomeRefused, wire.ReasonClock)...)
+			time.Sleep(10 * time.Minute)
+		}
+		require.Contains(t, kinds, wire.CmdUnblock, "the cloud gives the compartment away, and the cabinet refuses every opening of it")
+	})
+}
+
+func TestAConfirmationIsRepeatedAfterACorrectionThatDidNotOpen(t *testing.T) {
+	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		ctx, caller := context.Background(), w.Box.ProviderCaller
+		ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
+		confirm(w, d)
+		o := startOpening(w, d, "R-1")
+		door := o.Doors[0]
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
+		st := settlement(o.OpeningID, "PK-1", door)
+		st.Packages[0].Outcome = wire.Unverified
+		d.Contents[door] = ref
+		d.Versions[door]++
+		d.Tell(wire.KindOpeningSettled, st)
+		confirm(w, d)
+		view := func(s *wire.Status) { s.Snapshot = wire.SnapshotOfUse; s.Unconfirmed = []uint{door} }
+		_, err := w.Lockers.Confirm(ctx, caller, locker.ConfirmInput{Delivery: "ref:R-1"})
+		require.NoError(t, err)
+		require.Equal(t, []wire.CommandKind{wire.CmdCloseSession}, answered(d, wire.OutcomeRefused, wire.ReasonClock))
+		tellContents(d, view)
+		go func() {
+			_, _ = w.Lockers.Correct(ctx, caller, locker.CorrectInput{Delivery: "ref:R-1", Reason: "wrong_parcel"})
+		}()
+		var b wire.OpenDoors
+		id := d.Command(&b).CommandID
+		require.Equal(t, wire.OpenCorrection, b.Kind)
+		d.Versions[door]++
+		d.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: b.OpeningID, Kind: b.Kind, Doors: b.Doors, CommandID: id, Who: "remote"})
+		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: id, Outcome: wire.OutcomeFailed, Doors: map[uint]string{door: wire.DoorOpenFailed}})
+		d.Tell(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: b.OpeningID, Reason: wire.EndOpenFailed})
+		var kinds []wire.CommandKind
+		for range 18 {
+			tellContents(d, view)
+			kinds = append(kinds, answered(d, wire.OutcomeRefused, wire.ReasonClock)...)
+			time.Sleep(10 * time.Minute)
+		}
+		require.Equal(t, cloud.DeliveryDelivered, deliveryOf(w, ref).Status)
+		require.Contains(t, kinds, wire.CmdCloseSession)
+	})
+}

@@ -53,11 +53,11 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 			return cloud.E(cloud.Conflict, "PACKAGE_NOT_IN_DELIVERY")
 		}
 	}
-	o, err := w.lastOpening(d)
+	o, err := w.newestOpening(d, func(o cloud.Opening) bool { return o.Kind.IsDeposit() })
 	if err != nil {
 		return err
 	}
-	if o == nil || !o.Kind.IsDeposit() {
+	if o == nil {
 		return conflict(*d)
 	}
 	by := settledBy(c)

@@ -45,7 +45,7 @@ func (w comparison) Compare(st *wire.Status, at time.Time) error {
 			}
 			seen, ended = seen || differs, ended || over
 			if !differs && st.Snapshot >= wire.SnapshotOfUse {
-				if err := w.repeatUse(c, d, st.Blocked[c.Door], slices.Contains(st.Unconfirmed, c.Door), busy); err != nil {
+				if err := w.repeatUse(c, st.Blocked[c.Door], slices.Contains(st.Unconfirmed, c.Door), busy); err != nil {
 					return err
 				}
 			}
@@ -58,7 +58,7 @@ func (w comparison) Compare(st *wire.Status, at time.Time) error {
 // repeatUse tells the cabinet again what a command told it that never arrived: that a
 // compartment is out of use or in use again, and that a deposit which it could not settle
 // was confirmed.
-func (w comparison) repeatUse(c *cloud.Compartment, door wire.DoorStatus, blocked string, unconfirmed bool, busy map[uint]bool) error {
+func (w comparison) repeatUse(c *cloud.Compartment, blocked string, unconfirmed bool, busy map[uint]bool) error {
 	// What the cloud alone keeps out of use is not told.
 	ours := c.BlockReason == cloud.BlockRemoved || c.BlockReason == cloud.BlockWaits || c.BlockReason == wire.DoorOpenFailed
 	var kind wire.CommandKind
@@ -77,8 +77,8 @@ func (w comparison) repeatUse(c *cloud.Compartment, door wire.DoorStatus, blocke
 		return err
 	}
 	// A lock that the cabinet gave up by its own rule is left to it, unless staff have put
-	// it back into use since and that order never arrived.
-	if blocked == wire.ReasonSuspect && (last == nil || last.Versions[c.Door] <= door.Version) {
+	// it back into use and the cabinet has not obeyed.
+	if blocked == wire.ReasonSuspect && (last == nil || last.State == cloud.CommandDone) {
 		return nil
 	}
 	_, err = w.send("", kind, wire.DoorReason{Door: c.Door, Reason: c.BlockReason}, []uint{c.Door}, longCommandLife)
@@ -115,8 +115,9 @@ func (w comparison) repeatConfirmation(c *cloud.Compartment, busy map[uint]bool)
 	if err != nil || d == nil || !d.ConfirmedBy.IsStated() {
 		return err
 	}
-	o, err := w.lastOpening(d)
-	if err != nil || o == nil || !o.Kind.IsDeposit() || o.State != cloud.OpeningSettled {
+	// Doors may have been opened for other reasons since, or not have opened.
+	o, err := w.newestOpening(d, func(o cloud.Opening) bool { return o.Kind.IsDeposit() && o.State == cloud.OpeningSettled })
+	if err != nil || o == nil {
 		return err
 	}
 	cells, err := w.allCells()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,6 +59,21 @@ func (w *rows) lastOpening(d *cloud.Delivery) (*cloud.Opening, error) {
 		return nil, err
 	}
 	return w.opening(last.ID)
+}
+
+// newestOpening is the newest of a delivery's openings that is one of a kind, nil when there
+// is none.
+func (w *rows) newestOpening(d *cloud.Delivery, is func(cloud.Opening) bool) (*cloud.Opening, error) {
+	list, err := w.v.DeliveryOpenings(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range slices.Backward(list) {
+		if is(o) {
+			return w.opening(o.ID)
+		}
+	}
+	return nil, nil
 }
 
 // online refuses with DEVICE_OFFLINE what a cabinet has to do at once.

@@ -859,8 +859,8 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 		}
 		for i := range d.Packages {
 			p := &d.Packages[i]
-			if p.GridID != c.GridID || p.Status == cloud.PackageFailed {
-				continue
+			if p.GridID != c.GridID || p.Status == cloud.PackageFailed || p.Status == cloud.PackagePickedUp {
+				continue // taken back by a courier, it may be
 			}
 			p.Status = cloud.PackagePickedUp
 			if err := w.addPackageEvent(r, d, p, otep.Delivered); err != nil {

@@ -120,6 +120,10 @@ func (w reports) collectedAgain(r Occurrence, b wire.PickupCompleted) ([]Rederiv
 		!last && !d.PickedUpAt.IsZero() && r.OccurredAt.After(d.PickedUpAt):
 		return nil, nil
 	}
+	orders, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return nil, err
+	}
 	var out []Rederived
 	for _, n := range b.Doors {
 		c, err := w.cell(n)
@@ -129,6 +133,9 @@ func (w reports) collectedAgain(r Occurrence, b wire.PickupCompleted) ([]Rederiv
 		for _, p := range d.Packages {
 			if c == nil || p.GridID != c.GridID || p.Status != cloud.PackagePickedUp || p.OrderID != 0 {
 				continue
+			}
+			if slices.ContainsFunc(orders, func(o *cloud.DeviceOrder) bool { return o.Tracking == p.TrackingNumber && o.Status == "removed" }) {
+				continue // a courier took it back
 			}
 			s, err := w.shipment(p.TrackingNumber)
 			if err != nil {

@@ -65,7 +65,7 @@ func (w retrieving) open(c cloud.Caller, d *cloud.Delivery, in RetrieveInput) (c
 	if !waits(*d) || in.Reason == retrieveOverdue && !isOverdue(*d) {
 		return cmd, conflict(*d)
 	}
-	o, err := w.last(d)
+	o, err := w.lastOpening(d)
 	if err != nil {
 		return cmd, err
 	}
@@ -76,14 +76,10 @@ func (w retrieving) open(c cloud.Caller, d *cloud.Delivery, in RetrieveInput) (c
 		d.Courier = in.Courier
 		w.touch(d)
 	}
-	if o != nil && !o.Ended() {
+	if o != nil && o.Kind == wire.OpenStaff && !o.Ended() {
 		return w.openAgain(d, *o)
 	}
 	cells, err := w.allCells()
-	if err != nil {
-		return cmd, err
-	}
-	running, err := w.v.RunningOpenings(w.device.ID)
 	if err != nil {
 		return cmd, err
 	}
@@ -94,10 +90,8 @@ func (w retrieving) open(c cloud.Caller, d *cloud.Delivery, in RetrieveInput) (c
 		if len(refs) == 0 {
 			continue
 		}
-		for _, x := range running {
-			if slices.Contains(doorsOf(x), cell.Door) {
-				return cmd, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status, "opening_id": x.ID}}
-			}
+		if err := w.undisturbed(d, o, cell.Door); err != nil {
+			return cmd, err
 		}
 		o.Doors = append(o.Doors, cloud.OpeningDoor{Door: cell.Door, GridID: cell.GridID, Packages: refs, Status: "unknown"})
 	}
@@ -111,18 +105,30 @@ func (w retrieving) open(c cloud.Caller, d *cloud.Delivery, in RetrieveInput) (c
 	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
 }
 
-// last is the newest retrieval of a delivery, nil when there was none.
+// last is the retrieval that was the last to open doors of a delivery, nil when there was
+// none, or they were opened for another reason since.
 func (w retrieving) last(d *cloud.Delivery) (*cloud.Opening, error) {
-	openings, err := w.v.DeliveryOpenings(d.ID)
-	if err != nil {
+	o, err := w.newestOpening(d, func(o cloud.Opening) bool {
+		return o.State == cloud.OpeningSettled || slices.ContainsFunc(o.Doors, func(od cloud.OpeningDoor) bool { return !od.OpenedAt.IsZero() })
+	})
+	if err != nil || o == nil || o.Kind != wire.OpenStaff {
 		return nil, err
 	}
-	for _, o := range slices.Backward(openings) {
-		if o.Kind == wire.OpenStaff {
-			return w.opening(o.ID)
+	return o, nil
+}
+
+// undisturbed refuses with DELIVERY_STATE_CONFLICT while another opening runs on a door.
+func (w retrieving) undisturbed(d *cloud.Delivery, by *cloud.Opening, door uint) error {
+	running, err := w.v.RunningOpenings(w.device.ID)
+	if err != nil {
+		return err
+	}
+	for _, x := range running {
+		if x.ID != by.ID && slices.Contains(doorsOf(x), door) {
+			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status, "opening_id": x.ID}}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // RetrieveConfirmInput says which packages a courier has taken back: all behind the doors
@@ -136,8 +142,9 @@ type RetrieveConfirmInput struct {
 // free at once, and the cabinet is ordered to forget them. A delivery of which nothing is
 // left is picked up by its courier, and its codes stop working; the rest of another waits
 // with its code. One that was retrieved already is shown as it is. Errors:
-// DELIVERY_NOT_FOUND, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT (no retrieval has
-// opened its door, it still runs, or the door is known to be open). Source: lockers-devices 5, operation 26.
+// DELIVERY_NOT_FOUND, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT (the last to
+// open the door was no retrieval, an opening runs on it, it is known to be open, or a sensor
+// sees something behind it). Source: lockers-devices 5, operation 26.
 func (s partners) RetrieveConfirm(ctx context.Context, c cloud.Caller, in RetrieveConfirmInput) (out DeliveryOutput, err error) {
 	id, err := s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) error { return retrieving{w.requests}.confirm(c, d, in.Packages) })
 	if err != nil {
@@ -215,12 +222,36 @@ func (w retrieving) packages(d *cloud.Delivery, o *cloud.Opening, named []string
 		if cell == nil || cell.DoorStatus == "open" {
 			return nil, conflict(*d)
 		}
+		if err := w.undisturbed(d, o, cell.Door); err != nil {
+			return nil, err
+		}
 		out = append(out, p)
 	}
 	if len(out) == 0 {
 		return nil, conflict(*d)
 	}
-	return out, nil
+	return out, w.seenEmpty(d, out)
+}
+
+// seenEmpty refuses with DELIVERY_STATE_CONFLICT where a sensor sees something in a
+// compartment of which everything is said to be taken.
+func (w retrieving) seenEmpty(d *cloud.Delivery, taken []*cloud.Package) error {
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	for _, cell := range cells {
+		gone := 0
+		for _, p := range taken {
+			if p.GridID == cell.GridID {
+				gone++
+			}
+		}
+		if gone > 0 && gone == len(lying(d, cell.GridID)) && cell.Occupied != nil && *cell.Occupied {
+			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status, "grid_id": cell.GridID, "occupied": true}}
+		}
+	}
+	return nil
 }
 
 // end ends packages that were taken back, in registry and timeline, and lets their

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
@@ -171,6 +172,126 @@ func TestRetrieval(t *testing.T) {
 		s.Drop()
 		time.Sleep(2 * time.Minute)
 		require.Equal(s.t, "DEVICE_OFFLINE", s.refusedRetrieval("recall"))
+	})
+}
+
+// taken is a retrieval whose doors were opened and, where closed says so, closed again.
+func (s *story) taken(closed bool) (a asked) {
+	s.t.Helper()
+	_, err := s.retrieve("recall", func(x asked) {
+		a = x
+		s.begin(x)
+		s.swung(x, closed)
+		s.outcome(x.id, wire.OutcomeDone, nil)
+	})
+	require.NoError(s.t, err)
+	return a
+}
+
+// steps are the codes of PK-1's timeline.
+func (s *story) steps() (out []string) {
+	s.t.Helper()
+	for _, e := range s.timeline().Events {
+		out = append(out, string(e.StatusCode))
+	}
+	return out
+}
+
+// What happens at the doors beside a retrieval, and what the partner says of it wrongly.
+func TestRetrievalBesideOtherOpenings(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the stories and seeds of cmd/e2e")
+	f := plays(t)
+	f("the code opens both doors before the cabinet has forgotten one", 2, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		s.taken(true)
+		require.NoError(s.t, s.retrieved("PK-1"))
+		before := s.steps()
+		time.Sleep(time.Minute)
+		s.pickUp("op_p", 2, nil, a.Doors...)
+		s.status(cloud.DeliveryPickedUp)
+		require.Equal(s.t, before, s.steps(), "the recipient did not collect what a courier took back")
+		require.Equal(s.t, []string{"PK-1 removed handover", "PK-2 picked_up "}, s.removals())
+	})
+	f("two packages in one compartment", 2, func(s *story) {
+		a := s.open()
+		s.swung(a, false)
+		for _, n := range a.Doors {
+			s.Tell(wire.KindDoorClosed, wire.DoorClosed{OpeningID: a.OpeningID, Door: n, OpenMS: 4000})
+		}
+		g := s.cell(a.Doors[0]).GridID
+		require.NoError(s.t, s.confirmOnly(locker.ConfirmPackage{TrackingNumber: "PK-1", GridID: g}, locker.ConfirmPackage{TrackingNumber: "PK-2", GridID: g}))
+		s.outcome(s.Command(&wire.CloseSession{}).CommandID, wire.OutcomeDone, nil)
+		s.taken(true)
+		require.NoError(s.t, s.retrieved("PK-1"))
+		require.Empty(s.t, s.sent(), "the other one lies there")
+		before := s.steps()
+		time.Sleep(time.Minute)
+		s.pickUp("op_p", 2, nil, a.Doors[0])
+		s.status(cloud.DeliveryPickedUp)
+		require.Equal(s.t, before, s.steps())
+	})
+	f("a sensor sees what the partner says is gone", 1, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		n := a.Doors[0]
+		b := s.taken(false)
+		s.Tell(wire.KindDoorClosed, wire.DoorClosed{OpeningID: b.OpeningID, Door: n, OpenMS: 4000, Item: wire.ItemPresent})
+		s.end(b, wire.EndDone)
+		require.True(s.t, *s.cell(n).Occupied)
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(s.retrieved()))
+		require.Equal(s.t, cloud.GridOccupied, s.cell(n).State)
+	})
+	f("a correction begins before the retrieval is confirmed", 1, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		s.taken(true)
+		_, err := s.correct(func(b asked) {
+			s.begin(b)
+			require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(s.retrieved()))
+			s.opened(b)
+			s.settle(b)
+		})
+		require.NoError(s.t, err)
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(s.retrieved()), "what lies there was put in after the retrieval")
+		s.status(cloud.DeliveryDelivered)
+		require.Equal(s.t, []string{"PK-1 stored "}, s.removals())
+	})
+	f("the recipient's code opens the door before the retrieval is confirmed", 1, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		s.taken(true)
+		s.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_p", Kind: wire.OpenPickup, Doors: a.Doors, CommandID: wire.LocalCommand, Who: "recipient", DeliveryRef: s.code})
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(s.retrieved()))
+	})
+	f("a second retrieval whose door does not open leaves the first", 1, func(s *story) {
+		s.settle(s.open())
+		s.taken(true)
+		_, err := s.retrieve("recall", func(x asked) {
+			s.begin(x)
+			s.outcome(x.id, wire.OutcomeFailed, map[uint]string{x.Doors[0]: wire.DoorOpenFailed})
+			s.end(x, wire.EndOpenFailed)
+		})
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(err))
+		require.NoError(s.t, s.retrieved())
+		s.status(cloud.DeliveryPickedUp)
+	})
+}
+
+// An order of which a courier took one package back is delivered in part.
+func TestOrderOfARetrievedPackage(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the stories and seeds of cmd/e2e")
+	synctest.Test(t, func(t *testing.T) {
+		carry(t, devicetest.New(t, nil), 2, true, func(s *parcels) {
+			a := s.open()
+			s.settle(a)
+			s.taken(true)
+			require.NoError(s.t, s.retrieved(s.made.Packages[0].Number))
+			time.Sleep(time.Minute)
+			s.pickUp("op_p", 2, nil, a.Doors...)
+			s.story.status(cloud.DeliveryPickedUp)
+			require.Equal(s.t, "PARTIALLY_DELIVERED", s.now().Status)
+		})
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -101,5 +102,28 @@ func TestACourierTakesADeliveryBack(t *testing.T) {
 		require.Equal(t, door, next)
 		w.judge(t)
 		require.Empty(t, w.faults())
+	})
+}
+
+// A courier who closes the door over the parcel has not taken it, whatever the partner says:
+// the sensor sees it, and no other parcel is put there.
+func TestARetrievalOverASensorThatSeesTheParcel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 7, 1)
+		defer w.close()
+		c := w.cabinets[0]
+		w.ready(c)
+		ctx, caller := context.Background(), w.box.ProviderCaller
+		code, door := w.stored(t, c)
+		_, err := w.cloud.Lockers.Retrieve(ctx, caller, locker.RetrieveInput{Delivery: "ref:R-1", Reason: "recall"})
+		require.NoError(t, err)
+		w.shown("R-1", "open")
+		time.Sleep(5 * time.Second)
+		require.NoError(t, c.sim.CloseDoor(door))
+		time.Sleep(time.Minute)
+		_, err = w.cloud.Lockers.RetrieveConfirm(ctx, caller, locker.RetrieveConfirmInput{Delivery: "ref:R-1"})
+		require.Equal(t, "DELIVERY_STATE_CONFLICT", refusal(err))
+		require.Equal(t, wire.CodeOK, c.try(code).Outcome, "it waits for its recipient")
 	})
 }

@@ -209,3 +209,50 @@ func TestAnOpeningEndsThoughItsBoardIsDark(t *testing.T) {
 		})
 	}
 }
+
+// A door that was left open, then its board falls silent, staff clear the compartment and
+// close the door; the board comes back with the door closed.
+func TestADoorLeftOpenIsClearedWhileItsBoardIsSilent(t *testing.T) {
+	for _, kind := range []string{"clear", "no clear"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.deposit()
+			w.try(7)
+			w.swing()
+			w.wait(11 * time.Minute) // the recipient went, the door stands open
+			require.Empty(t, w.s.Openings)
+			require.Len(t, bodies[wire.PickupCompleted](w), 1)
+			left := len(w.s.Exceptions)
+			require.Equal(t, 1, left)
+			w.dark(1)
+			if kind == "clear" {
+				w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+				require.Equal(t, wire.OutcomeDone, w.last().Outcome)
+			}
+			w.wait(time.Minute)
+			w.setDoor(1, false) // a person closed it meanwhile
+			w.wait(time.Minute)
+			w.step(Ordered{w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_next", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-2"})})
+			require.Empty(t, w.s.Exceptions, "door_left_open is never closed, and every delivery to the door is refused as busy")
+		})
+	}
+}
+
+// The same after a deposit whose door was open for the whole session.
+func TestADepositLeftOpenIsClearedWhileItsBoardIsSilent(t *testing.T) {
+	w := newWorld(t, 2)
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.wait(11 * time.Minute)
+	require.Len(t, w.s.Exceptions, 1)
+	w.dark(1)
+	w.now.Mono += 25 * hour
+	w.step(Tick{})
+	require.Empty(t, w.s.Openings)
+	w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+	require.Equal(t, wire.OutcomeDone, w.last().Outcome)
+	w.setDoor(1, false)
+	w.wait(time.Minute)
+	w.step(Ordered{w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_next", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-2"})})
+	require.Empty(t, w.s.Exceptions)
+}

@@ -258,6 +258,8 @@ func (d doors) relatched(door Door) {
 // boot was to open was not seen; it may still open for that boot's pulse, as soon as
 // after a pulse of this moment.
 func (d doors) foundClosed(door Door) {
+	// One that was left open, and cleared while its board was silent, is not open any more.
+	d.closeException(wire.ExDoorLeftOpen, door.Number, "door_closed_on_site", d.now.Mono)
 	o, ok := d.Openings[door.Opening]
 	if !ok {
 		return
