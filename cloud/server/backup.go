@@ -52,18 +52,25 @@ func (s *Server) NewBackups(target object.Store) *backup.Service {
 // openAgain is how often a place of backups is tried that cannot be opened.
 const openAgain = time.Minute
 
-// backup takes backups until ctx ends. A place that cannot be used stops nothing else.
-func (s *Server) backup(ctx context.Context) error {
+// scheduledBackups is the task that takes backups, nil where none are set. It may begin
+// again: a node whose lease was in doubt takes its tasks up anew.
+func (s *Server) scheduledBackups() func(context.Context) error {
 	if c := s.cfg.Backup; c.Every <= 0 || c.Folder == "" && c.Bucket == nil {
 		return nil
 	}
 	var backups atomic.Pointer[backup.Service] // nil until the place is open
 	s.countBackups(&backups)
+	return func(ctx context.Context) error { return s.backup(ctx, &backups) }
+}
+
+// backup takes backups until ctx ends. A place that cannot be used stops nothing else.
+func (s *Server) backup(ctx context.Context, backups *atomic.Pointer[backup.Service]) error {
 	for ctx.Err() == nil {
 		target, err := s.cfg.Backup.Open(ctx, s.cfg.Dir)
 		if err == nil {
-			backups.Store(s.NewBackups(target))
-			return errors.Join(backups.Load().Run(ctx), target.Close())
+			b := s.NewBackups(target)
+			backups.Store(b)
+			return errors.Join(b.Run(ctx), target.Close())
 		}
 		s.log.Error("no backups now", "err", err)
 		select {

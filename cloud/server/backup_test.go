@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -39,4 +40,22 @@ func TestCloudRunsWithoutAPlaceForBackups(t *testing.T) {
 	require.True(t, found, "an alert can be made of it")
 	stop()
 	require.NoError(t, <-done)
+}
+
+// A node whose lease was in doubt takes its tasks up again: that of the backups as well.
+func TestBackupsBeginAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	storetest.WriteMigrated(t, dir)
+	s, err := New(t.Context(), Config{Dir: dir, Backup: BackupConfig{Folder: t.TempDir(), Every: time.Hour, Keep: 1}, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, errors.Join(s.Broker.Close(), s.Store.Close())) }()
+	task := s.scheduledBackups()
+	for range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		require.NoError(t, task(ctx))
+	}
+	s.cfg.Backup = BackupConfig{}
+	require.Nil(t, s.scheduledBackups(), "a node that takes none holds no task of the kind")
 }

@@ -186,7 +186,9 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	task("businesses", func(ctx context.Context) error { return s.platform.Run(ctx, s.log) })
 	task("calls", s.line.Forget)
 	task("files", s.sweepFiles)
-	task("backups", s.backup)
+	if backups := s.scheduledBackups(); backups != nil {
+		task("backups", backups)
+	}
 	task("reports", func(ctx context.Context) error { return report.Prune(ctx, s.Store, s.log) })
 	task("agents", s.agents.Run)
 }
