@@ -271,11 +271,10 @@ func (b *Broker) Drain(ctx context.Context, over time.Duration) error {
 	for _, cl := range b.server.Clients.GetAll() {
 		byConn[cl.Net.Conn] = cl
 	}
+	var goodbyes sync.WaitGroup
+	defer goodbyes.Wait()
 	for _, c := range conns {
-		if cl := byConn[c]; cl != nil {
-			_ = b.server.DisconnectClient(cl, packets.ErrServerShuttingDown)
-		}
-		_ = c.Close()
+		goodbyes.Go(func() { b.letGo(c, byConn[c]) })
 		select {
 		case <-ctx.Done():
 			return err
@@ -283,6 +282,20 @@ func (b *Broker) Drain(ctx context.Context, over time.Duration) error {
 		}
 	}
 	return err
+}
+
+// goodbye is how long a client may take to read that its connection ends.
+const goodbye = time.Second
+
+// letGo ends a connection, with a word of why to a client that reads it. One that reads
+// nothing blocks what is written to it until its connection is closed.
+func (b *Broker) letGo(c net.Conn, cl *mqtt.Client) {
+	if cl != nil {
+		late := time.AfterFunc(goodbye, func() { _ = c.Close() })
+		defer late.Stop()
+		_ = b.server.DisconnectClient(cl, packets.ErrServerShuttingDown)
+	}
+	_ = c.Close()
 }
 
 func closeAll(list []io.Closer) error {

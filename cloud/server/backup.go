@@ -60,11 +60,11 @@ func (s *Server) scheduledBackups() func(context.Context) error {
 	}
 	var backups atomic.Pointer[backup.Service] // nil until the place is open
 	s.countBackups(&backups)
-	return func(ctx context.Context) error { return s.backup(ctx, &backups) }
+	return func(ctx context.Context) error { return takeBackups(ctx, s, &backups) }
 }
 
-// backup takes backups until ctx ends. A place that cannot be used stops nothing else.
-func (s *Server) backup(ctx context.Context, backups *atomic.Pointer[backup.Service]) error {
+// takeBackups takes backups until ctx ends. A place that cannot be used stops nothing else.
+func takeBackups(ctx context.Context, s *Server, backups *atomic.Pointer[backup.Service]) error {
 	for ctx.Err() == nil {
 		target, err := s.cfg.Backup.Open(ctx, s.cfg.Dir)
 		if err == nil {
