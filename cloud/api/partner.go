@@ -184,7 +184,7 @@ func (c Config) partner() []catalog.Operation {
 			Secret:      true,
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_DISABLED", "NO_COMPARTMENT", "GRID_NOT_FREE", "DEVICE_TIMEOUT"},
 			Example:     `{"id":"ref:SWP-REF-88","wait_seconds":0}`,
-		}, c.openDoors, openAnswer),
+		}, opening(c, func(in locker.OpenInput) locker.DeliveryKey { return in.Delivery }, l.OpenDoors), orAccepted(func(out locker.OpenOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.doors",
 			Summary:     "Get the doors of the current opening",
@@ -210,7 +210,7 @@ func (c Config) partner() []catalog.Operation {
 			Secret:      true,
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_DISABLED", "NO_COMPARTMENT", "GRID_NOT_FREE", "DEVICE_TIMEOUT"},
 			Example:     `{"id":"ref:SWP-REF-88","size":"L"}`,
-		}, c.reassign, openAnswer),
+		}, opening(c, func(in locker.ReassignInput) locker.DeliveryKey { return in.Delivery }, l.Reassign), orAccepted(func(out locker.OpenOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.confirm",
 			Summary:     "Confirm a deposit that the doors did not prove",
@@ -250,7 +250,7 @@ func (c Config) partner() []catalog.Operation {
 			Idempotent:  true,
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_TIMEOUT"},
 			Example:     `{"id":"64021","reason":"recall","courier":{"id":"C-20","name":"Ana"}}`,
-		}, c.retrieve, retrieveAnswer),
+		}, opening(c, func(in locker.RetrieveInput) locker.DeliveryKey { return in.Delivery }, l.Retrieve), orAccepted(func(out locker.RetrieveOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.confirm_retrieval",
 			Summary:     "Confirm that a courier took packages back",
@@ -277,7 +277,7 @@ func (c Config) partner() []catalog.Operation {
 			Idempotent:  true,
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "CORRECTION_WINDOW_CLOSED", "CORRECTION_LIMIT", "DEVICE_OFFLINE", "DEVICE_TIMEOUT"},
 			Example:     `{"id":"64021","reason":"Wrong parcel"}`,
-		}, c.correct, correctAnswer),
+		}, opening(c, func(in locker.CorrectInput) locker.DeliveryKey { return in.Delivery }, l.Correct), orAccepted(func(out locker.CorrectOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.pickup",
 			Summary:     "Get the pickup of a delivery",
@@ -460,26 +460,14 @@ func created(out locker.DeliveryOutput) catalog.Answer {
 	return catalog.Answer{Body: out}
 }
 
-// openAnswer answers 202 while the outcome is not known.
-func openAnswer(out locker.OpenOutput) catalog.Answer {
-	if out.Pending {
-		return catalog.Answer{Status: http.StatusAccepted, Body: out}
+// orAccepted answers 202 while the outcome is not known.
+func orAccepted[Out any](pending func(Out) bool) func(Out) catalog.Answer {
+	return func(out Out) catalog.Answer {
+		if pending(out) {
+			return catalog.Answer{Status: http.StatusAccepted, Body: out}
+		}
+		return catalog.Answer{Body: out}
 	}
-	return catalog.Answer{Body: out}
-}
-
-func correctAnswer(out locker.CorrectOutput) catalog.Answer {
-	if out.Pending {
-		return catalog.Answer{Status: http.StatusAccepted, Body: out}
-	}
-	return catalog.Answer{Body: out}
-}
-
-func retrieveAnswer(out locker.RetrieveOutput) catalog.Answer {
-	if out.Pending {
-		return catalog.Answer{Status: http.StatusAccepted, Body: out}
-	}
-	return catalog.Answer{Body: out}
 }
 
 // takeDoors counts an opening of a delivery's cabinet: so many a minute.
@@ -494,32 +482,14 @@ func (c Config) takeDoors(ctx context.Context, caller cloud.Caller, key locker.D
 	return nil
 }
 
-func (c Config) openDoors(ctx context.Context, caller cloud.Caller, in locker.OpenInput) (locker.OpenOutput, error) {
-	if err := c.takeDoors(ctx, caller, in.Delivery); err != nil {
-		return locker.OpenOutput{}, err
+// opening is an operation that opens doors of a delivery's cabinet, counted.
+func opening[In, Out any](c Config, of func(In) locker.DeliveryKey, open func(context.Context, cloud.Caller, In) (Out, error)) func(context.Context, cloud.Caller, In) (Out, error) {
+	return func(ctx context.Context, caller cloud.Caller, in In) (out Out, err error) {
+		if err := c.takeDoors(ctx, caller, of(in)); err != nil {
+			return out, err
+		}
+		return open(ctx, caller, in)
 	}
-	return c.Lockers.OpenDoors(ctx, caller, in)
-}
-
-func (c Config) reassign(ctx context.Context, caller cloud.Caller, in locker.ReassignInput) (locker.OpenOutput, error) {
-	if err := c.takeDoors(ctx, caller, in.Delivery); err != nil {
-		return locker.OpenOutput{}, err
-	}
-	return c.Lockers.Reassign(ctx, caller, in)
-}
-
-func (c Config) correct(ctx context.Context, caller cloud.Caller, in locker.CorrectInput) (locker.CorrectOutput, error) {
-	if err := c.takeDoors(ctx, caller, in.Delivery); err != nil {
-		return locker.CorrectOutput{}, err
-	}
-	return c.Lockers.Correct(ctx, caller, in)
-}
-
-func (c Config) retrieve(ctx context.Context, caller cloud.Caller, in locker.RetrieveInput) (locker.RetrieveOutput, error) {
-	if err := c.takeDoors(ctx, caller, in.Delivery); err != nil {
-		return locker.RetrieveOutput{}, err
-	}
-	return c.Lockers.Retrieve(ctx, caller, in)
 }
 
 type partnerMeOutput struct {

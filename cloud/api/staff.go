@@ -194,12 +194,7 @@ func (c Config) staff() []catalog.Operation {
 			Idempotent:  true,
 			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "DEVICE_DISABLED", "DEVICE_OFFLINE", "DELIVERY_STATE_CONFLICT", "DEVICE_TIMEOUT"},
 			Example:     `{"id":88,"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`,
-		}, c.Lockers.OpenGrids, func(out locker.StaffOpenOutput) catalog.Answer {
-			if out.Pending {
-				return catalog.Answer{Status: http.StatusAccepted, Body: out}
-			}
-			return catalog.Answer{Body: out}
-		}),
+		}, c.Lockers.OpenGrids, orAccepted(func(out locker.StaffOpenOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.report_stolen",
 			Summary:     "Report a cabinet as stolen",

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/device/devicetest"
 	"github.com/postern-io/postern/cloud/locker"
@@ -38,7 +37,7 @@ func TestStolenCabinetIsDisconnectedByEveryNode(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, k.codes)
 
-		staff := cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
+		staff := employee(w)
 		for _, x := range w.Box.Devices[:2] {
 			_, err = w.Lockers.ReportStolen(ctx, staff, locker.StolenInput{Device: x.DeviceID, Reason: "gone"})
 			require.NoError(t, err)

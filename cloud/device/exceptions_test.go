@@ -131,7 +131,7 @@ func TestDeviceExceptionTable(t *testing.T) {
 					require.WithinDuration(t, until, row.TypedLocked, time.Millisecond)
 					return err
 				})
-				staff := cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
+				staff := employee(w)
 				out, err := w.Lockers.SendDeviceCommand(context.Background(), staff, locker.DeviceCommandInput{Device: d.ID, Type: "reset_tries", Reason: "called"})
 				require.NoError(t, err)
 				var body wire.DoorReason
@@ -238,7 +238,7 @@ func TestStoreLostBringsTheContentsDownAgain(t *testing.T) {
 func TestStaffEndAContentsMismatch(t *testing.T) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 		confirm(w, d)
-		staff := cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
+		staff := employee(w)
 		stranger := cloud.Caller{Account: cloud.Account{ID: 3, BusinessID: 999, Type: cloud.ClientEmployee}}
 		ref, door := stored(t, w, d, "R-1", "PK-1")
 		delete(d.Contents, door)

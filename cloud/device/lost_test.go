@@ -134,7 +134,7 @@ func TestACompartmentLeftUnverifiedIsKeptAfterALoss(t *testing.T) {
 		tellContents(d, nil)
 		require.NotContains(t, d.Faults(), cloud.DevContentsMismatch)
 
-		staff := cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
+		staff := employee(w)
 		_, err := w.Lockers.Clear(context.Background(), staff, locker.ClearInput{Device: d.ID, Grid: cell(w, d, doubtful).GridID, Reason: "empty"})
 		require.NoError(t, err)
 		drain(d)

@@ -177,6 +177,7 @@ func employee(w *devicetest.World) cloud.Caller {
 	return cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
 }
 
+// answered answers the orders that came, the same to each, and gives their kinds.
 func answered(d *devicetest.Device, outcome, reason string) (kinds []wire.CommandKind) {
 	synctest.Wait()
 	for len(d.Cmds) > 0 {
@@ -187,45 +188,63 @@ func answered(d *devicetest.Device, outcome, reason string) (kinds []wire.Comman
 	return kinds
 }
 
-// A confirmation that the cabinet refused is repeated, whatever was opened since.
-func TestAConfirmationIsRepeatedAfterARetrieval(t *testing.T) {
-	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
-		ctx, caller := context.Background(), w.Box.ProviderCaller
-		ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
-		confirm(w, d)
-		o := startOpening(w, d, "R-1")
-		door := o.Doors[0]
-		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
-		st := settlement(o.OpeningID, "PK-1", door)
-		st.Packages[0].Outcome = wire.Unverified
-		d.Contents[door] = ref
-		d.Versions[door]++
-		d.Tell(wire.KindOpeningSettled, st)
-		confirm(w, d)
-		view := func(s *wire.Status) { s.Snapshot = wire.SnapshotOfUse; s.Unconfirmed = []uint{door} }
-		_, err := w.Lockers.Confirm(ctx, caller, locker.ConfirmInput{Delivery: "ref:R-1"})
-		require.NoError(t, err)
-		require.Equal(t, []wire.CommandKind{wire.CmdCloseSession}, answered(d, wire.OutcomeRefused, wire.ReasonClock))
+// refusing is what comes within three hours to a cabinet that keeps its view and refuses all.
+func refusing(d *devicetest.Device, view func(*wire.Status)) (kinds []wire.CommandKind) {
+	for range 18 {
 		tellContents(d, view)
-		// A retrieval: its door fails to open, so nothing is taken.
-		zero := 0
-		_, err = w.Lockers.Retrieve(ctx, caller, locker.RetrieveInput{Delivery: "ref:R-1", Reason: "recall", WaitSeconds: &zero})
-		require.NoError(t, err)
-		var b wire.OpenDoors
-		id := d.Command(&b).CommandID
-		d.Versions[door]++
-		d.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: b.OpeningID, Kind: b.Kind, Doors: b.Doors, CommandID: id, Who: "remote"})
-		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: id, Outcome: wire.OutcomeFailed, Doors: map[uint]string{door: wire.DoorOpenFailed}})
-		d.Tell(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: b.OpeningID, Reason: wire.EndOpenFailed})
-		var kinds []wire.CommandKind
-		for range 18 {
-			tellContents(d, view)
-			kinds = append(kinds, answered(d, wire.OutcomeRefused, wire.ReasonClock)...)
-			time.Sleep(10 * time.Minute)
-		}
-		require.Equal(t, cloud.DeliveryDelivered, deliveryOf(w, ref).Status)
-		require.Contains(t, kinds, wire.CmdCloseSession, "the recipient's code opens nothing, and the order is never repeated")
-	})
+		kinds = append(kinds, answered(d, wire.OutcomeRefused, wire.ReasonClock)...)
+		time.Sleep(10 * time.Minute)
+	}
+	return kinds
+}
+
+// A confirmation that the cabinet refused is repeated, though its door was to be opened for
+// something else since, and did not open.
+func TestAConfirmationIsRepeatedAfterAnotherOpening(t *testing.T) {
+	ctx, zero := context.Background(), 0
+	for name, open := range map[string]func(w *devicetest.World){
+		"retrieval": func(w *devicetest.World) {
+			_, err := w.Lockers.Retrieve(ctx, w.Box.ProviderCaller, locker.RetrieveInput{Delivery: "ref:R-1", Reason: "recall", WaitSeconds: &zero})
+			require.NoError(w.T, err)
+		},
+		"correction": func(w *devicetest.World) { // which waits for the answer
+			go func() {
+				_, _ = w.Lockers.Correct(ctx, w.Box.ProviderCaller, locker.CorrectInput{Delivery: "ref:R-1", Reason: "wrong_parcel"})
+			}()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+				ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
+				confirm(w, d)
+				o := startOpening(w, d, "R-1")
+				door := o.Doors[0]
+				d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
+				st := settlement(o.OpeningID, "PK-1", door)
+				st.Packages[0].Outcome = wire.Unverified
+				d.Contents[door] = ref
+				d.Versions[door]++
+				d.Tell(wire.KindOpeningSettled, st)
+				confirm(w, d)
+				view := func(s *wire.Status) { s.Snapshot = wire.SnapshotOfUse; s.Unconfirmed = []uint{door} }
+				_, err := w.Lockers.Confirm(ctx, w.Box.ProviderCaller, locker.ConfirmInput{Delivery: "ref:R-1"})
+				require.NoError(t, err)
+				require.Equal(t, []wire.CommandKind{wire.CmdCloseSession}, answered(d, wire.OutcomeRefused, wire.ReasonClock))
+				tellContents(d, view)
+				open(w)
+				var b wire.OpenDoors
+				id := d.Command(&b).CommandID
+				require.Equal(t, map[string]wire.OpeningKind{"retrieval": wire.OpenStaff, "correction": wire.OpenCorrection}[name], b.Kind)
+				d.Versions[door]++
+				d.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: b.OpeningID, Kind: b.Kind, Doors: b.Doors, CommandID: id, Who: "remote"})
+				d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: id, Outcome: wire.OutcomeFailed, Doors: map[uint]string{door: wire.DoorOpenFailed}})
+				d.Tell(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: b.OpeningID, Reason: wire.EndOpenFailed})
+				kinds := refusing(d, view)
+				require.Equal(t, cloud.DeliveryDelivered, deliveryOf(w, ref).Status)
+				require.Contains(t, kinds, wire.CmdCloseSession, "the recipient's code opens nothing, and the order is never repeated")
+			})
+		})
+	}
 }
 
 // An unblock that the cabinet refused is repeated, though it obeyed another order about the door.
@@ -259,52 +278,6 @@ func TestAnUnblockIsRepeatedAfterAnotherOrder(t *testing.T) {
 		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: cmd.CommandID, Outcome: wire.OutcomeDone})
 		d.Tell(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: b.OpeningID, Reason: wire.EndDone})
 		d.Versions[1] = cmd.Versions[1]
-		var kinds []wire.CommandKind
-		for range 18 {
-			tellContents(d, suspect)
-			kinds = append(kinds, answered(d, wire.OutcomeRefused, wire.ReasonClock)...)
-			time.Sleep(10 * time.Minute)
-		}
-		require.Contains(t, kinds, wire.CmdUnblock, "the cloud gives the compartment away, and the cabinet refuses every opening of it")
-	})
-}
-
-func TestAConfirmationIsRepeatedAfterACorrectionThatDidNotOpen(t *testing.T) {
-	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
-		ctx, caller := context.Background(), w.Box.ProviderCaller
-		ref := create(w, "R-1", d.Code, "PK-1").DeliveryNumber
-		confirm(w, d)
-		o := startOpening(w, d, "R-1")
-		door := o.Doors[0]
-		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: o.CommandID, Outcome: wire.OutcomeDone})
-		st := settlement(o.OpeningID, "PK-1", door)
-		st.Packages[0].Outcome = wire.Unverified
-		d.Contents[door] = ref
-		d.Versions[door]++
-		d.Tell(wire.KindOpeningSettled, st)
-		confirm(w, d)
-		view := func(s *wire.Status) { s.Snapshot = wire.SnapshotOfUse; s.Unconfirmed = []uint{door} }
-		_, err := w.Lockers.Confirm(ctx, caller, locker.ConfirmInput{Delivery: "ref:R-1"})
-		require.NoError(t, err)
-		require.Equal(t, []wire.CommandKind{wire.CmdCloseSession}, answered(d, wire.OutcomeRefused, wire.ReasonClock))
-		tellContents(d, view)
-		go func() {
-			_, _ = w.Lockers.Correct(ctx, caller, locker.CorrectInput{Delivery: "ref:R-1", Reason: "wrong_parcel"})
-		}()
-		var b wire.OpenDoors
-		id := d.Command(&b).CommandID
-		require.Equal(t, wire.OpenCorrection, b.Kind)
-		d.Versions[door]++
-		d.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: b.OpeningID, Kind: b.Kind, Doors: b.Doors, CommandID: id, Who: "remote"})
-		d.Tell(wire.KindCommandOutcome, wire.CommandOutcome{CommandID: id, Outcome: wire.OutcomeFailed, Doors: map[uint]string{door: wire.DoorOpenFailed}})
-		d.Tell(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: b.OpeningID, Reason: wire.EndOpenFailed})
-		var kinds []wire.CommandKind
-		for range 18 {
-			tellContents(d, view)
-			kinds = append(kinds, answered(d, wire.OutcomeRefused, wire.ReasonClock)...)
-			time.Sleep(10 * time.Minute)
-		}
-		require.Equal(t, cloud.DeliveryDelivered, deliveryOf(w, ref).Status)
-		require.Contains(t, kinds, wire.CmdCloseSession)
+		require.Contains(t, refusing(d, suspect), wire.CmdUnblock, "the cloud gives the compartment away, and the cabinet refuses every opening of it")
 	})
 }

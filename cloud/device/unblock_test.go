@@ -16,7 +16,7 @@ import (
 // when that delivery has gone elsewhere meanwhile.
 func TestUnblockedCompartmentsAreAsTheirDeliveriesAre(t *testing.T) {
 	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
-		staff := cloud.Caller{Account: cloud.Account{ID: 2, BusinessID: w.Box.ProviderCaller.Provider.BusinessID, Type: cloud.ClientEmployee}}
+		staff := employee(w)
 		out, err := w.Lockers.Create(context.Background(), w.Box.ProviderCaller, locker.CreateInput{ReferenceNumber: "R-1", DeviceID: d.ID,
 			Recipient: cloud.Recipient{Name: "Ada Moreau", Phone: "+14165550123"}, Packages: []locker.PackageInput{{TrackingNumber: "PK-1", Size: "M"}}})
 		require.NoError(t, err)

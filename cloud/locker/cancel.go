@@ -155,8 +155,7 @@ func (w requests) giveUp(d *cloud.Delivery, mark func(*handling, *cloud.Delivery
 	if err := w.releaseCells(d); err != nil {
 		return nil, err
 	}
-	now := w.received
-	return nil, w.givenUp(Occurrence{OccurredAt: now, Record: wire.Record{Kind: wire.KindOpeningEnded, At: now.UnixNano(), Mono: now.UnixNano()}}, d)
+	return nil, w.givenUp(w.stated(wire.KindOpeningEnded), d)
 }
 
 // givenUp ends a delivery that its partner has cancelled or reported as failed.

@@ -98,14 +98,12 @@ func (w clearing) clear(c cloud.Caller, cell *cloud.Compartment, reason string) 
 	if w.device.Disabled {
 		return nil, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
 	}
-	running, err := w.v.RunningOpenings(w.device.ID)
+	running, err := w.runningDoors("")
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range running {
-		if slices.ContainsFunc(o.Doors, func(d cloud.OpeningDoor) bool { return d.Door == cell.Door }) {
-			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"opening_id": o.ID}}
-		}
+	if id := running[cell.Door]; id != "" {
+		return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"opening_id": id}}
 	}
 	doubts, err := w.doubtsAt(cell)
 	if err != nil {
@@ -244,7 +242,7 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 	if err != nil {
 		return nil, err
 	}
-	r := Occurrence{OccurredAt: w.received, Record: wire.Record{Kind: wire.KindOpeningEnded, At: w.received.UnixNano(), Mono: w.received.UnixNano()}}
+	r := w.stated(wire.KindOpeningEnded)
 	failed := false
 	for i := range d.Packages {
 		p := &d.Packages[i]

@@ -96,9 +96,8 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 	}
 	// Its events are made from the confirmation, not from a record: the opening
 	// stands in for the record's identity.
-	now := w.received
-	r := Occurrence{OccurredAt: now, Record: wire.Record{Kind: wire.KindOpeningSettled, At: now.UnixNano(), Mono: now.UnixNano()}}
-	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, by, now
+	r := w.stated(wire.KindOpeningSettled)
+	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, by, w.received
 	w.touch(o)
 	if isStaff(c) || len(in.Photos) > 0 {
 		audit.Action = "deposit_confirmed"

@@ -72,8 +72,8 @@ func (w comparison) repeatUse(c *cloud.Compartment, blocked string, unconfirmed 
 	default:
 		return nil
 	}
-	last, repeated, err := w.repeats(func(x cloud.Command) bool { return x.Kind == kind && x.Versions[c.Door] > 0 })
-	if err != nil || !repeated {
+	last, again, err := w.repeats(func(x cloud.Command) bool { return x.Kind == kind && x.Versions[c.Door] > 0 })
+	if err != nil || !again {
 		return err
 	}
 	// A lock that the cabinet gave up by its own rule is left to it, unless staff have put
@@ -148,14 +148,12 @@ func (w comparison) repeatConfirmation(c *cloud.Compartment, busy map[uint]bool)
 // busyDoors are those on which an opening runs, or that a command on its way is about.
 func (w comparison) busyDoors() (map[uint]bool, error) {
 	out := map[uint]bool{}
-	openings, err := w.v.RunningOpenings(w.device.ID)
+	running, err := w.runningDoors("")
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range openings {
-		for _, d := range o.Doors {
-			out[d.Door] = true
-		}
+	for door := range running {
+		out[door] = true
 	}
 	commands, err := w.v.OpenCommands(w.device.ID)
 	if err != nil {

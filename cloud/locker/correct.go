@@ -155,13 +155,18 @@ func (w reports) notCorrected(r Occurrence, o *cloud.Opening, d *cloud.Delivery)
 
 // notIn ends the registry row of a package that is not, or no longer, inside.
 func (w *handling) notIn(r Occurrence, d *cloud.Delivery, p *cloud.Package) error {
+	return w.endRow(r, d, p, "removed", "anomaly")
+}
+
+// endRow ends the registry row of a package, removed for a reason or picked up.
+func (w *handling) endRow(r Occurrence, d *cloud.Delivery, p *cloud.Package, status, removal string) error {
 	rows, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
 		if row.Tracking == p.TrackingNumber && row.EndedAt.IsZero() {
-			row.Status, row.NextActor, row.RemovalReason, row.EndedAt = "removed", "", "anomaly", r.OccurredAt
+			row.Status, row.NextActor, row.RemovalReason, row.EndedAt = status, "", removal, r.OccurredAt
 			w.touch(row)
 		}
 	}

@@ -76,6 +76,28 @@ func (w *rows) newestOpening(d *cloud.Delivery, is func(cloud.Opening) bool) (*c
 	return nil, nil
 }
 
+// runningDoors are the doors on which openings run, each with its first, but for one opening.
+func (w *rows) runningDoors(but string) (map[uint]string, error) {
+	running, err := w.v.RunningOpenings(w.device.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint]string{}
+	for _, o := range running {
+		for _, d := range o.Doors {
+			if out[d.Door] == "" && o.ID != but {
+				out[d.Door] = o.ID
+			}
+		}
+	}
+	return out, nil
+}
+
+// stated is what a person's word says as it comes, in place of a cabinet's record of a kind.
+func (w *rows) stated(k wire.Kind) Occurrence {
+	return Occurrence{OccurredAt: w.received, Record: wire.Record{Kind: k, At: w.received.UnixNano(), Mono: w.received.UnixNano()}}
+}
+
 // online refuses with DEVICE_OFFLINE what a cabinet has to do at once.
 func (w *rows) online() error {
 	row, err := w.v.Session(w.device.ID)

@@ -87,15 +87,9 @@ func (w requests) refuseFull() error {
 	if err != nil {
 		return err
 	}
-	running, err := w.v.RunningOpenings(w.device.ID)
+	busy, err := w.runningDoors("")
 	if err != nil {
 		return err
-	}
-	busy := map[uint]bool{}
-	for _, o := range running {
-		for _, d := range o.Doors {
-			busy[d.Door] = true
-		}
 	}
 	var used []InUse
 	for _, cell := range cells {
@@ -103,7 +97,7 @@ func (w requests) refuseFull() error {
 		if cell.State != cloud.GridReserved {
 			reason = useOf(*cell)
 		}
-		if reason == "" && busy[cell.Door] {
+		if reason == "" && busy[cell.Door] != "" {
 			reason = "an opening runs on it"
 		}
 		if reason != "" {

@@ -235,23 +235,18 @@ func checkLocks(layout []wire.LayoutDoor) error {
 // refuseMoved refuses a layout that changes the place, the label or the lock of a
 // compartment that is in use.
 func (w requests) refuseMoved(cells []*cloud.Compartment, next map[uint]PlacedGrid, was map[uint]wire.LayoutDoor, layout []wire.LayoutDoor) error {
-	running, err := w.v.RunningOpenings(w.device.ID)
+	busy, err := w.runningDoors("")
 	if err != nil {
 		return err
 	}
-	busy, locks := map[uint]bool{}, map[uint]wire.LayoutDoor{}
-	for _, o := range running {
-		for _, d := range o.Doors {
-			busy[d.Door] = true
-		}
-	}
+	locks := map[uint]wire.LayoutDoor{}
 	for _, l := range layout {
 		locks[l.Door] = l
 	}
 	var used []InUse
 	for _, cell := range cells {
 		reason := useOf(*cell)
-		if reason == "" && busy[cell.Door] {
+		if reason == "" && busy[cell.Door] != "" {
 			reason = "an opening runs on it"
 		}
 		if reason == "" || cell.IsRemoved() {

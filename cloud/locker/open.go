@@ -140,8 +140,7 @@ func (w requests) openCells(c cloud.Caller, d *cloud.Delivery, kind wire.Opening
 	if err != nil {
 		return cloud.Command{}, err
 	}
-	o := &cloud.Opening{ID: newOpeningID(), BusinessID: d.BusinessID, DeviceID: d.DeviceID, DeliveryID: d.ID, Kind: kind, Requester: requester(c),
-		Reason: reason, State: cloud.OpeningRequested, RequestedAt: w.received, EndsAt: w.received.Add(w.s.cfg.Session)}
+	o := w.newOpening(kind, d.ID, requester(c), reason)
 	packages := map[uint][]string{}
 	for _, cell := range cells {
 		refs := packagesIn(d, cell.GridID)
@@ -156,6 +155,12 @@ func (w requests) openCells(c cloud.Caller, d *cloud.Delivery, kind wire.Opening
 		body.Code = &code.Entry
 	}
 	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
+}
+
+// newOpening is an opening of the device's doors that is asked for now, of a delivery or of 0.
+func (w *rows) newOpening(kind wire.OpeningKind, d cloud.DeliveryID, by cloud.Requester, reason string) *cloud.Opening {
+	return &cloud.Opening{ID: newOpeningID(), BusinessID: w.device.BusinessID, DeviceID: w.device.ID, DeliveryID: d, Kind: kind, Requester: by,
+		Reason: reason, State: cloud.OpeningRequested, RequestedAt: w.received, EndsAt: w.received.Add(w.s.cfg.Session)}
 }
 
 func conflict(d cloud.Delivery) error {

@@ -106,21 +106,22 @@ func (w reports) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Openi
 
 // packagesIn are the packages that lie in a compartment or are to go there.
 func packagesIn(d *cloud.Delivery, g cloud.GridID) []string {
-	var out []string
-	for _, p := range d.Packages {
-		if p.GridID == g && p.Status != cloud.PackageFailed && p.Status != cloud.PackagePickedUp {
-			out = append(out, p.TrackingNumber)
-		}
-	}
-	return out
+	return packagesOf(d, g, func(p cloud.Package) bool {
+		return p.Status != cloud.PackageFailed && p.Status != cloud.PackagePickedUp
+	})
 }
 
 // lying are the numbers of a delivery's packages that were deposited in a compartment and
 // have not left it.
 func lying(d *cloud.Delivery, g cloud.GridID) []string {
+	return packagesOf(d, g, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
+}
+
+// packagesOf are the numbers of a compartment's packages of a kind.
+func packagesOf(d *cloud.Delivery, g cloud.GridID, is func(cloud.Package) bool) []string {
 	var out []string
 	for _, p := range d.Packages {
-		if p.GridID == g && p.Status == cloud.PackageInCompartment {
+		if p.GridID == g && is(p) {
 			out = append(out, p.TrackingNumber)
 		}
 	}
@@ -838,10 +839,6 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 	if !d.DepositedAt.IsZero() && (r.Approximate || d.ConfirmedBy.IsStated() || !r.OccurredAt.After(d.DepositedAt)) {
 		r = r.notBefore(d.DepositedAt.Add(time.Millisecond))
 	}
-	orders, err := w.deviceOrders(d.ID)
-	if err != nil {
-		return err
-	}
 	for _, n := range b.Doors {
 		c, err := w.cell(n)
 		if err != nil {
@@ -866,11 +863,8 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 			if err := w.addPackageEvent(r, d, p, otep.Delivered); err != nil {
 				return err
 			}
-			for _, row := range orders {
-				if row.Tracking == p.TrackingNumber && row.EndedAt.IsZero() {
-					row.Status, row.NextActor, row.EndedAt = "picked_up", "", r.OccurredAt
-					w.touch(row)
-				}
+			if err := w.endRow(r, d, p, "picked_up", ""); err != nil {
+				return err
 			}
 		}
 	}

@@ -83,15 +83,18 @@ func (w retrieving) open(c cloud.Caller, d *cloud.Delivery, in RetrieveInput) (c
 	if err != nil {
 		return cmd, err
 	}
-	o = &cloud.Opening{ID: newOpeningID(), BusinessID: d.BusinessID, DeviceID: d.DeviceID, DeliveryID: d.ID, Kind: wire.OpenStaff, Requester: requester(c),
-		Reason: in.Reason, State: cloud.OpeningRequested, RequestedAt: w.received, EndsAt: w.received.Add(w.s.cfg.Session)}
+	running, err := w.runningDoors("")
+	if err != nil {
+		return cmd, err
+	}
+	o = w.newOpening(wire.OpenStaff, d.ID, requester(c), in.Reason)
 	for _, cell := range cells {
 		refs := lying(d, cell.GridID)
 		if len(refs) == 0 {
 			continue
 		}
-		if err := w.undisturbed(d, o, cell.Door); err != nil {
-			return cmd, err
+		if id := running[cell.Door]; id != "" {
+			return cmd, disturbed(d, id)
 		}
 		o.Doors = append(o.Doors, cloud.OpeningDoor{Door: cell.Door, GridID: cell.GridID, Packages: refs, Status: "unknown"})
 	}
@@ -117,18 +120,9 @@ func (w retrieving) last(d *cloud.Delivery) (*cloud.Opening, error) {
 	return o, nil
 }
 
-// undisturbed refuses with DELIVERY_STATE_CONFLICT while another opening runs on a door.
-func (w retrieving) undisturbed(d *cloud.Delivery, by *cloud.Opening, door uint) error {
-	running, err := w.v.RunningOpenings(w.device.ID)
-	if err != nil {
-		return err
-	}
-	for _, x := range running {
-		if x.ID != by.ID && slices.Contains(doorsOf(x), door) {
-			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status, "opening_id": x.ID}}
-		}
-	}
-	return nil
+// disturbed is the refusal while another opening runs on a door.
+func disturbed(d *cloud.Delivery, opening string) error {
+	return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status, "opening_id": opening}}
 }
 
 // RetrieveConfirmInput says which packages a courier has taken back: all behind the doors
@@ -174,7 +168,7 @@ func (w retrieving) confirm(c cloud.Caller, d *cloud.Delivery, named []string) e
 	if err != nil {
 		return err
 	}
-	r := Occurrence{OccurredAt: w.received, Record: wire.Record{Kind: wire.KindOpeningEnded, At: w.received.UnixNano(), Mono: w.received.UnixNano()}}
+	r := w.stated(wire.KindOpeningEnded)
 	if err := w.end(r, d, o, taken); err != nil {
 		return err
 	}
@@ -203,6 +197,10 @@ const byCourier = "courier"
 // packages are the packages that lie behind the doors which a retrieval has opened, of
 // those that were named. No such door may be known to stand open.
 func (w retrieving) packages(d *cloud.Delivery, o *cloud.Opening, named []string) (out []*cloud.Package, err error) {
+	running, err := w.runningDoors(o.ID)
+	if err != nil {
+		return nil, err
+	}
 	for i := range d.Packages {
 		p := &d.Packages[i]
 		if len(named) > 0 && !slices.Contains(named, p.TrackingNumber) || p.Status == cloud.PackagePickedUp {
@@ -222,8 +220,8 @@ func (w retrieving) packages(d *cloud.Delivery, o *cloud.Opening, named []string
 		if cell == nil || cell.DoorStatus == "open" {
 			return nil, conflict(*d)
 		}
-		if err := w.undisturbed(d, o, cell.Door); err != nil {
-			return nil, err
+		if id := running[cell.Door]; id != "" {
+			return nil, disturbed(d, id)
 		}
 		out = append(out, p)
 	}
@@ -257,21 +255,14 @@ func (w retrieving) seenEmpty(d *cloud.Delivery, taken []*cloud.Package) error {
 // end ends packages that were taken back, in registry and timeline, and lets their
 // compartments go.
 func (w retrieving) end(r Occurrence, d *cloud.Delivery, o *cloud.Opening, taken []*cloud.Package) error {
-	orders, err := w.deviceOrders(d.ID)
-	if err != nil {
-		return err
-	}
 	reason := "handover"
 	if o.Reason == retrieveOverdue {
 		reason = "overdue_return"
 	}
 	for _, p := range taken {
 		p.Status = cloud.PackagePickedUp
-		for _, row := range orders {
-			if row.Tracking == p.TrackingNumber && row.EndedAt.IsZero() {
-				row.Status, row.NextActor, row.RemovalReason, row.EndedAt = "removed", "", reason, w.received
-				w.touch(row)
-			}
+		if err := w.endRow(r, d, p, "removed", reason); err != nil {
+			return err
 		}
 		if err := w.addPackageEvent(r, d, p, otep.RemovedFromDevice); err != nil {
 			return err

@@ -111,12 +111,7 @@ func TestRetrieval(t *testing.T) {
 	f("one package of two", 2, func(s *story) {
 		a := s.open()
 		s.settle(a)
-		_, err := s.retrieve("recall", func(x asked) {
-			s.begin(x)
-			s.swung(x, true)
-			s.outcome(x.id, wire.OutcomeDone, nil)
-		})
-		require.NoError(s.t, err)
+		s.taken(true)
 		require.NoError(s.t, s.retrieved("PK-1"))
 		d := s.find()
 		require.Equal(s.t, cloud.DeliveryDelivered, d.Status)
@@ -145,12 +140,7 @@ func TestRetrieval(t *testing.T) {
 	f("the recipient was first", 1, func(s *story) {
 		a := s.open()
 		s.settle(a)
-		_, err := s.retrieve("recall", func(x asked) {
-			s.begin(x)
-			s.swung(x, true)
-			s.outcome(x.id, wire.OutcomeDone, nil)
-		})
-		require.NoError(s.t, err)
+		s.taken(true)
 		s.pickUp("op_p", 2, nil, a.Doors...)
 		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(s.retrieved()))
 		s.status(cloud.DeliveryPickedUp)

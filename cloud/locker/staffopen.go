@@ -97,9 +97,7 @@ func (w requests) openForStaff(c cloud.Caller, in StaffOpenInput) (cmd cloud.Com
 	if err != nil {
 		return cmd, out, err
 	}
-	o := &cloud.Opening{ID: newOpeningID(), BusinessID: w.device.BusinessID, DeviceID: w.device.ID, Kind: wire.OpenStaff,
-		Requester: cloud.Requester{Type: "console", ID: strconv.FormatInt(int64(c.Account.ID), 10), Name: c.Account.Name},
-		Reason:    in.Reason, State: cloud.OpeningRequested, RequestedAt: w.received, EndsAt: w.received.Add(w.s.cfg.Session)}
+	o := w.newOpening(wire.OpenStaff, 0, cloud.Requester{Type: "console", ID: strconv.FormatInt(int64(c.Account.ID), 10), Name: c.Account.Name}, in.Reason)
 	shown := map[uint]cloud.Compartment{}
 	slices.Sort(in.Grids)
 	for _, id := range slices.Compact(in.Grids) {

@@ -152,7 +152,7 @@ func (w requests) listedDeliveries() (out []*cloud.Delivery, err error) {
 // loseDelivery ends what a cabinet that is gone has of a delivery: its codes die, one
 // that was to come fails, and staff look for parcels inside.
 func (w requests) loseDelivery(d *cloud.Delivery, why string) error {
-	r := Occurrence{OccurredAt: w.received, Record: wire.Record{Kind: wire.KindOpeningEnded, At: w.received.UnixNano(), Mono: w.received.UnixNano()}}
+	r := w.stated(wire.KindOpeningEnded)
 	if d.Status == cloud.DeliveryCreated {
 		if err := w.releaseCells(d); err != nil {
 			return err

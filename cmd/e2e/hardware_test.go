@@ -215,6 +215,19 @@ func (w *world) inspect(cabinet int, only []uint) {
 	}
 }
 
+// openedFor waits until a door stands open after a pulse since a moment, for an opening if
+// that is known, and names the pulse's opening.
+func (c *cabinet) openedFor(door uint, since time.Time, o *locker.OpeningBody) (opening string, ok bool) {
+	for range 20 {
+		p := c.pulsedSince(door, since)
+		if p.Kind != "" && c.sim.OpenAt(door, time.Now()) && (o == nil || p.OpeningID == o.OpeningID) {
+			return p.OpeningID, true
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	return "", false
+}
+
 // lookAndClear opens one door for staff at the cabinet, who empty and clear it. A
 // door that does not open is left alone, what does not lie there any more is not
 // looked for, and a compartment in use again by then is not called empty.
@@ -225,16 +238,7 @@ func (w *world) lookAndClear(c *cabinet, id cloud.DeviceID, x cloud.Compartment)
 	if err != nil && refusal(err) != "DEVICE_TIMEOUT" {
 		return
 	}
-	opened, opening := false, ""
-	for range 20 {
-		p := c.pulsedSince(x.Door, began)
-		opened = p.Kind != "" && c.sim.OpenAt(x.Door, time.Now()) && (out.Opening == nil || p.OpeningID == out.Opening.OpeningID)
-		if opened {
-			opening = p.OpeningID
-			break
-		}
-		time.Sleep(500 * time.Millisecond)
-	}
+	opening, opened := c.openedFor(x.Door, began, out.Opening)
 	if !opened {
 		return
 	}

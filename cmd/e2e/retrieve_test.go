@@ -30,21 +30,14 @@ func (w *world) retrieve(x *task) {
 	var taken []string
 	var doors []uint
 	for n, packages := range boxes {
-		for range 20 {
-			p := c.pulsedSince(n, began)
-			if p.Kind != "" && c.sim.OpenAt(n, time.Now()) && (out.Opening == nil || p.OpeningID == out.Opening.OpeningID) {
-				for _, item := range c.sim.ItemsAt(n, time.Now()) {
-					if slices.Contains(packages, item) {
-						doors = append(doors, n)
-					}
-				}
-				break
-			}
-			time.Sleep(500 * time.Millisecond)
+		if _, opened := c.openedFor(n, began, out.Opening); !opened {
+			continue
+		}
+		if slices.ContainsFunc(c.sim.ItemsAt(n, time.Now()), func(item string) bool { return slices.Contains(packages, item) }) {
+			doors = append(doors, n)
 		}
 	}
 	slices.Sort(doors)
-	doors = slices.Compact(doors)
 	for _, n := range doors {
 		items, _ := c.sim.TakeOut(n)
 		taken = append(taken, items...)

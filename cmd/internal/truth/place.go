@@ -216,7 +216,11 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 		if row != nil && row.EndedAt.IsZero() {
 			j.find("device_order", b, 0, time.Time{}, "%s was collected, and the registry says %s", p.TrackingNumber, statusOf(row))
 		}
-		if taken := row != nil && row.Status == "removed"; !taken && !slices.Contains(gone, last) || taken && !slices.Contains(removed, last) {
+		ends := gone
+		if row != nil && row.Status == "removed" {
+			ends = removed
+		}
+		if !slices.Contains(ends, last) {
 			j.find("timeline", b, door, time.Time{}, "%s was collected, and its timeline is %v", p.TrackingNumber, steps)
 		}
 	}

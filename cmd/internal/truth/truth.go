@@ -178,7 +178,7 @@ type Cloud struct {
 	Audit    server.Audit
 	Commands map[string]cloud.Command // those that traces name
 	Devices  map[string]Device        // by code
-	// Timelines are the status codes of parcels, by tracking number, in the order
+	// Timelines are the events of parcels, by tracking number, in the order
 	// in which a reader sees them.
 	Timelines map[string][]Step
 	Events    []Event // that the webhook log holds
