@@ -45,6 +45,7 @@ type Store interface {
 const (
 	Beat      = 10 * time.Second
 	Silence   = 3 * Beat
+	Doubt     = 2 * Silence / 3
 	askTime   = time.Second     // that the holder of a name has for its answer
 	lookAgain = 2 * time.Second // between looks for tasks that no process does
 	retry     = time.Second     // after a renewal that failed
@@ -225,7 +226,7 @@ func (m *Member) noteRenewal(ctx context.Context, begun time.Time) error {
 	}
 	if !m.alone {
 		doubt := m.doubt
-		m.timer = time.AfterFunc(time.Until(begun.Add(2*Silence/3)), func() { m.loseLease(doubt) })
+		m.timer = time.AfterFunc(time.Until(begun.Add(Doubt)), func() { m.loseLease(doubt) })
 	}
 	if !slices.EqualFunc(list, m.living, func(a, b cloud.Node) bool { return a.Instance == b.Instance }) {
 		close(m.changed)
@@ -311,6 +312,11 @@ func (m *Member) Cores() int { return int(m.cores.Load()) }
 func (m *Member) Sure() context.Context {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// The timer stands still with a virtual machine that is paused; the machine's clock does not.
+	if !m.alone && !m.renewed.IsZero() && m.sure.Err() == nil && time.Now().Round(0).Sub(m.renewed.Round(0)) >= Doubt {
+		m.lost++
+		m.doubt()
+	}
 	return m.sure
 }
 

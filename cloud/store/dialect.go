@@ -116,6 +116,25 @@ type session interface {
 	postgres() bool
 }
 
+// changing runs statements that write and return rows as if they only read.
+type changing struct{ session }
+
+func (c changing) query(ctx context.Context, sql string, args ...any) (rows, error) {
+	return c.change(ctx, sql, args...)
+}
+
+// changedInt runs a statement that writes one row and returns an integer of it, to its end.
+func changedInt(ctx context.Context, s session, sql string, args ...any) (int64, error) {
+	found, err := list(ctx, changing{s}, sql, scanInt, args...)
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("%d rows were written in place of one", len(found))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return found[0], nil
+}
+
 // op is one statement that writes, and what its row count must say.
 type op struct {
 	sql  string

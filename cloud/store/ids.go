@@ -157,19 +157,8 @@ func (db *database) refill(ctx context.Context, kind IDKind) error {
 func (db *database) leaseIDs(ctx context.Context, kind IDKind, b *idBlock) error {
 	var end int64
 	err := db.engine.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		r, err := s.change(ctx, sqlLeaseIDs, string(kind), b.size)
-		if err != nil {
-			return nil, err
-		}
-		defer r.Close()
-		if r.Next() {
-			err = r.Scan(&end)
-		}
-		for r.Next() { // the statement is done when its rows are
-		}
-		if err == nil {
-			err = r.Err()
-		}
+		n, err := changedInt(ctx, s, sqlLeaseIDs, string(kind), b.size)
+		end = n
 		return nil, err
 	})
 	if err != nil {

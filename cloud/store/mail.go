@@ -90,21 +90,9 @@ func (db pushes) MailDue(ctx context.Context, now time.Time) (bool, error) {
 // ClaimMails begins an attempt of mails that are due at now and that no node tries,
 // the oldest first. A node that does not end or put off one within Lease loses it.
 func (db pushes) ClaimMails(ctx context.Context, now time.Time, limit int) (out []cloud.MailRow, err error) {
-	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		out = nil
-		r, err := s.change(ctx, sqlClaimMails, db.node, ms(now), limit)
-		if err != nil {
-			return nil, err
-		}
-		defer r.Close()
-		for r.Next() {
-			var m cloud.MailRow
-			if err := (sealer{db.box}).scanMail(r, &m); err != nil {
-				return nil, err
-			}
-			out = append(out, m)
-		}
-		return nil, r.Err()
+	err = db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
+		out, err = list(ctx, changing{s}, sqlClaimMails, sealer{db.box}.scanMail, db.node, ms(now), limit)
+		return nil, err
 	})
 	return out, err
 }

@@ -27,7 +27,7 @@ WHERE id IN (SELECT id FROM outbox
     AND (lease_owner = '' OR lease_until < @now)
   ORDER BY next_at, id LIMIT $4 @skip)
 RETURNING ` + outboxColumns
-	sqlRenew   = `UPDATE outbox SET lease_until = @lease WHERE lease_owner = $1 AND lease_owner <> ''`
+	pgRenew    = `UPDATE outbox SET lease_until = @lease WHERE id = ANY($2::BIGINT[]) AND lease_owner = $1 RETURNING id`
 	sqlRelease = `UPDATE outbox SET lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlReleaseAll = `UPDATE outbox SET lease_owner = '', lease_until = NULL WHERE lease_owner = $1 AND lease_owner <> ''`
@@ -126,6 +126,17 @@ func scanAttempt(r rows, a *cloud.OutboxAttempt) error {
 		*to = time.Duration(us) * time.Microsecond
 	}
 	return err
+}
+
+func scanOutboxID(r rows, id *cloud.OutboxID) error { return r.Scan(id) }
+
+// outboxIDs are ids as an argument of a statement.
+func outboxIDs(ids []cloud.OutboxID) []int64 {
+	out := make([]int64, len(ids))
+	for i, id := range ids {
+		out[i] = int64(id)
+	}
+	return out
 }
 
 func bodyPurpose(eventID string) string { return "outbox/" + eventID }
@@ -246,22 +257,11 @@ func number(ctx context.Context, s session, id cloud.EndpointID, work []cloud.Ou
 	if n == 0 {
 		return nil
 	}
-	r, err := s.change(ctx, sqlTakeNumbers, int64(id), n)
+	last, err := changedInt(ctx, s, sqlTakeNumbers, int64(id), n)
 	if err != nil {
 		return err
 	}
-	next := int64(1)
-	for r.Next() {
-		if err := r.Scan(&next); err != nil {
-			r.Close()
-			return err
-		}
-		next -= n - 1
-	}
-	r.Close()
-	if err := r.Err(); err != nil {
-		return err
-	}
+	next := last - n + 1
 	var ops []op
 	for i := range work {
 		if d := &work[i].Delivery; d.Sequence == cloud.Unnumbered {
@@ -386,14 +386,19 @@ func addAttempt(id cloud.OutboxID, a *cloud.OutboxAttempt) op {
 		a.FirstByte.Microseconds(), a.RemoteIP, ms(a.PlannedAt), a.WaitReason}}
 }
 
-// RenewOutbox keeps all leases of this node alive. SQLite needs no renewing.
-func (db webhooks) RenewOutbox(ctx context.Context) error {
-	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		if !s.postgres() {
-			return nil, nil
-		}
-		return nil, s.last(ctx, []op{{sql: sqlRenew, args: []any{db.node}, need: anything}})
+// RenewOutbox keeps leases of this node alive, and gives those that it still has. On
+// SQLite, which needs no renewing, these are all. A lease that its node does not renew runs
+// out: so does one that was written in a commit whose answer was lost, of which the node
+// knows nothing.
+func (db webhooks) RenewOutbox(ctx context.Context, ids []cloud.OutboxID) (held []cloud.OutboxID, err error) {
+	if !db.Peers() {
+		return ids, nil
+	}
+	err = db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
+		held, err = list(ctx, changing{s}, pgRenew, scanOutboxID, db.node, outboxIDs(ids))
+		return nil, err
 	})
+	return held, err
 }
 
 // ReleaseOutbox gives back deliveries that were taken up and not tried. Only ID

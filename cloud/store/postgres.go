@@ -278,10 +278,30 @@ func (s *pgSession) commit(ctx context.Context) error {
 	if s.committed || s.begin != "" {
 		return nil
 	}
+	ctx, done, err := lasting(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	var b pgx.Batch
 	b.Queue("COMMIT")
 	answers := s.tx.SendBatch(ctx, &b)
 	return errors.Join(s.ended(answers), answers.Close())
+}
+
+// lasting is a context for the end of a transaction. It goes on for pgUndo after its caller's:
+// a caller that gives up while the transaction is committed would otherwise leave this process
+// without the knowledge of what it has written. Error: the caller has given up already.
+func lasting(ctx context.Context) (context.Context, func(), error) {
+	if ctx.Done() == nil {
+		return ctx, func() {}, nil
+	}
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(pgUndo, cancel) })
+	return out, func() { stop(); cancel() }, nil
 }
 
 // ended reads how the transaction ended. A lost one ends too, but as undone.
@@ -322,6 +342,13 @@ func (s *pgSession) send(ctx context.Context, ops []op, end bool) error {
 		b.Queue(pgText(ops[i].sql), ops[i].args...)
 	}
 	if end {
+		last, done, err := lasting(ctx)
+		if err != nil {
+			s.broken = err
+			return err
+		}
+		defer done()
+		ctx = last
 		b.Queue("COMMIT")
 	}
 	answers := s.tx.SendBatch(ctx, &b)

@@ -127,21 +127,9 @@ func (db pushes) PushDue(ctx context.Context, now time.Time) (bool, error) {
 // ClaimPushes takes pushes that are due at now and that no node tries, the oldest
 // first. A node that does not end or put off one within Lease loses it.
 func (db pushes) ClaimPushes(ctx context.Context, now time.Time, limit int) (out []cloud.PushRow, err error) {
-	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		out = nil
-		r, err := s.change(ctx, sqlClaimPushes, db.node, ms(now), limit)
-		if err != nil {
-			return nil, err
-		}
-		defer r.Close()
-		for r.Next() {
-			var p cloud.PushRow
-			if err := (sealer{db.box}).scanPush(r, &p); err != nil {
-				return nil, err
-			}
-			out = append(out, p)
-		}
-		return nil, r.Err()
+	err = db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
+		out, err = list(ctx, changing{s}, sqlClaimPushes, sealer{db.box}.scanPush, db.node, ms(now), limit)
+		return nil, err
 	})
 	return out, err
 }

@@ -35,7 +35,7 @@ WHERE id = ANY(ARRAY(SELECT due.id FROM webhook_slot AS s CROSS JOIN LATERAL (SE
   WHERE s.slot = ANY($5::BIGINT[]) AND s.owner IN ('', $1)
   ORDER BY due.next_at, due.id LIMIT $4))
 RETURNING ` + outboxColumns
-	pgUnfinished = `SELECT o.id, o.state, o.attempts, o.next_at, o.lease_owner, o.reference_sequence, o.business_id, e.reference_type, o.reference_id
+	pgUnfinished = `SELECT o.id, o.state, o.attempts, o.next_at, CASE WHEN o.lease_until < @now THEN '' ELSE o.lease_owner END, o.reference_sequence, o.business_id, e.reference_type, o.reference_id
 FROM outbox AS o JOIN outbox_event AS e ON e.event_id = o.event_id
 WHERE o.endpoint_id = $1 AND o.reference_id = ANY($2::TEXT[]) AND o.state IN ('pending', 'delivering', 'retrying') AND o.replay_of = 0`
 	pgTake = `UPDATE outbox SET lease_owner = $1, lease_until = @lease, generation = generation + 1
@@ -107,12 +107,8 @@ func (db shares) Unfinished(ctx context.Context, id cloud.EndpointID, references
 // TakeOutbox takes up deliveries to one receiver of slots of this node, whether they are
 // due or not, unless another node has them.
 func (db shares) TakeOutbox(ctx context.Context, id cloud.EndpointID, ids []cloud.OutboxID) (work []cloud.OutboxWork, err error) {
-	list := make([]int64, len(ids))
-	for i := range ids {
-		list[i] = int64(ids[i])
-	}
 	err = db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
-		work, err = db.lease(ctx, s, id, pgTake, db.node, list, slotList(db.slots.Load()))
+		work, err = db.lease(ctx, s, id, pgTake, db.node, outboxIDs(ids), slotList(db.slots.Load()))
 		return nil, err
 	})
 	return work, err
@@ -129,21 +125,8 @@ func (db shares) claim(ctx context.Context, s session, id cloud.EndpointID, now 
 // lease runs a statement that takes up deliveries to one receiver, and gives them with
 // their events, of each reference in the order of its numbers.
 func (db shares) lease(ctx context.Context, s session, id cloud.EndpointID, sql string, args ...any) ([]cloud.OutboxWork, error) {
-	r, err := s.change(ctx, sql, args...)
+	work, err := list(ctx, changing{s}, sql, func(r rows, o *cloud.OutboxWork) error { return scanOutbox(r, &o.Delivery) }, args...)
 	if err != nil {
-		return nil, err
-	}
-	var work []cloud.OutboxWork
-	for r.Next() {
-		var o cloud.OutboxWork
-		if err := scanOutbox(r, &o.Delivery); err != nil {
-			r.Close()
-			return nil, err
-		}
-		work = append(work, o)
-	}
-	r.Close()
-	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	if err := (webhooks(db)).withEvents(ctx, s, work); err != nil {

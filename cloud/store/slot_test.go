@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +83,52 @@ func TestProcessesShareSlots(t *testing.T) {
 	require.Len(t, work, mine)
 }
 
+// A lease that its process does not renew by name runs out, and stands in the way of what
+// comes after it no more: the process may not know of it, as when the answer to its commit
+// was lost. What another process has taken up is not renewed.
+func TestALeaseThatIsNotRenewedRunsOut(t *testing.T) {
+	t.Parallel()
+	db, ctx, now := openTest(t, Config{URL: freshSchema(t), Instance: "i1"}), t.Context(), time.Now()
+	db.OwnFresh(true)
+	c := &cloud.Changes{}
+	for n := range 3 {
+		id := fmt.Sprint("E-", n+1)
+		c.Outbox = append(c.Outbox, cloud.OutboxWrite{Event: cloud.OutboxEvent{EventID: id, Event: "order.created", BusinessID: 42, Channel: cloud.ChannelAccount, ReferenceType: "order", ReferenceID: "1", Sequence: int64(n + 1), CreatedAt: now, Body: []byte("{}")},
+			Deliveries: []cloud.OutboxDelivery{{ID: cloud.OutboxID(n + 1), EventID: id, EndpointID: 3, BusinessID: 42, WebhookID: id, State: cloud.OutboxPending, MaxAttempts: 8, NextAt: now, CreatedAt: now}}})
+	}
+	require.NoError(t, db.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
+	age := func() {
+		_, err := db.engine.(*postgres).pool.Exec(ctx, "UPDATE outbox SET lease_until = lease_until - $1::BIGINT", Lease.Milliseconds()-1000)
+		require.NoError(t, err)
+	}
+	owners := func() (out []string) {
+		list, err := db.Unfinished(ctx, 3, []string{"1"})
+		require.NoError(t, err)
+		slices.SortFunc(list, func(a, b cloud.OutboxWaiting) int { return cmp.Compare(a.ID, b.ID) })
+		for _, x := range list {
+			out = append(out, x.LeaseOwner)
+		}
+		return out
+	}
+	require.Equal(t, []string{"i1", "i1", "i1"}, owners())
+	age()
+	held, err := db.RenewOutbox(ctx, []cloud.OutboxID{2, 3, 4})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []cloud.OutboxID{2, 3}, held)
+	_, err = db.engine.(*postgres).pool.Exec(ctx, "UPDATE outbox SET lease_owner = 'i2' WHERE id = 3")
+	require.NoError(t, err)
+	held, err = db.RenewOutbox(ctx, []cloud.OutboxID{2, 3})
+	require.NoError(t, err)
+	require.Equal(t, []cloud.OutboxID{2}, held)
+	_, err = db.engine.(*postgres).pool.Exec(ctx, "UPDATE outbox SET lease_until = lease_until - 2000 WHERE id = 1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "i1", "i2"}, owners(), "it stands in nothing's way")
+	work, err := db.ClaimOutbox(ctx, 3, now.Add(time.Hour), 10)
+	require.NoError(t, err)
+	require.Len(t, work, 1)
+	require.EqualValues(t, 1, work[0].Delivery.ID)
+}
+
 // With very many waiting deliveries what a sender asks for goes by indexes.
 func TestSlotsAreReadByIndexes(t *testing.T) {
 	t.Parallel()
@@ -102,7 +150,7 @@ SELECT n, 'E-' || n, CASE WHEN n %% 2 = 0 THEN 1 ELSE n %% 50 END, 42, 0, 'order
 		sql  string
 		args []any
 	}{"due": {pgDueEndpoints, []any{many, slots, "i1"}}, "claim": {pgClaim, []any{"i1", 1, many, 512, slots}}, "unfinished": {pgUnfinished, []any{1, []string{"7", "8", "9"}}},
-		"take": {pgTake, []any{"i1", []int64{1, 2, 3}, slots}}} {
+		"take": {pgTake, []any{"i1", []int64{1, 2, 3}, slots}}, "renew": {pgRenew, []any{"i1", []int64{1, 2, 3}}}} {
 		rows, err := pool.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS) "+pgText(q.sql), q.args...)
 		require.NoError(t, err)
 		list, err := pgx.CollectRows(rows, pgx.RowTo[string])

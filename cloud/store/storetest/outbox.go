@@ -77,7 +77,9 @@ func outboxLifecycle(t *testing.T, db *store.DB) {
 	require.Len(t, again, 2)
 	require.Equal(t, 1, again[0].Delivery.Attempts)
 	require.Greater(t, again[0].Delivery.Generation, got[0].Delivery.Generation)
-	require.NoError(t, db.RenewOutbox(ctx))
+	renewed, err := db.RenewOutbox(ctx, []cloud.OutboxID{10, 20})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []cloud.OutboxID{10, 20}, renewed)
 
 	require.NoError(t, db.RecoverOutbox(ctx))
 	counted := event(3, 7)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
 )
 
 // cutOff is a store whose leases cannot be renewed for a while.
@@ -18,11 +20,11 @@ type cutOff struct {
 	off *atomic.Bool
 }
 
-func (c cutOff) RenewOutbox(ctx context.Context) error {
+func (c cutOff) RenewOutbox(ctx context.Context, ids []cloud.OutboxID) ([]cloud.OutboxID, error) {
 	if c.off.Load() {
-		return errors.New("no connection")
+		return nil, errors.New("no connection")
 	}
-	return c.Store.RenewOutbox(ctx)
+	return c.Store.RenewOutbox(ctx, ids)
 }
 
 // A node that could not renew its leases sends nothing any more before another

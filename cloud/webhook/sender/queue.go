@@ -518,15 +518,20 @@ func (q *queues) holds(at address, now time.Time) (reason string, until time.Tim
 	return "", time.Time{}
 }
 
-// drain takes out what waits of some slots, to be given back. Deliveries in flight,
-// and how each URL is doing, stays.
+// drain takes out what waits of some slots, to be given back.
 func (q *queues) drain(slots uint64) []cloud.OutboxResult {
+	return q.takeOut(func(w *cloud.OutboxWork) bool { return slots == allSlots || slots>>slotOf(w)&1 == 1 })
+}
+
+// takeOut takes out what waits and is chosen, and gives its leases. Deliveries in flight, and
+// how each URL is doing, stay.
+func (q *queues) takeOut(chosen func(*cloud.OutboxWork) bool) []cloud.OutboxResult {
 	var out []cloud.OutboxResult
 	for _, u := range q.urls {
 		for _, l := range u.lines {
 			kept := l.items[:0]
 			for _, it := range l.items {
-				if slots != allSlots && slots>>slotOf(&it.work)&1 == 0 {
+				if !chosen(&it.work) {
 					kept = append(kept, it)
 					continue
 				}

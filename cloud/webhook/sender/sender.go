@@ -37,6 +37,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,7 +61,8 @@ type Store interface {
 	Superseded(ctx context.Context, w cloud.OutboxWork) (bool, error)
 	FinishOutbox(ctx context.Context, results []cloud.OutboxResult) (lost []cloud.OutboxID, err error)
 	ReleaseOutbox(ctx context.Context, ds []cloud.OutboxResult) error
-	RenewOutbox(ctx context.Context) error
+	// RenewOutbox keeps leases, and gives those that this node still has.
+	RenewOutbox(ctx context.Context, ids []cloud.OutboxID) (held []cloud.OutboxID, err error)
 	EndForgotten(ctx context.Context) error
 	OutboxWaiting(ctx context.Context) ([]cloud.OutboxCount, error)
 	// HoldSlots says which slots' deliveries this node writes leased to it and takes up.
@@ -357,19 +359,68 @@ func (d *Dispatcher) tidy(ctx context.Context) {
 	}
 }
 
-// renew keeps the leases of what waits in memory.
+// renew keeps the leases of what waits in memory, is in flight or is being stored, and lets
+// go what waits and is another node's by now.
 func (d *Dispatcher) renew(ctx context.Context) {
 	begun := time.Now()
-	err := d.cfg.Store.RenewOutbox(ctx)
+	d.mu.Lock()
+	ids := leasedIDs(d)
+	d.mu.Unlock()
+	held, err := d.cfg.Store.RenewOutbox(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		d.log.Warn("renewing webhook leases failed", "error", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.yield(begun)
-	if err == nil {
-		d.renewed = begun
+	if err != nil {
+		return
 	}
+	d.renewed = begun
+	if len(held) < len(ids) {
+		if n := letGo(d, ids, held); n > 0 {
+			d.metrics.leaseLost.Add(float64(n))
+			d.log.Warn("webhook deliveries were left to other nodes, which have taken them up", "count", n)
+		}
+	}
+}
+
+// leasedIDs are the deliveries that this process knows to be leased to it, other than what
+// it is to give back. Called with mu held.
+func leasedIDs(d *Dispatcher) []cloud.OutboxID {
+	ids := make([]cloud.OutboxID, 0, len(d.queues.held)+len(d.slots.inHand)+len(d.inbox))
+	for id := range d.queues.held {
+		ids = append(ids, id)
+	}
+	for id := range d.slots.inHand { // those in flight stand in both
+		if !d.queues.held[id] {
+			ids = append(ids, id)
+		}
+	}
+	for i := range d.inbox {
+		ids = append(ids, d.inbox[i].Delivery.ID)
+	}
+	return ids
+}
+
+// letGo takes out what waits of some deliveries and is not held any more, and gives its
+// number. Called with mu held.
+func letGo(d *Dispatcher, ids, held []cloud.OutboxID) int {
+	lost := make(map[cloud.OutboxID]bool, len(ids))
+	for _, id := range ids {
+		lost[id] = true
+	}
+	for _, id := range held {
+		delete(lost, id)
+	}
+	waiting := len(d.inbox)
+	d.inbox = slices.DeleteFunc(d.inbox, func(w cloud.OutboxWork) bool {
+		if lost[w.Delivery.ID] {
+			d.inboxSize -= len(w.Event.Body)
+		}
+		return lost[w.Delivery.ID]
+	})
+	return waiting - len(d.inbox) + len(d.queues.takeOut(func(w *cloud.OutboxWork) bool { return lost[w.Delivery.ID] }))
 }
 
 // yield gives up what waits in memory when its leases may have passed to another
@@ -385,9 +436,10 @@ func (d *Dispatcher) yield(now time.Time) {
 	d.nudge()
 }
 
-// doubtful reports whether leases may have ended. Called with mu held.
+// doubtful reports whether leases may have ended: by this process's own clock, or by the
+// machine's, which alone goes on while a virtual machine is paused. Called with mu held.
 func (d *Dispatcher) doubtful(now time.Time) bool {
-	return now.Sub(d.renewed) >= leaseSure || !leaseIsSure(d)
+	return now.Sub(d.renewed) >= leaseSure || now.Round(0).Sub(d.renewed.Round(0)) >= leaseSure || !leaseIsSure(d)
 }
 
 // isHungry reports whether the store has more and there is room again.
@@ -404,18 +456,26 @@ func (d *Dispatcher) deliverInbox(ctx context.Context) {
 	d.inbox, d.overflow, d.inboxSize = nil, nil, 0
 	d.mu.Unlock()
 	overflow = append(overflow, d.enqueue(ctx, inbox)...)
-	if len(overflow) > 0 {
-		if err := d.cfg.Store.ReleaseOutbox(ctx, overflow); err != nil {
-			d.log.Warn("giving webhook deliveries back failed", "count", len(overflow), "error", err)
-			d.mu.Lock()
-			d.overflow = append(d.overflow, overflow...)
-			d.mu.Unlock()
-			return
-		}
+	if releaseLeases(d, ctx, overflow) {
 		d.mu.Lock()
 		d.more = true
 		d.mu.Unlock()
 	}
+}
+
+// releaseLeases gives leases back, later when it cannot now, and reports whether it gave any.
+func releaseLeases(d *Dispatcher, ctx context.Context, rest []cloud.OutboxResult) bool {
+	if len(rest) == 0 {
+		return false
+	}
+	err := d.cfg.Store.ReleaseOutbox(ctx, rest)
+	if err != nil {
+		d.log.Warn("giving webhook deliveries back failed", "count", len(rest), "error", err)
+		d.mu.Lock()
+		d.overflow = append(d.overflow, rest...)
+		d.mu.Unlock()
+	}
+	return err == nil
 }
 
 // enqueue puts work into the queues of its URLs, starts workers, and returns
@@ -567,9 +627,7 @@ func (d *Dispatcher) claim(ctx context.Context, id cloud.EndpointID, now time.Ti
 		d.more = true
 		d.mu.Unlock()
 	}
-	if rest := d.enqueue(ctx, work); len(rest) > 0 {
-		return d.cfg.Store.ReleaseOutbox(ctx, rest)
-	}
+	releaseLeases(d, ctx, d.enqueue(ctx, work))
 	return nil
 }
 

@@ -86,11 +86,11 @@ func (m *mortal) LeaveSlots(ctx context.Context, slots uint64) error {
 	return m.DB.LeaveSlots(ctx, slots)
 }
 
-func (m *mortal) RenewOutbox(ctx context.Context) error {
+func (m *mortal) RenewOutbox(ctx context.Context, ids []cloud.OutboxID) ([]cloud.OutboxID, error) {
 	if m.dead.Load() {
-		return errKilled
+		return nil, errKilled
 	}
-	return m.DB.RenewOutbox(ctx)
+	return m.DB.RenewOutbox(ctx, ids)
 }
 
 // cluster is some nodes on one schema, and one receiver.
