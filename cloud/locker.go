@@ -458,4 +458,7 @@ type DoorPresent struct {
 	DoorStatus string
 	Occupied   *bool
 	OpeningID  string
+	// Version is the highest version of a command that the cabinet has taken for the door: the
+	// compartment's does not stay below it. 0: not said.
+	Version uint64
 }

@@ -34,10 +34,6 @@ type RestoreConfig struct {
 	Progress func(done, all int)
 }
 
-// Mark is a file beside the keys file that says that the database was restored and has not
-// started since.
-const Mark = "restored"
-
 // ErrKeys says that the keys file is missing.
 var ErrKeys = errors.New("the keys file is needed: it is not in the backup, or no identity was given that decrypts it")
 
@@ -67,9 +63,6 @@ func Restore(ctx context.Context, cfg RestoreConfig) (m Manifest, err error) {
 		return m, err
 	}
 	if err := cfg.restoreFiles(ctx, files); err != nil {
-		return m, err
-	}
-	if err := writeSynced(filepath.Join(filepath.Dir(cfg.KeysFile), Mark), []byte(m.ID+"\n")); err != nil && !errors.Is(err, os.ErrExist) {
 		return m, err
 	}
 	return m, openDatabase(ctx, cfg.Source, m, func(r io.Reader) error {

@@ -107,11 +107,15 @@ func (t *statusIntake) readStatus() (*cloud.Changes, error) {
 		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Generation: t.x.generation}}, nil
 	}
 	t.countGeneration()
-	t.seen()
-	if err := t.doors(); err != nil {
+	if err := t.raiseConfig(); err != nil {
 		return nil, err
 	}
-	if !current || !t.complete() {
+	t.seen()
+	behind, err := t.doors()
+	if err != nil {
+		return nil, err
+	}
+	if !current || behind || !t.complete() { // what follows would make orders of versions that are behind
 		return &t.ch, nil
 	}
 	w := t.s.cfg.Meaning.Begin(t.v, t.device, t.at)
@@ -178,7 +182,7 @@ func speaks(list []cloud.InstanceSeen, now cloud.InstanceSeen) []cloud.InstanceS
 func (t *statusIntake) countGeneration() {
 	now := max(t.device.CodeGeneration, 1)
 	switch st := t.st; {
-	case namesGenerations(st) && st.Generation > now:
+	case namesGenerations(st) && isAbove(st.Generation, now):
 		now = st.Generation + 1
 	case t.st.CodeList > t.device.CodeList && (st.Generation == now || !namesGenerations(st)):
 		now++
@@ -187,6 +191,33 @@ func (t *statusIntake) countGeneration() {
 	}
 	t.device.CodeGeneration = now
 	t.ch.Devices = []cloud.Device{t.device}
+}
+
+// raiseConfig gives the configuration a version above the one that the device has, where the
+// cloud has none such: its database went back.
+func (t *statusIntake) raiseConfig() error {
+	if !isAbove(t.st.ConfigVersion, t.device.ConfigVersion) {
+		return nil
+	}
+	if err := RaiseConfig(&t.device, t.st.ConfigVersion+1); err != nil {
+		return err
+	}
+	t.ch.Devices = []cloud.Device{t.device}
+	return nil
+}
+
+// RaiseConfig gives the configuration of a device, where it has one, a version.
+func RaiseConfig(d *cloud.Device, version uint64) error {
+	if len(d.Config) == 0 {
+		return nil
+	}
+	var c wire.Config
+	if err := wire.Decode(d.Config, &c); err != nil {
+		return fmt.Errorf("stored configuration of %s: %w", d.Code, err)
+	}
+	c.Version, d.ConfigVersion = version, version
+	d.Config = wire.MustEncode(c)
+	return nil
 }
 
 // seen notes what the device holds and how its keypad is.
@@ -213,11 +244,12 @@ func (t *statusIntake) seen() {
 	t.ch.Seen = []cloud.DeviceSeen{seen}
 }
 
-// doors sets the present of the compartments that the status names.
-func (t *statusIntake) doors() error {
+// doors sets the present of the compartments that the status names. It reports whether the
+// versions of their commands are behind what the device has taken: the database went back.
+func (t *statusIntake) doors() (behind bool, err error) {
 	cells, err := t.v.Compartments(t.x.id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	was := make(map[uint]cloud.Compartment, len(cells))
 	for _, c := range cells {
@@ -226,11 +258,15 @@ func (t *statusIntake) doors() error {
 	for _, ds := range t.st.Doors {
 		c, ok := was[ds.Door]
 		p := cloud.DoorPresent{DeviceID: t.x.id, Door: ds.Door, DoorStatus: doorStatus(ds.State), Occupied: occupied(ds.Item), OpeningID: ds.OpeningID}
-		if ok && (c.DoorStatus != p.DoorStatus || c.OpeningID != p.OpeningID || !sameBool(c.Occupied, p.Occupied)) {
+		raise := ok && isAbove(ds.Version, c.Version)
+		if raise {
+			behind, p.Version = true, ds.Version
+		}
+		if raise || ok && (c.DoorStatus != p.DoorStatus || c.OpeningID != p.OpeningID || !sameBool(c.Occupied, p.Occupied)) {
 			t.ch.Doors = append(t.ch.Doors, p)
 		}
 	}
-	return nil
+	return behind, nil
 }
 
 // stores compares the device's store with what is kept of it. It reports
@@ -299,8 +335,13 @@ func (t *statusIntake) complete() bool {
 // plausible refuses numbers that no device can have reached, and that databases
 // cannot hold.
 func plausible(st *wire.Status) error {
-	if st.ConfigVersion > maxNumber || st.CodeList > maxNumber || st.Generation > maxNumber {
+	if st.ConfigVersion > maxVersion || st.CodeList > maxVersion || st.Generation > maxVersion {
 		return fmt.Errorf("configuration %d, code list %d of generation %d", st.ConfigVersion, st.CodeList, st.Generation)
+	}
+	for _, d := range st.Doors {
+		if d.Version > maxVersion {
+			return fmt.Errorf("version %d of door %d", d.Version, d.Door)
+		}
 	}
 	if st.Boot > maxNumber || st.Count > maxNumber {
 		return fmt.Errorf("boot %d, status %d", st.Boot, st.Count)
@@ -375,3 +416,12 @@ func (s queue) keepFault(ctx context.Context, x *session, f cloud.DeviceExceptio
 		s.log.Error("keep device exception", "device", x.code, "type", f.Type, "err", err)
 	}
 }
+
+// maxVersion is more than any version or generation that the cloud gives reaches. Numbers up
+// to half of it are continued from: so those that a hostile device names keep no other one,
+// which takes its place, from being understood.
+const maxVersion = 1 << 48
+
+// isAbove reports whether a number that a device names is above the cloud's, and is one
+// to continue from.
+func isAbove(named, known uint64) bool { return named > known && named <= maxVersion/2 }

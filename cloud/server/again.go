@@ -2,35 +2,36 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/cloud/backup"
+	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/store"
-	"github.com/postern-io/postern/protocol/wire"
 )
 
 // beginAgain lets a database that was restored go on: the numbers that cabinets compare
 // (versions of configurations and of doors' commands, generations and numbers of code lists), and those by
 // which receivers of webhooks order events, continue
-// above all that were handed out since the backup, and were lost with it. Seconds of the
-// clock are above them, however often a backup is restored. It runs at the first start
-// after a restore, and again when that was interrupted.
+// above all that were handed out since the moment that it holds, and were lost with it. Seconds
+// of the clock are above them, however often a backup is restored. It runs at the first start
+// after a restore, at any node, and again when that was interrupted.
 func (s *Server) beginAgain(ctx context.Context) error {
-	mark := filepath.Join(s.cfg.Dir, backup.Mark)
-	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {
+	noted, err := s.Store.Recovery(ctx)
+	if err != nil {
+		return fmt.Errorf("begin again after a restore: %w", err)
+	}
+	if noted.IsZero() {
 		return nil
 	}
 	nodes, err := s.Store.ListNodes(ctx)
 	if err != nil {
 		return fmt.Errorf("begin again after a restore: %w", err)
 	}
-	for _, n := range nodes { // of the deployment that the backup was taken of, which may run still
+	for _, n := range nodes { // of the deployment as it was, which may run still
+		if n.StartedAt.After(noted) { // it begins again as well
+			continue
+		}
 		if err := s.Store.EndNode(ctx, n.Instance, -1); err != nil {
 			return fmt.Errorf("begin again after a restore: end the lease of %s: %w", n.Name, err)
 		}
@@ -55,7 +56,7 @@ func (s *Server) beginAgain(ctx context.Context) error {
 		}
 	}
 	s.log.Warn("the database was restored: numbers of configurations, commands and code lists continue above those that were lost")
-	return os.Remove(mark)
+	return s.Store.EndRecovery(ctx, noted)
 }
 
 func renumber(ctx context.Context, db *store.DB, id cloud.DeviceID, number uint64) error {
@@ -66,14 +67,8 @@ func renumber(ctx context.Context, db *store.DB, id cloud.DeviceID, number uint6
 		}
 		ch := &cloud.Changes{}
 		d.CodeGeneration, d.CodeList = max(d.CodeGeneration+1, number), max(d.CodeList+1, number)
-		if len(d.Config) > 0 {
-			var c wire.Config
-			if err := wire.Decode(d.Config, &c); err != nil {
-				return nil, err
-			}
-			d.ConfigVersion = max(d.ConfigVersion+1, number)
-			c.Version = d.ConfigVersion
-			d.Config = wire.MustEncode(c)
+		if err := device.RaiseConfig(&d, max(d.ConfigVersion+1, number)); err != nil {
+			return nil, err
 		}
 		ch.Devices = []cloud.Device{d}
 		cells, err := v.Compartments(id)

@@ -9,12 +9,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/postern-io/postern/cloud/backup"
 )
 
 // folderNames are what a node keeps in its data folder. Databases begin with postern.db.
-var folderNames = []string{keysFile, "files", "spool", backup.Mark, "devices", "lost+found"}
+var folderNames = []string{keysFile, "files", "spool", "devices", "lost+found"}
 
 func isFolderName(name string) bool {
 	return slices.Contains(folderNames, name) || strings.HasPrefix(name, "postern.db")

@@ -78,6 +78,9 @@ type Config struct {
 	Address string
 	// SchemaByCommand leaves migrations of the database to MigrateSchema.
 	SchemaByCommand bool
+	// Recovered is the moment that the database was recovered to by other means than a restore;
+	// zero: it was not. See store.NoteRecovery.
+	Recovered time.Time
 	// Stop is how a stop is announced.
 	Stop Stop
 	// Part is what this process does of it all; empty: everything.
@@ -297,7 +300,13 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		}
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
-	if err = s.beginAgain(ctx); err != nil {
+	if !cfg.Recovered.IsZero() {
+		err = s.Store.NoteRecovery(ctx, cfg.Recovered)
+	}
+	if err == nil {
+		err = s.beginAgain(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
 	if s.tls, err = s.certificates(); err != nil {

@@ -34,6 +34,9 @@ var (
 	ErrDumpDamaged = errors.New("the dump of the database is damaged")
 	// ErrNotEmpty says that a database is in the place where one is to be loaded.
 	ErrNotEmpty = errors.New("there is a database already; name an empty one, or another data folder")
+	// ErrRestoring says that a load into a PostgreSQL database is under way, or died: it is
+	// not a whole database.
+	ErrRestoring = errors.New("a restore into this database is under way or was interrupted: wait for it, or start it again with \"cloud restore\"")
 	// ErrNewerDump says that the program is too old for a dump.
 	ErrNewerDump = errors.New("the dump was written by a newer release; use that one")
 )
@@ -69,8 +72,8 @@ func CheckDump(ctx context.Context, want Dump, spool string, r io.Reader) error 
 // LoadDump makes the database that cfg names from a dump, which was written at a time.
 // Nothing may be there. Commands that were under way then expire with it and are not
 // sent; ids continue above those that were given since. When it
-// fails the database is as empty as before. Errors: ErrNotEmpty, ErrDumpDamaged,
-// ErrNewerDump.
+// fails the database is as empty as before; where a process dies with it, the next load
+// begins with nothing. Errors: ErrNotEmpty, ErrRestoring, ErrDumpDamaged, ErrNewerDump.
 func LoadDump(ctx context.Context, cfg Config, d Dump, at time.Time, r io.Reader) error {
 	switch {
 	case d.Version > SchemaNumber():
@@ -97,24 +100,6 @@ func IsEmpty(ctx context.Context, cfg Config) (bool, error) {
 		return true, nil
 	}
 	return false, err
-}
-
-// sqlExpireCommands ends what was under way at a time: a door that was to open then is not to
-// open now. The parts that wait for a command's outcome take it as one that expired.
-const sqlExpireCommands = `UPDATE command SET expires_at = $1 WHERE state IN ('queued', 'sent', 'accepted') AND (expires_at IS NULL OR expires_at > $1)`
-
-// Ids that were given since a dump are known elsewhere: those that are given next, of
-// every kind, leave out more than were given in that time. So two restores of one dump
-// do not give the same ids either.
-const (
-	skippedIDs       = 1_000_000
-	skippedASecond   = 1000
-	sqlNoteFirstIDs  = `INSERT INTO id_block (kind, next) VALUES ('', 1) ON CONFLICT (kind) DO NOTHING`
-	sqlSkipIDsOfDump = `UPDATE id_block SET next = next + $1`
-)
-
-func skipped(at time.Time) int64 {
-	return skippedIDs + skippedASecond*max(int64(time.Since(at)/time.Second), 0)
 }
 
 func (e *lite) dump(ctx context.Context, spool string, w io.Writer) (d Dump, err error) {
@@ -309,12 +294,11 @@ func loadLite(ctx context.Context, cfg Config, d Dump, at time.Time, r io.Reader
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, sqlExpireCommands, at.UnixMilli())
-	if err == nil {
-		_, err = db.ExecContext(ctx, sqlNoteFirstIDs)
-	}
-	if err == nil {
-		_, err = db.ExecContext(ctx, sqlSkipIDsOfDump, skipped(at))
+	_, err = db.ExecContext(ctx, liteTokens.Replace(sqlMakeRecovery))
+	for _, o := range recoverySteps(at, time.Now()) {
+		if err == nil {
+			_, err = db.ExecContext(ctx, o.sql, o.args...)
+		}
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -69,12 +70,8 @@ func (e *postgres) dump(ctx context.Context, w io.Writer) (d Dump, err error) {
 }
 
 func tablesOf(ctx context.Context, c *pgx.Conn) ([]string, error) {
-	r, err := c.Query(ctx, pgTables)
-	if err != nil {
-		return nil, err
-	}
-	all, err := pgx.CollectRows(r, pgx.RowTo[string])
-	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(name, ownTables) }), err
+	all, err := allTables(ctx, c)
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(name, ownTables) || name == pgLoading }), err
 }
 
 // fieldsOf are the columns of a table, and the one whose numbers the server gives.
@@ -232,12 +229,18 @@ func isEmptyPostgres(ctx context.Context, url string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	r, err := c.Query(ctx, pgTables)
+	all, err := allTables(ctx, c)
+	return len(all) == 0 || slices.Contains(all, pgLoading), errors.Join(err, c.Close(ctx))
+}
+
+// allTables asks by the simple protocol, which leaves a transaction no snapshot that building
+// an index beside writers would wait for.
+func allTables(ctx context.Context, c *pgx.Conn) ([]string, error) {
+	r, err := c.Query(ctx, pgTables, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
-		return false, errors.Join(err, c.Close(ctx))
+		return nil, err
 	}
-	all, err := pgx.CollectRows(r, pgx.RowTo[string])
-	return len(all) == 0, errors.Join(err, c.Close(ctx))
+	return pgx.CollectRows(r, pgx.RowTo[string])
 }
 
 func connectPostgres(ctx context.Context, url string) (*pgx.Conn, error) {
@@ -255,10 +258,11 @@ func connectPostgres(ctx context.Context, url string) (*pgx.Conn, error) {
 // loadPostgres makes the tables of the dump's time and fills them in one transaction. Later
 // migrations are those of the next start. Tables that it made go when that fails.
 func loadPostgres(ctx context.Context, url string, d Dump, at time.Time, r io.Reader) (err error) {
-	empty, err := isEmptyPostgres(ctx, url)
-	if err != nil || !empty {
-		return errors.Join(err, ErrNotEmpty)
+	place, err := takePlace(ctx, url)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, place.leave(ctx, err == nil)) }()
 	pool, err := openPool(ctx, url)
 	if err != nil {
 		return err
@@ -278,23 +282,91 @@ func loadPostgres(ctx context.Context, url string, d Dump, at time.Time, r io.Re
 		return err
 	}
 	defer c.Release()
-	if err = fillPostgres(ctx, c.Conn(), d, at, r); err != nil {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		return errors.Join(err, dropTables(undo, c.Conn()))
-	}
-	return nil
+	return fillPostgres(ctx, c.Conn(), d, at, r)
 }
 
-// dropTables takes away what a failed load made.
-func dropTables(ctx context.Context, c *pgx.Conn) error {
-	r, err := c.Query(ctx, pgTables)
-	if err != nil {
-		return err
+// pgLoading is a table that is there while a dump is loaded, and after a load that died. A
+// database with it is none: no node starts on it, and the next load begins with nothing.
+// Whoever loads has it locked.
+const pgLoading = "restoring"
+
+// loadingPlace is a database that this process loads a dump into.
+type loadingPlace struct {
+	c  *pgx.Conn
+	tx pgx.Tx
+}
+
+// takePlace takes an empty database, or one that a load has died in. Errors: ErrNotEmpty,
+// ErrRestoring when another process loads.
+func takePlace(ctx context.Context, url string) (p loadingPlace, err error) {
+	if p.c, err = connectPostgres(ctx, url); err != nil {
+		return p, err
 	}
-	all, err := pgx.CollectRows(r, pgx.RowTo[string])
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.c.Close(ctx))
+		}
+	}()
+	all, err := allTables(ctx, p.c)
+	switch {
+	case err != nil:
+		return p, err
+	case len(all) == 0:
+		if _, err = p.c.Exec(ctx, "CREATE TABLE "+pgLoading+" (since TIMESTAMPTZ NOT NULL DEFAULT now())"); err != nil {
+			return p, fmt.Errorf("%w: %w", ErrRestoring, err) // another was quicker
+		}
+	case !slices.Contains(all, pgLoading):
+		return p, ErrNotEmpty
+	}
+	if p.tx, err = p.c.Begin(ctx); err != nil {
+		return p, err
+	}
+	if _, err = p.tx.Exec(ctx, "LOCK TABLE "+pgLoading+" IN SHARE UPDATE EXCLUSIVE MODE NOWAIT"); err != nil {
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && (pg.Code == "55P03" || pg.Code == "42P01") {
+			err = ErrRestoring
+		}
+		return p, err
+	}
+	clear, err := connectPostgres(ctx, url) // what it drops is gone at once
+	if err != nil {
+		return p, err
+	}
+	return p, errors.Join(dropTables(ctx, clear, pgLoading), clear.Close(ctx))
+}
+
+// leave makes a database of what was loaded, or takes it away.
+func (p loadingPlace) leave(ctx context.Context, whole bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	var err error
+	if !whole {
+		err = dropTables(ctx, p.c, pgLoading)
+	}
+	if err == nil {
+		_, err = p.tx.Exec(ctx, "DROP TABLE "+pgLoading)
+	}
+	if err == nil {
+		err = p.tx.Commit(ctx)
+	}
+	return errors.Join(err, p.c.Close(ctx))
+}
+
+// checkLoaded says whether a database is one. Error: ErrRestoring.
+func checkLoaded(ctx context.Context, pool *pgxpool.Pool) error {
+	var n int
+	err := pool.QueryRow(ctx, pgHasTable, pgLoading).Scan(&n)
+	if err == nil && n > 0 {
+		err = ErrRestoring
+	}
+	return err
+}
+
+// dropTables takes away all tables but one.
+func dropTables(ctx context.Context, c *pgx.Conn, but string) error {
+	all, err := allTables(ctx, c)
 	for _, table := range all {
-		if err == nil {
+		if err == nil && table != but {
 			_, err = c.Exec(ctx, "DROP TABLE "+quoteName(table)+" CASCADE")
 		}
 	}
@@ -343,13 +415,12 @@ func fillPostgres(ctx context.Context, c *pgx.Conn, d Dump, at time.Time, r io.R
 		err = d.compare(have)
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, sqlExpireCommands, at.UnixMilli())
+		_, err = tx.Exec(ctx, pgText(sqlMakeRecovery))
 	}
-	if err == nil {
-		_, err = tx.Exec(ctx, sqlNoteFirstIDs)
-	}
-	if err == nil {
-		_, err = tx.Exec(ctx, sqlSkipIDsOfDump, skipped(at))
+	for _, o := range recoverySteps(at, time.Now()) {
+		if err == nil {
+			_, err = tx.Exec(ctx, o.sql, o.args...)
+		}
 	}
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ const (
 	sqlShelves             = `SELECT code, position FROM shelf WHERE device_id = $1 ORDER BY position, code`
 	sqlDropShelves         = `DELETE FROM shelf WHERE device_id = $1`
 	sqlAddShelf            = `INSERT INTO shelf (device_id, position, code) VALUES ($1, $2, $3)`
-	sqlDoor                = `UPDATE compartment SET door_status = $3, occupied = $4, opening_id = $5 WHERE device_id = $1 AND door = $2`
+	sqlDoor                = `UPDATE compartment SET door_status = $3, occupied = $4, opening_id = $5, version = CASE WHEN version < $6 THEN $6 ELSE version END WHERE device_id = $1 AND door = $2`
 	sqlDelivery            = `SELECT ` + deliveryColumns + ` FROM delivery WHERE id = $1`
 	sqlDeliveryByNumber    = `SELECT ` + deliveryColumns + ` FROM delivery WHERE number = $1`
 	sqlDeliveryByReference = `SELECT ` + deliveryColumns + ` FROM delivery WHERE provider_id = $1 AND reference = $2 AND reference <> ''`
@@ -351,7 +351,7 @@ func (w *writer) lockers(c *cloud.Changes) {
 			g.OpeningID, dispute, ms(g.ClearedAt))
 	}
 	for _, d := range c.Doors {
-		w.add(mustExist, sqlDoor, int64(d.DeviceID), int64(d.Door), d.DoorStatus, maybe(d.Occupied), d.OpeningID)
+		w.add(mustExist, sqlDoor, int64(d.DeviceID), int64(d.Door), d.DoorStatus, maybe(d.Occupied), d.OpeningID, int64(d.Version))
 	}
 	countDeliveries(w, c.Deliveries)
 	for i := range c.Deliveries {

@@ -70,10 +70,17 @@ func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed f
 		pool.Close()
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
+	if err := checkLoaded(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
 	db := stdlib.OpenDBFromPool(pool)
 	s, err := newSchema(db, "", logProgress(log))
 	if err == nil {
 		err = s.open(ctx, cfg.SchemaByCommand)
+	}
+	if err == nil {
+		err = checkLoaded(ctx, pool) // of a load that has begun meanwhile
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		pool.Close()

@@ -127,7 +127,7 @@ var tenantTables = withRows([]tenantTable{
 
 // platformTables are those with rows of no business, or of those that end by
 // themselves within a day.
-var platformTables = []string{"id_block", "login_failure", "node", "task", "schema_oldest", "schema_fill", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request", "webhook_slot"}
+var platformTables = []string{"id_block", "recovery", "login_failure", "node", "task", "schema_oldest", "schema_fill", "oauth_client", "setup", "certificate", "certificate_lock", "trace_push", "call_answer", "key_use", "business_job", "reset_request", "webhook_slot"}
 
 // byBusiness are the tables with an index of their key behind the business: only its
 // rows are walked.

@@ -229,3 +229,28 @@ func (r restoreCommand) run(ctx context.Context, s settings, log *slog.Logger, s
 	_, err = fmt.Fprintf(stdout, "restored backup %s: the state of %s with %d files, in %s; it starts\n", m.ID, m.TakenAt.Format(time.RFC3339), m.Uploads, s.Data)
 	return err
 }
+
+// recoveredCommand lets a database go on that went back by other means than restoreCommand.
+type recoveredCommand struct {
+	At time.Time `arg:"" help:"The moment whose state the database holds, with its zone: 2026-11-28T03:15:00Z. An earlier one does no harm."`
+}
+
+func (r recoveredCommand) run(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
+	if r.At.After(time.Now()) {
+		return fmt.Errorf("recovered: %s is not past", r.At.Format(time.RFC3339))
+	}
+	if err := s.hasData(); err != nil {
+		return err
+	}
+	cfg := s.server(log)
+	cfg.Recovered = r.At
+	srv, err := server.New(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("recovered: %w", err)
+	}
+	if err := closeAll(srv); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "the database goes on from its state of %s: ids, numbers of events and versions of orders to cabinets continue above those that were given since\n", r.At.Format(time.RFC3339))
+	return err
+}

@@ -82,9 +82,10 @@ type options struct {
 		Status schemaStatus `cmd:"" help:"Print what this program needs, what the database has, which migrations are pending and which programs run. Nothing is changed."`
 		Up     schemaUp     `cmd:"" help:"Run the migrations that are pending, while other nodes run."`
 	} `cmd:"" help:"Look after the tables of the database."`
-	Backup  backupCommand  `cmd:"" help:"Take a backup of database and uploaded files, also while the cloud runs, and read it back."`
-	Restore restoreCommand `cmd:"" help:"Make a cloud from a backup, in an empty data folder or database, and start it once."`
-	Files   struct {
+	Backup    backupCommand    `cmd:"" help:"Take a backup of database and uploaded files, also while the cloud runs, and read it back."`
+	Restore   restoreCommand   `cmd:"" help:"Make a cloud from a backup, in an empty data folder or database, and start it once."`
+	Recovered recoveredCommand `cmd:"" help:"Let a database go on that went back to an earlier moment by other means than restore, as to PostgreSQL's point in time or a snapshot of a disk. Stop all nodes before, and start them after."`
+	Files     struct {
 		Move filesMove `cmd:"" help:"Move uploaded files and archives of businesses from the folder to the bucket, or back. One that was interrupted goes on when it is started again."`
 	} `cmd:"" help:"Look after uploaded files."`
 	Rebuild struct {
@@ -145,6 +146,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return opt.Backup.run(ctx, s, log, stdout)
 	case "restore", "restore <folder>":
 		return opt.Restore.run(ctx, s, log, stdout)
+	case "recovered <at>":
+		return opt.Recovered.run(ctx, s, log, stdout)
 	case "files move":
 		return opt.Files.Move.run(ctx, s, log, stdout)
 	case "schema status":

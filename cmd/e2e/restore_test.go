@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/backup"
 	"github.com/postern-io/postern/cloud/object"
+	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/internal/ring"
@@ -52,6 +53,30 @@ func (w *world) restore(from object.Store, m backup.Manifest) {
 	})
 }
 
+// point keeps the state of the cloud, and gives how to go back to it: by a backup of this
+// product, or to a snapshot, after which the command is run that says so.
+func (w *world) point(seed uint64) (back func(), at time.Time) {
+	if seed%3 == 1 {
+		snapshot, at := w.keep()
+		for _, c := range w.cabinets {
+			w.ready(c)
+		}
+		return func() { w.goBack(snapshot, at, w.sayRecovered(at)) }, at
+	}
+	from, m := w.backup()
+	w.t.Cleanup(func() { _ = from.Close() })
+	return func() { w.restore(from, m) }, m.TakenAt
+}
+
+// sayRecovered does what the command does that is run after a database was recovered.
+func (w *world) sayRecovered(at time.Time) func(dir string) {
+	return func(dir string) {
+		s, err := server.New(context.Background(), server.Config{Dir: dir, Node: "one", Log: w.logs.With("side", "cloud"), Recovered: at})
+		require.NoError(w.t, err)
+		require.NoError(w.t, errors.Join(s.Broker.Close(), s.Store.Close()))
+	}
+}
+
 // steps plays actions, one after the other, each to its end.
 func (w *world) steps(seed uint64, what ...string) {
 	for i, name := range what {
@@ -81,25 +106,24 @@ func TestRestoredCloudAndItsCabinetsAgree(t *testing.T) {
 				}
 				time.Sleep(5 * time.Second)
 				w.steps(seed, "deposit", "deposit", "deposit_code", "deposit_code", "announce", "announce", "staff_open", "rotate", "configure", "collect")
-				from, m := w.backup()
-				defer from.Close()
+				back, at := w.point(seed)
 				old := map[*task]int{}
 				for _, x := range w.tasks {
 					old[x] = len(x.former)
 				}
 				w.steps(seed+10, "bring_code", "bring", "collect", "collect_qr", "rotate", "rotate", "configure", "configure", "staff_open", "staff_open", "drop", "drop", "wrong_codes", "vandal")
 				time.Sleep(time.Minute)
-				w.restore(from, m)
+				back()
 				if seed%2 == 1 { // and it is lost once more, with what it did since
 					w.heard()
 					w.steps(seed+30, "configure", "configure", "rotate", "rotate", "staff_open", "staff_open", "collect", "kill")
-					w.restore(from, m)
+					back()
 				}
 				for _, x := range w.tasks {
 					x.former = x.former[:old[x]] // what was rotated since is not
 				}
 				w.heard()
-				commands := w.commandsSince(m.TakenAt)
+				commands := w.commandsSince(at)
 				require.Zero(t, commands, "a command of before the backup was sent again")
 				w.steps(seed+20, "configure", "configure", "staff_open", "staff_open", "rotate", "rotate", "collect", "former_code", "bring", "bring_code", "deposit", "deposit_code")
 				w.settleDown()
@@ -184,4 +208,64 @@ func (w *world) commandsSince(at time.Time) (n int) {
 		}
 	}
 	return n
+}
+
+// keep takes a copy of the cloud's folder, as a snapshot of its disk is.
+func (w *world) keep() (snapshot string, at time.Time) {
+	w.t.Helper()
+	snapshot = filepath.Join(w.dir, "snapshot")
+	w.outage("snapshot", func() {
+		w.stopCloud()
+		at = time.Now()
+		require.NoError(w.t, os.CopyFS(snapshot, os.DirFS(filepath.Join(w.dir, "cloud"))))
+		w.startCloud()
+	})
+	return snapshot, at
+}
+
+// goBack puts a copy in the place of the cloud's folder. before is done before the cloud
+// starts on it; nil: nothing.
+func (w *world) goBack(snapshot string, at time.Time, before func(dir string)) {
+	w.t.Helper()
+	w.outage("restore", func() {
+		w.stopCloud()
+		dir := filepath.Join(w.dir, "cloud")
+		require.NoError(w.t, os.RemoveAll(dir))
+		require.NoError(w.t, os.CopyFS(dir, os.DirFS(snapshot)))
+		if before != nil {
+			before(dir)
+		}
+		w.forgotten = append(w.forgotten, truth.Span{At: at, Until: time.Now(), What: "forgotten"})
+		w.startCloud()
+	})
+}
+
+// A database that went back by other means than a backup of this product, as to a snapshot,
+// goes on by what the cabinets say that they hold: openings, orders and configurations are
+// not overtaken.
+func TestADatabaseThatWentBackGoesOnByWhatCabinetsHold(t *testing.T) {
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		snapshot, at := w.keep()
+		w.ready(c)
+		for i := range 4 {
+			w.steps(uint64(i), "staff_open", "configure")
+		}
+		time.Sleep(time.Minute)
+		held := c.agent.Loop().State().Config.Version
+		w.goBack(snapshot, at, nil)
+		w.ready(c)
+		w.heard()
+		d, err := w.cloud.Store.FindDeviceByCode(t.Context(), c.code)
+		require.NoError(t, err)
+		require.Greater(t, d.ConfigVersion, held, "the cloud's own is the newest")
+		w.awaits("the cloud's configuration is taken", 15*time.Minute, func() bool { return c.agent.Loop().State().Config.Version == d.ConfigVersion })
+		for door := range uint(doors) {
+			opening, _ := w.command(0, door+1, wire.CmdOpenDoors, nil)
+			w.awaits("the lock is pulsed", time.Minute, func() bool { return c.pulsedFor(opening) })
+			time.Sleep(time.Second)
+			require.NoError(t, c.sim.CloseDoor(door+1))
+			time.Sleep(10 * time.Second)
+		}
+		require.True(t, w.verdict().OK())
+	})
 }
