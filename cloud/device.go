@@ -347,3 +347,11 @@ func (d Device) withoutReports() Device {
 	d.StatusEnds, d.StatusEpoch = [wire.Lanes]uint64{}, wire.Epoch{}
 	return d
 }
+
+// DeviceChange is something that a node may have to send to a device, or a change of what it
+// is sent. Two that are equal are the same change.
+type DeviceChange struct {
+	DeviceID DeviceID
+	Command  string // its id; "" for a change of codes, configuration or standing
+	At       int64  // ms, by the clock of the node that committed it
+}

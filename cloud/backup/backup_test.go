@@ -462,6 +462,11 @@ func TestKeysAreEncryptedOrLeftOut(t *testing.T) {
 	info, err := os.Stat(cfg.KeysFile)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	cfg, _ = r.config("")
+	cfg.Identities, cfg.Keys = []age.Identity{identity}, nil
+	require.NoError(t, os.WriteFile(cfg.KeysFile, []byte("{\n  \"signing\": \"hunter2\"\n}\n"), 0o600))
+	_, err = Restore(t.Context(), cfg)
+	require.NoError(t, err, "the same keys, written otherwise")
 	newer := sealed
 	newer.Dump.Version = 1 << 40
 	require.ErrorIs(t, store.LoadDump(t.Context(), r.empty(), newer.Dump, time.Now(), nil), store.ErrNewerDump)

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 
 	"filippo.io/age"
@@ -88,7 +90,7 @@ func (cfg RestoreConfig) restoreKeys(ctx context.Context, m Manifest) error {
 		return ErrKeys
 	case keys == nil:
 		return nil
-	case there && !bytes.Equal(have, keys):
+	case there && !sameKeys(have, keys):
 		return fmt.Errorf("%s is there and is another one; move it away", cfg.KeysFile)
 	case there:
 		return nil
@@ -97,6 +99,15 @@ func (cfg RestoreConfig) restoreKeys(ctx context.Context, m Manifest) error {
 		return fmt.Errorf("write keys file: %w", err)
 	}
 	return nil
+}
+
+// sameKeys reports whether two keys files hold the same, however they are written.
+func sameKeys(a, b []byte) bool {
+	var x, y map[string]any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return bytes.Equal(a, b)
+	}
+	return reflect.DeepEqual(x, y)
 }
 
 // writeSynced makes a file that survives a power cut. Error: os.ErrExist.

@@ -38,7 +38,7 @@ type Store interface {
 	ListSessions(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Session, error)
 	// ChangedDevices gives devices whose commands, code list, configuration or standing
 	// changed since a time, each with when that was last.
-	ChangedDevices(ctx context.Context, since time.Time) (map[cloud.DeviceID]int64, error)
+	ChangedDevices(ctx context.Context, since time.Time) ([]cloud.DeviceChange, error)
 }
 
 // Meaning tells what records lead to.

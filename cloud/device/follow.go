@@ -14,37 +14,59 @@ import (
 const (
 	followEvery = time.Second
 	followBack  = 15 * time.Second
+	followMost  = 5 * time.Minute // how far back a node looks that could not
 )
 
 // follow finds what other nodes committed for devices that are connected here.
 func (s downlink) follow(ctx context.Context) {
 	t := time.NewTicker(followEvery)
 	defer t.Stop()
-	for known := map[cloud.DeviceID]int64{}; ; {
+	f := follower{changed: s.cfg.Store.ChangedDevices, looked: time.Now()}
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-t.C:
 			if len(s.sessions.list()) == 0 {
+				f.looked = now
 				continue
 			}
-			changed, err := s.cfg.Store.ChangedDevices(ctx, now.Add(-followBack))
-			if err != nil {
-				if ctx.Err() == nil {
-					s.log.Warn("look for what other nodes committed", "err", err)
-				}
-				continue
+			list, err := f.look(ctx, now)
+			if err != nil && ctx.Err() == nil {
+				s.log.Warn("look for what other nodes committed", "err", err)
 			}
-			var list []cloud.DeviceID
-			for id, at := range changed {
-				if known[id] != at {
-					list = append(list, id)
-				}
-			}
-			known = changed
 			s.Notice(ctx, list)
 		}
 	}
+}
+
+// follower tells what of the changes in the store it has not seen yet.
+type follower struct {
+	changed func(ctx context.Context, since time.Time) ([]cloud.DeviceChange, error)
+	known   map[cloud.DeviceChange]bool
+	looked  time.Time // the last look that went well
+}
+
+// look gives the devices with changes that no earlier look saw. Rows of before the last one
+// may have been committed since.
+func (f *follower) look(ctx context.Context, now time.Time) (list []cloud.DeviceID, err error) {
+	from := f.looked.Add(-followBack)
+	if most := now.Add(-followMost); from.Before(most) {
+		from = most
+	}
+	found, err := f.changed(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[cloud.DeviceChange]bool, len(found))
+	for _, c := range found {
+		if known[c] = true; !f.known[c] {
+			list = append(list, c.DeviceID)
+		}
+	}
+	f.known, f.looked = known, now
+	slices.Sort(list)
+	return slices.Compact(list), nil
 }
 
 // Notice takes note that other nodes may have committed commands, codes, configuration,

@@ -103,9 +103,10 @@ type Service struct {
 	turns         chan struct{} // reads for new listeners
 	subscriptions atomic.Int64  // subscriptions to anything but dashboards
 
-	mu   sync.Mutex
-	sent map[any]time.Time // ids of items, until when they are known
-	dash dashboards
+	mu     sync.Mutex
+	sent   map[any]time.Time // ids of items, from when they are, or were sent
+	looked time.Time         // the last look into the store that went well, or was not needed
+	dash   dashboards
 }
 
 // Sizes and times.
@@ -114,6 +115,7 @@ const (
 	ackSize    = 4096
 	keptReads  = 4
 	lookBack   = 15 * time.Second // how much later than its time a row may be committed
+	lookMost   = 5 * time.Minute  // how far back a node looks that could not reach the store
 	passingFor = 3 * time.Second  // how long what passes is of use
 	pruneEvery = 30 * time.Second
 	ackEvery   = 200 * time.Millisecond
@@ -127,7 +129,7 @@ func New(cfg Config) *Service {
 	if cfg.Poll == 0 {
 		cfg.Poll = time.Second
 	}
-	return &Service{cfg: cfg, queue: make(chan item, queueSize), acks: make(chan ack, ackSize), turns: make(chan struct{}, keptReads), sent: map[any]time.Time{},
+	return &Service{cfg: cfg, queue: make(chan item, queueSize), acks: make(chan ack, ackSize), turns: make(chan struct{}, keptReads), sent: map[any]time.Time{}, looked: time.Now(),
 		dash: dashboards{open: map[cloud.BusinessID]int{}}}
 }
 
@@ -163,9 +165,10 @@ func (s *Service) every(ctx context.Context, wait time.Duration, do func(context
 
 func (s *Service) prune(ctx context.Context) error {
 	now := time.Now()
+	from := s.lookFrom(now)
 	s.mu.Lock()
-	for id, until := range s.sent {
-		if now.After(until) {
+	for id, at := range s.sent {
+		if at.Before(from) {
 			delete(s.sent, id)
 		}
 	}

@@ -61,7 +61,7 @@ func (s *Service) sendItem(i item) {
 	s.mu.Lock()
 	_, told := s.sent[i.id]
 	if !told {
-		s.sent[i.id] = later(i.at, time.Now()).Add(2 * lookBack)
+		s.sent[i.id] = later(i.at, time.Now())
 	}
 	s.mu.Unlock()
 	if told {
@@ -83,20 +83,35 @@ func (s *Service) poll(ctx context.Context) error {
 	if err := s.pollDashboards(ctx); err != nil {
 		return err
 	}
+	now := time.Now()
 	missed := s.missed.Swap(false)
-	if s.subscriptions.Load() == 0 || !missed && !s.cfg.Store.Peers() {
-		return nil
+	needed := s.subscriptions.Load() > 0 && (missed || s.cfg.Store.Peers())
+	var err error
+	if needed {
+		err = s.pollEvents(ctx, now)
 	}
-	err := s.pollEvents(ctx)
-	if err != nil && missed {
-		s.missed.Store(true)
+	if err != nil {
+		if missed {
+			s.missed.Store(true)
+		}
+		return err
 	}
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked = now
+	return nil
 }
 
-func (s *Service) pollEvents(ctx context.Context) error {
-	now := time.Now()
-	found, err := s.cfg.Store.LiveSince(ctx, now.Add(-lookBack), s.known)
+// lookFrom is from when on a look finds what was not seen yet: rows of before the last look
+// that went well may have been committed since.
+func (s *Service) lookFrom(now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return later(s.looked.Add(-lookBack), now.Add(-lookMost))
+}
+
+func (s *Service) pollEvents(ctx context.Context, now time.Time) error {
+	found, err := s.cfg.Store.LiveSince(ctx, s.lookFrom(now), s.known)
 	if err != nil {
 		return err
 	}

@@ -287,7 +287,7 @@ func loadPostgres(ctx context.Context, url string, d Dump, at time.Time, r io.Re
 
 // pgLoading is a table that is there while a dump is loaded, and after a load that died. A
 // database with it is none: no node starts on it, and the next load begins with nothing.
-// Whoever loads has it locked.
+// A load keeps it locked.
 const pgLoading = "restoring"
 
 // loadingPlace is a database that this process loads a dump into.

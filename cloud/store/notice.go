@@ -194,24 +194,12 @@ func (s *Notices) listen(ctx context.Context, receive func(Notice)) error {
 
 const (
 	sqlExpiredCommands = `SELECT device_id FROM command WHERE state IN ('queued', 'sent') AND expires_at < $1 ORDER BY expires_at LIMIT $2`
-	sqlChangedDevices  = `SELECT id, changed_at FROM device WHERE changed_at >= $1
-UNION ALL SELECT device_id, issued_at FROM command WHERE state = 'queued' AND issued_at >= $1`
+	sqlChangedDevices  = `SELECT id, '', changed_at FROM device WHERE changed_at >= $1
+UNION ALL SELECT device_id, id, issued_at FROM command WHERE state = 'queued' AND issued_at >= $1`
 )
 
-// ChangedDevices gives devices of every business whose commands, code list, configuration
-// or standing changed since a time, each with when that was last, in ms.
-func (db lockers) ChangedDevices(ctx context.Context, since time.Time) (map[cloud.DeviceID]int64, error) {
-	type change struct {
-		id cloud.DeviceID
-		at int64
-	}
-	list, err := readList(ctx, db.database, sqlChangedDevices, func(r rows, c *change) error { return r.Scan(&c.id, &c.at) }, since.UnixMilli())
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[cloud.DeviceID]int64, len(list))
-	for _, c := range list {
-		out[c.id] = max(out[c.id], c.at)
-	}
-	return out, nil
+// ChangedDevices gives what changed since a time of commands, code lists, configurations and
+// the standing of devices of every business.
+func (db lockers) ChangedDevices(ctx context.Context, since time.Time) ([]cloud.DeviceChange, error) {
+	return readList(ctx, db.database, sqlChangedDevices, func(r rows, c *cloud.DeviceChange) error { return r.Scan(&c.DeviceID, &c.Command, &c.At) }, since.UnixMilli())
 }

@@ -64,7 +64,7 @@ func prepare(parent string) (*Server, error) {
 		return s, nil
 	}
 	if s.owner, err = account(); err == nil {
-		err = os.Chown(s.dir, int(s.owner.Uid), int(s.owner.Gid))
+		err = s.own(s.dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Remove())
@@ -102,6 +102,14 @@ func account() (*syscall.Credential, error) {
 		return nil, fmt.Errorf("group of user %s: %w", u.Username, err)
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// own gives a file or folder to who the server runs as.
+func (s *Server) own(path string) error {
+	if s.owner == nil {
+		return nil
+	}
+	return os.Chown(path, int(s.owner.Uid), int(s.owner.Gid))
 }
 
 func freePort() (string, error) {
@@ -275,4 +283,77 @@ func (s *Server) Remove() error {
 		err = nil
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// Archive lets the server keep its write-ahead log in a folder beside its own, as who recovers
+// to a point in time sets it, and starts the server again. Copy and RecoverTo need it.
+func (s *Server) Archive(ctx context.Context) error {
+	err := os.Mkdir(s.archive(), 0o700)
+	if err == nil {
+		err = s.own(s.archive())
+	}
+	if err != nil {
+		return fmt.Errorf("make the archive: %w", err)
+	}
+	for _, set := range []string{`archive_mode = on`, `archive_command = 'cp %p "` + s.archive() + `/%f"'`} {
+		if err := s.query(ctx, "postgres", `ALTER SYSTEM SET `+set); err != nil {
+			return err
+		}
+	}
+	if err := s.Stop(); err != nil {
+		return err
+	}
+	return s.Start(ctx)
+}
+
+func (s *Server) archive() string { return filepath.Join(s.dir, "archive") }
+
+// Copy takes a base backup of a running server into a folder below parent. Its server is not
+// started.
+func (s *Server) Copy(ctx context.Context, parent string) (*Server, error) {
+	copied, err := prepare(parent)
+	if err != nil {
+		return nil, err
+	}
+	if err := copied.run(ctx, "pg_basebackup", "-D", copied.dir, "-h", "127.0.0.1", "-p", s.port, "-U", name, "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+		return nil, errors.Join(err, copied.Remove())
+	}
+	return copied, nil
+}
+
+// RecoverTo starts a copy of a server with the state of a point in time, read from what that
+// server has archived, and waits until it takes writes.
+func (s *Server) RecoverTo(ctx context.Context, from *Server, at time.Time) error {
+	signal := filepath.Join(s.dir, "recovery.signal")
+	err := os.WriteFile(signal, nil, 0o600)
+	if err == nil {
+		err = s.own(signal)
+	}
+	if err != nil {
+		return fmt.Errorf("let the server recover: %w", err)
+	}
+	conf, err := os.OpenFile(filepath.Join(s.dir, "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("set the point in time: %w", err)
+	}
+	_, err = fmt.Fprintf(conf, "archive_mode = off\nrestore_command = 'cp \"%s/%%f\" %%p'\nrecovery_target_time = '%s'\nrecovery_target_action = promote\n", from.archive(), at.UTC().Format("2006-01-02 15:04:05.999999-07"))
+	if err = errors.Join(err, conf.Close()); err != nil {
+		return fmt.Errorf("set the point in time: %w", err)
+	}
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	return s.await(ctx, "the recovered server takes no writes", func(ctx context.Context) error {
+		return s.query(ctx, "postgres", `SELECT NOT pg_is_in_recovery()`)
+	})
+}
+
+// EndSegment ends the piece of the log that is written and waits until it is archived.
+func (s *Server) EndSegment(ctx context.Context) error {
+	if err := s.query(ctx, "postgres", `SELECT pg_switch_wal()`); err != nil {
+		return err
+	}
+	return s.await(ctx, "the log is not archived", func(ctx context.Context) error {
+		return s.query(ctx, "postgres", `SELECT last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1) FROM pg_stat_archiver`)
+	})
 }
