@@ -55,6 +55,7 @@ var (
 	taskSeconds    = desc("postern_task_held_seconds", "How long this node has done the background task; 0: it does not.", "task")
 	leaseAge       = desc("postern_lease_age_seconds", "How long ago this node's lease was renewed; 0 where no other node shares the database.")
 	leaseLost      = desc("postern_lease_lost_total", "Times that this node's lease could not be renewed in time.")
+	startedAt      = desc("postern_started_timestamp_seconds", "When this process started.")
 	certificateEnd = desc("postern_certificate_not_after_timestamp_seconds", "When the first of this node's certificates ends; 0: it has none yet.")
 )
 
@@ -65,10 +66,13 @@ type nodeMetrics struct{ s *Server }
 // Describe implements prometheus.Collector.
 func (m nodeMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{buildInfo, dbConnections, dbMost, dbWaits, dbQueued, dbBytes, dataFree, dataSize, mqttConns, mqttMessages, mqttBytes,
-		queueRows, queueOldest, taskHeld, taskSeconds, leaseAge, leaseLost, certificateEnd} {
+		queueRows, queueOldest, taskHeld, taskSeconds, leaseAge, leaseLost, certificateEnd, startedAt} {
 		ch <- d
 	}
 }
+
+// processStart is known without /proc, which a unit of systemd may hide.
+var processStart = time.Now()
 
 // queueWait bounds what a scrape asks of the database.
 const queueWait = 2 * time.Second
@@ -82,6 +86,7 @@ func (m nodeMetrics) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
+	gauge(startedAt, float64(processStart.Unix()))
 	gauge(buildInfo, 1, m.s.cfg.Version, store.Schema())
 	c := m.s.Store.Connections()
 	gauge(dbConnections, float64(c.Busy), "busy")

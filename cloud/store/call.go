@@ -20,7 +20,7 @@ ON CONFLICT (id) DO UPDATE SET request = excluded.request, at = excluded.at, run
 WHERE call_answer.at <= $6`
 	sqlAnswerCall = `UPDATE call_answer SET running_until = $2, answer = $3 WHERE id = $1 AND at = $4`
 	sqlDropCall   = `DELETE FROM call_answer WHERE id = $1 AND at = $2`
-	sqlDropCalls  = `DELETE FROM call_answer WHERE at <= $1`
+	sqlDropCalls  = `DELETE FROM call_answer WHERE id IN (SELECT id FROM call_answer WHERE at <= $1 ORDER BY at LIMIT $2)`
 )
 
 func scanCall(r rows, a *cloud.KeptAnswer) error {
@@ -66,13 +66,29 @@ func (db calls) DropCall(ctx context.Context, o *cloud.Once) error {
 // DropCalls forgets calls that are too old at now for repeats, and what keys did
 // before yesterday.
 func (db calls) DropCalls(ctx context.Context, now time.Time) error {
-	return errors.Join(db.exec(ctx, sqlDropCalls, ms(now.Add(-CallsKept))), db.exec(ctx, sqlDropBudgets, now.UTC().AddDate(0, 0, -1).Format(time.DateOnly)))
+	return errors.Join(db.inSteps(ctx, sqlDropCalls, ms(now.Add(-CallsKept))), db.exec(ctx, sqlDropBudgets, now.UTC().AddDate(0, 0, -1).Format(time.DateOnly)))
 }
 
 func (db *database) exec(ctx context.Context, sql string, args ...any) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
 		return nil, s.last(ctx, []op{{sql: sql, args: args}})
 	})
+}
+
+// rowsAtOnce is how many rows a statement of inSteps touches: others write in between.
+const rowsAtOnce = 500
+
+// inSteps runs a statement that touches up to rowsAtOnce rows until it finds fewer.
+func (db *database) inSteps(ctx context.Context, sql string, args ...any) error {
+	for {
+		var n int64
+		err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+			return nil, s.last(ctx, []op{{sql: sql, args: append(args, rowsAtOnce), count: &n}})
+		})
+		if err != nil || n < rowsAtOnce {
+			return err
+		}
+	}
 }
 
 // isFirst refuses with cloud.ErrRepeated, before a decision is run, a call

@@ -162,22 +162,6 @@ func (db pushes) ExpirePushes(ctx context.Context, before, now time.Time) error 
 	return db.inSteps(ctx, sqlExpirePush, ms(before), ms(now))
 }
 
-// pushStep is how many rows of pushes one transaction ends or removes.
-const pushStep = 500
-
-// inSteps runs a statement that touches up to pushStep rows until it finds fewer.
-func (db pushes) inSteps(ctx context.Context, sql string, args ...any) error {
-	for {
-		var n int64
-		err := db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-			return nil, s.last(ctx, []op{{sql: sql, args: append(args, pushStep), count: &n}})
-		})
-		if err != nil || n < pushStep {
-			return err
-		}
-	}
-}
-
 // RecoverPushes gives back what an earlier run of this node was trying; on
 // SQLite, where there is one node, whatever its name was.
 func (db pushes) RecoverPushes(ctx context.Context) error {

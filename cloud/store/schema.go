@@ -366,7 +366,7 @@ func (s *schema) raise(ctx context.Context, number int64) (release func() error,
 			return nil, err
 		}
 		for _, n := range older {
-			if beat, known := seen[n.Instance]; known && beat != n.Beat {
+			if beat, known := seen[n.Instance]; known && beat != n.Beat || !known && len(seen) > 0 { // or was started since
 				return nil, fmt.Errorf("%w: %q at %s has schema %d (release %s), the migration takes programs of schema %d or newer; update it, or stop it, and try again", ErrOldRunning, n.Name, n.Address, n.SchemaNumber, n.Version, number)
 			}
 		}

@@ -211,6 +211,17 @@ func TestAContractionWaitsForOlderPrograms(t *testing.T) {
 		stop()
 		beats.Wait()
 		require.ErrorIs(t, err, ErrOldRunning)
+		ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
+		beats.Go(func() { // one that is started again and again has another instance each time
+			for n := 0; ctx.Err() == nil; n++ {
+				_, _ = old.db.ExecContext(ctx, `UPDATE node SET instance = $1 WHERE name = 'older'`, fmt.Sprint("older", n))
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+		err = next.open(ctx, false)
+		stop()
+		beats.Wait()
+		require.ErrorIs(t, err, ErrOldRunning)
 		require.ErrorContains(t, err, `"older" at http://there has schema 990 (release v1), the migration takes programs of schema 991 or newer`)
 		require.EqualValues(t, 250, next.number(t, sqlOldestSchema))
 		require.NoError(t, old.open(t.Context(), false))

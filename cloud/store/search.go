@@ -23,9 +23,14 @@ import (
 const (
 	hasTrigrams  = `SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_trgm'`
 	makeTrigrams = `CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public`
-	prefixIndex  = `CREATE INDEX IF NOT EXISTS order_search_prefix ON order_search (business_id, value text_pattern_ops)`
+	prefixIndex  = `CREATE INDEX %s IF NOT EXISTS order_search_prefix ON order_search (business_id, value text_pattern_ops)`
+	gramIndex    = `CREATE INDEX %%s IF NOT EXISTS order_search_grams ON order_search USING gin (value %s.gin_trgm_ops)`
 
-	gramIndex = `CREATE INDEX IF NOT EXISTS order_search_grams ON order_search USING gin (value %s.gin_trgm_ops)`
+	// An index that is not valid is being made, or was when its node ended.
+	brokenIndex = `SELECT EXISTS (SELECT 1 FROM pg_stat_progress_create_index AS p WHERE p.index_relid = i.indexrelid)
+FROM pg_index AS i WHERE i.indexrelid = to_regclass($1) AND NOT i.indisvalid`
+
+	hasTerms = `SELECT EXISTS (SELECT 1 FROM order_search)`
 
 	matches = `SELECT o.body, s.field, s.value FROM order_search s JOIN orders o ON o.id = s.order_id
 WHERE s.business_id = $1 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.customer_id = $2)
@@ -43,7 +48,7 @@ WHERE s.business_id = $1 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.c
 // indexSearch makes the indexes that a search on PostgreSQL goes by, and reports
 // whether there is one of trigrams.
 func indexSearch(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (trigrams bool, err error) {
-	if err := makeOnce(ctx, pool, prefixIndex); err != nil {
+	if err := makeIndex(ctx, pool, "order_search_prefix", prefixIndex); err != nil {
 		return false, fmt.Errorf("index the search: %w", err)
 	}
 	schema, err := trigramSchema(ctx, pool)
@@ -58,10 +63,48 @@ func indexSearch(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (tri
 	if err != nil {
 		return false, fmt.Errorf("look for pg_trgm: %w", err)
 	}
-	if err := makeOnce(ctx, pool, fmt.Sprintf(gramIndex, pgx.Identifier{schema}.Sanitize())); err != nil {
+	if err := makeIndex(ctx, pool, "order_search_grams", fmt.Sprintf(gramIndex, pgx.Identifier{schema}.Sanitize())); err != nil {
 		return false, fmt.Errorf("index the search: %w", err)
 	}
 	return true, nil
+}
+
+// makeIndex makes an index of the search, beside writers where there are rows, unless it is
+// there or another node makes it. What a node left half made is made again. sql has a place
+// for how it is made.
+func makeIndex(ctx context.Context, pool *pgxpool.Pool, name, sql string) (err error) {
+	for try := range pgTries {
+		if err = makeIndexOnce(ctx, pool, name, sql); err == nil || !wasInTheWay(err) {
+			return err
+		}
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func makeIndexOnce(ctx context.Context, pool *pgxpool.Pool, name, sql string) error {
+	var rows, made bool
+	if err := pool.QueryRow(ctx, hasTerms).Scan(&rows); err != nil {
+		return err
+	}
+	how := ""
+	if rows {
+		how = "CONCURRENTLY"
+	}
+	err := pool.QueryRow(ctx, brokenIndex, name).Scan(&made)
+	if err == nil && made { // a search goes without it until then
+		return nil
+	}
+	if err == nil {
+		_, err = pool.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+name)
+	}
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	_, err = pool.Exec(ctx, fmt.Sprintf(sql, how))
+	return err
 }
 
 // trigramSchema is where pg_trgm is, "" when it is nowhere.
@@ -80,8 +123,7 @@ func makeOnce(ctx context.Context, pool *pgxpool.Pool, sql string) (err error) {
 		if _, err = pool.Exec(ctx, sql); err == nil {
 			return nil
 		}
-		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "23505" && pg.Code != "42P07" && pg.Code != "42710" && !overtaken(err) {
+		if !wasInTheWay(err) {
 			return err
 		}
 		if err := pause(ctx, try); err != nil {
@@ -89,6 +131,12 @@ func makeOnce(ctx context.Context, pool *pgxpool.Pool, sql string) (err error) {
 		}
 	}
 	return err
+}
+
+// wasInTheWay reports whether another node that makes the same was in the way.
+func wasInTheWay(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "23505" || pg.Code == "42P07" || pg.Code == "42710") || overtaken(err)
 }
 
 // contains is the argument of @contains for a text of three characters or more,

@@ -117,6 +117,7 @@ const (
 	renewEvery   = 5 * time.Second  // a sixth of the store's lease
 	leaseSure    = 20 * time.Second // since leases were renewed; an attempt then ends before they do
 	countEvery   = 5 * time.Second
+	countShare   = 50 // times that a count may take, until the next one
 	tidyEvery    = time.Minute
 	stopLimit    = 15 * time.Second
 	resultBatch  = 512
@@ -149,6 +150,7 @@ type Dispatcher struct {
 	more            bool      // the store has more that is due
 	renewed         time.Time // when leases were known to be ours
 	alarmAt         time.Time // when the loop is woken; past: not planned
+	countAt         time.Time // the next count of what waits; the loop's own
 	tallies         map[cloud.EndpointID]*cloud.EndpointTally
 	ownerNotifiedAt map[cloud.EndpointID]time.Time // when owners were last warned of what is given up
 	blocked         map[cloud.BusinessID]blockedCount
@@ -808,7 +810,12 @@ func (d *Dispatcher) refresh(id cloud.EndpointID) {
 
 // gauge counts what waits in the store.
 func (d *Dispatcher) gauge(ctx context.Context) {
+	begun := time.Now()
+	if begun.Before(d.countAt) {
+		return
+	}
 	counts, err := d.cfg.Store.OutboxWaiting(ctx)
+	d.countAt = begun.Add(countShare * time.Since(begun))
 	if err != nil {
 		return
 	}
