@@ -240,9 +240,10 @@ type OutboxChanges struct {
 }
 
 // OutboxWrite is an event and the deliveries that it leads to. With no
-// deliveries nothing is written.
+// deliveries nothing is written, but for an event that is kept.
 type OutboxWrite struct {
 	Event      OutboxEvent
 	Deliveries []OutboxDelivery
 	Stored     bool // the event is stored already: only deliveries are written
+	Kept       bool // the event is of use without deliveries
 }

@@ -267,6 +267,9 @@ type HookView interface {
 	// of its customers and of postbacks too, enabled or not, without secrets.
 	AccountEndpoints(BusinessID) ([]Endpoint, error)
 	OutboxWork(OutboxID) (OutboxWork, error) // a delivery as it is stored, and its event
+	// DeliveryEvents are the newest events of a locker delivery, by its number, with their
+	// bodies, oldest first.
+	DeliveryEvents(b BusinessID, p ProviderID, number string, limit int) ([]OutboxEvent, error)
 	// NextSequence gives the next number of a reference, from 1. It is written with what
 	// the decision changes, and not at all when that is nothing. Numbers of one reference
 	// rise in the order of the commits, over all nodes, with gaps.

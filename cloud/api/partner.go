@@ -290,6 +290,18 @@ func (c Config) partner() []catalog.Operation {
 			Example:     `{"id":"64021"}`,
 		}, of(l.Pickup), nil),
 		catalog.Define(catalog.Operation{
+			Name:        "third_party.deliveries.events",
+			Summary:     "List the events of a locker delivery",
+			Description: "What happened to the delivery, oldest first, with the data that webhooks carry, whether or not an endpoint received it: the 200 newest, for as long as the log of webhooks is kept. Codes are in it, and those that were rotated are dead.",
+			Tag:         "ThirdPartyDelivery",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/third-party-delivery/deliveries/{id}/events",
+			Types:       providers,
+			Secret:      true,
+			Errors:      []string{"DELIVERY_NOT_FOUND"},
+			Example:     `{"id":"64021"}`,
+		}, of(l.ListDeliveryEvents), nil),
+		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.rotate_pickup_code",
 			Summary:     "Rotate the pickup code",
 			Description: "The recipient's code before is dead at the cabinet as soon as it has the new list. The new code is in the answer.",

@@ -182,7 +182,7 @@ func speaks(list []cloud.InstanceSeen, now cloud.InstanceSeen) []cloud.InstanceS
 func (t *statusIntake) countGeneration() {
 	now := max(t.device.CodeGeneration, 1)
 	switch st := t.st; {
-	case namesGenerations(st) && isAbove(st.Generation, now):
+	case namesGenerations(st) && t.isAbove(st.Generation, now):
 		now = st.Generation + 1
 	case t.st.CodeList > t.device.CodeList && (st.Generation == now || !namesGenerations(st)):
 		now++
@@ -196,7 +196,7 @@ func (t *statusIntake) countGeneration() {
 // raiseConfig gives the configuration a version above the one that the device has, where the
 // cloud has none such: its database went back.
 func (t *statusIntake) raiseConfig() error {
-	if !isAbove(t.st.ConfigVersion, t.device.ConfigVersion) {
+	if len(t.device.Config) == 0 || !t.isAbove(t.st.ConfigVersion, t.device.ConfigVersion) {
 		return nil
 	}
 	if err := RaiseConfig(&t.device, t.st.ConfigVersion+1); err != nil {
@@ -255,18 +255,49 @@ func (t *statusIntake) doors() (behind bool, err error) {
 	for _, c := range cells {
 		was[c.Door] = c
 	}
+	raised := map[uint]uint64{}
+	for _, ds := range t.st.Doors {
+		if c, ok := was[ds.Door]; ok && t.isAbove(ds.Version, c.Version) {
+			raised[ds.Door] = ds.Version
+		}
+	}
+	if err := t.renumber(raised); err != nil {
+		return false, err
+	}
 	for _, ds := range t.st.Doors {
 		c, ok := was[ds.Door]
 		p := cloud.DoorPresent{DeviceID: t.x.id, Door: ds.Door, DoorStatus: doorStatus(ds.State), Occupied: occupied(ds.Item), OpeningID: ds.OpeningID}
-		raise := ok && isAbove(ds.Version, c.Version)
-		if raise {
-			behind, p.Version = true, ds.Version
-		}
-		if raise || ok && (c.DoorStatus != p.DoorStatus || c.OpeningID != p.OpeningID || !sameBool(c.Occupied, p.Occupied)) {
+		if p.Version = raised[ds.Door]; p.Version > 0 || ok && (c.DoorStatus != p.DoorStatus || c.OpeningID != p.OpeningID || !sameBool(c.Occupied, p.Occupied)) {
 			t.ch.Doors = append(t.ch.Doors, p)
 		}
 	}
-	return behind, nil
+	return len(raised) > 0, nil
+}
+
+// renumber gives orders that wait for the device versions above those that it holds for their
+// doors, and notes these: it would refuse them as overtaken. Whatever it has obeyed already it
+// knows by the id.
+func (t *statusIntake) renumber(held map[uint]uint64) error {
+	if len(held) == 0 {
+		return nil
+	}
+	open, err := t.v.OpenCommands(t.x.id)
+	if err != nil {
+		return err
+	}
+	for _, c := range open {
+		changed := false
+		for door := range c.Versions {
+			if held[door] > 0 && c.State != cloud.CommandAccepted {
+				held[door]++
+				c.Versions[door], changed = held[door], true
+			}
+		}
+		if changed {
+			t.ch.Commands = append(t.ch.Commands, c)
+		}
+	}
+	return nil
 }
 
 // stores compares the device's store with what is kept of it. It reports
@@ -417,11 +448,16 @@ func (s queue) keepFault(ctx context.Context, x *session, f cloud.DeviceExceptio
 	}
 }
 
-// maxVersion is more than any version or generation that the cloud gives reaches. Numbers up
-// to half of it are continued from: so those that a hostile device names keep no other one,
-// which takes its place, from being understood.
+// maxVersion is more than any version or generation that the cloud gives reaches.
 const maxVersion = 1 << 48
 
-// isAbove reports whether a number that a device names is above the cloud's, and is one
+// mostAhead is how far above the seconds of the clock, which are above all numbers that the
+// cloud gives, a number may be that is continued from. A hostile device may spend all below
+// that; the one that takes its place counts on from there, more slowly than the clock.
+const mostAhead = 1 << 32
+
+// isAbove reports whether a number that the device names is above the cloud's, and is one
 // to continue from.
-func isAbove(named, known uint64) bool { return named > known && named <= maxVersion/2 }
+func (t *statusIntake) isAbove(named, known uint64) bool {
+	return named > known && named <= uint64(max(t.at.Unix(), 0))+mostAhead
+}

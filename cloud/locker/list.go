@@ -3,6 +3,8 @@ package locker
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -124,6 +126,53 @@ func (s partners) ListDeliveries(ctx context.Context, c cloud.Caller, in Deliver
 				return err
 			}
 			out.Deliveries = append(out.Deliveries, shown)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// DeliveryEventsOutput lists events of a delivery, oldest first.
+type DeliveryEventsOutput struct {
+	Result bool                `json:"result"`
+	Events []DeliveryEventBody `json:"events"`
+}
+
+// DeliveryEventBody is an event of a delivery, as receivers of webhooks get it.
+type DeliveryEventBody struct {
+	EventID    string    `json:"event_id"`
+	Event      string    `json:"event"`
+	Sequence   int64     `json:"sequence" graphql:"Long!" doc:"Rises with every event of the delivery, with gaps"`
+	OccurredAt *string   `json:"occurred_at"`
+	Data       eventData `json:"data"`
+}
+
+// deliveryEvents are listed at once.
+const deliveryEvents = 200
+
+// ListDeliveryEvents lists the events of a delivery of the calling provider. Error:
+// DELIVERY_NOT_FOUND.
+func (s partners) ListDeliveryEvents(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DeliveryEventsOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := find(v, c, key)
+		if err != nil {
+			return err
+		}
+		biz, err := v.Business(d.BusinessID)
+		if err != nil {
+			return err
+		}
+		list, err := v.DeliveryEvents(d.BusinessID, d.ProviderID, d.Number, deliveryEvents)
+		if err != nil {
+			return err
+		}
+		out = DeliveryEventsOutput{Result: true, Events: []DeliveryEventBody{}}
+		for _, e := range list {
+			var body eventBody
+			if err := json.Unmarshal(e.Body, &body); err != nil {
+				return fmt.Errorf("body of event %s: %w", e.EventID, err)
+			}
+			out.Events = append(out.Events, DeliveryEventBody{EventID: e.EventID, Event: e.Event, Sequence: e.Sequence, OccurredAt: cloud.Stamp(e.OccurredAt, biz.Location()), Data: body.Data})
 		}
 		return nil
 	})

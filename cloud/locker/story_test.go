@@ -48,6 +48,7 @@ func tell(t *testing.T, packages int, log *slog.Logger, f func(s *story)) {
 		synctest.Wait()
 		f(s)
 		synctest.Wait()
+		s.listsWhatWasSent()
 		// Whatever the story: the journal proves nothing that is not stored.
 		again, err := s.Rebuild(ctx, false)
 		require.NoError(t, err)
@@ -187,6 +188,34 @@ func (s *story) events() (names []string, bodies map[string]map[string]any) {
 		bodies[name] = body
 	}
 	return names, bodies
+}
+
+// listsWhatWasSent says that the provider's list of events is what its endpoint got, one for
+// one and with the same data.
+func (s *story) listsWhatWasSent() {
+	s.t.Helper()
+	_, rows, err := s.Store.ListOutbox(ctx, cloud.OutboxFilter{ProviderID: s.Box.ProviderCaller.Provider.ID, ReferenceID: s.code, Page: cloud.Page{Limit: 100}})
+	require.NoError(s.t, err)
+	list, err := s.Lockers.ListDeliveryEvents(ctx, s.Box.ProviderCaller, "ref:R-1")
+	require.NoError(s.t, err)
+	require.Len(s.t, list.Events, len(rows))
+	for i, e := range list.Events {
+		row := rows[len(rows)-1-i]
+		sent, err := s.Store.FindOutbox(ctx, row.Delivery.ID)
+		require.NoError(s.t, err)
+		var want struct {
+			EventID    string          `json:"event_id"`
+			Event      string          `json:"event"`
+			Sequence   int64           `json:"sequence"`
+			OccurredAt string          `json:"occurred_at"`
+			Data       json.RawMessage `json:"data"`
+		}
+		require.NoError(s.t, json.Unmarshal(sent.Event.Body, &want))
+		data, err := json.Marshal(e.Data)
+		require.NoError(s.t, err)
+		require.Equal(s.t, []any{want.EventID, want.Event, want.Sequence, want.OccurredAt}, []any{e.EventID, e.Event, e.Sequence, *e.OccurredAt})
+		require.JSONEq(s.t, string(want.Data), string(data))
+	}
 }
 
 func (s *story) told(want ...string) {

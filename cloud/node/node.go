@@ -315,6 +315,7 @@ func (m *Member) Sure() context.Context {
 	// The timer stands still with a virtual machine that is paused; the machine's clock does not.
 	if !m.alone && !m.renewed.IsZero() && m.sure.Err() == nil && time.Now().Round(0).Sub(m.renewed.Round(0)) >= Doubt {
 		m.lost++
+		m.timer.Stop() // which would count it as well
 		m.doubt()
 	}
 	return m.sure

@@ -24,18 +24,6 @@ func (s *Server) beginAgain(ctx context.Context) error {
 	if noted.IsZero() {
 		return nil
 	}
-	nodes, err := s.Store.ListNodes(ctx)
-	if err != nil {
-		return fmt.Errorf("begin again after a restore: %w", err)
-	}
-	for _, n := range nodes { // of the deployment as it was, which may run still
-		if n.StartedAt.After(noted) { // it begins again as well
-			continue
-		}
-		if err := s.Store.EndNode(ctx, n.Instance, -1); err != nil {
-			return fmt.Errorf("begin again after a restore: end the lease of %s: %w", n.Name, err)
-		}
-	}
 	if err := s.Store.RaiseSequences(ctx, time.Now().UnixMilli()); err != nil {
 		return fmt.Errorf("begin again after a restore: number events: %w", err)
 	}

@@ -295,7 +295,7 @@ func loadLite(ctx context.Context, cfg Config, d Dump, at time.Time, r io.Reader
 		return err
 	}
 	_, err = db.ExecContext(ctx, liteTokens.Replace(sqlMakeRecovery))
-	for _, o := range recoverySteps(at, time.Now()) {
+	for _, o := range recoverySteps(d.Version, at, time.Now()) {
 		if err == nil {
 			_, err = db.ExecContext(ctx, o.sql, o.args...)
 		}

@@ -288,7 +288,11 @@ func loadPostgres(ctx context.Context, url string, d Dump, at time.Time, r io.Re
 // pgLoading is a table that is there while a dump is loaded, and after a load that died. A
 // database with it is none: no node starts on it, and the next load begins with nothing.
 // A load keeps it locked.
-const pgLoading = "restoring"
+const pgLoading = "postern_restoring"
+
+// pgUnbounded lets a transaction of a load wait for as long as the load takes, whatever the
+// server bounds it to; by names, since servers do not have them all.
+const pgUnbounded = `SELECT set_config(name, '0', TRUE) FROM pg_settings WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout', 'statement_timeout')`
 
 // loadingPlace is a database that this process loads a dump into.
 type loadingPlace struct {
@@ -308,10 +312,11 @@ func takePlace(ctx context.Context, url string) (p loadingPlace, err error) {
 		}
 	}()
 	all, err := allTables(ctx, p.c)
+	empty := len(all) == 0
 	switch {
 	case err != nil:
 		return p, err
-	case len(all) == 0:
+	case empty:
 		if _, err = p.c.Exec(ctx, "CREATE TABLE "+pgLoading+" (since TIMESTAMPTZ NOT NULL DEFAULT now())"); err != nil {
 			return p, fmt.Errorf("%w: %w", ErrRestoring, err) // another was quicker
 		}
@@ -328,9 +333,20 @@ func takePlace(ctx context.Context, url string) (p loadingPlace, err error) {
 		}
 		return p, err
 	}
+	if _, err = p.tx.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return p, err
+	}
 	clear, err := connectPostgres(ctx, url) // what it drops is gone at once
 	if err != nil {
 		return p, err
+	}
+	if empty { // it was a moment ago: a node may have begun a cloud since
+		all, err := allTables(ctx, clear)
+		if err == nil && len(all) > 1 {
+			_, err = p.tx.Exec(ctx, "DROP TABLE "+pgLoading)
+			err = errors.Join(ErrNotEmpty, err, p.tx.Commit(ctx))
+		}
+		return p, errors.Join(err, clear.Close(ctx))
 	}
 	return p, errors.Join(dropTables(ctx, clear, pgLoading), clear.Close(ctx))
 }
@@ -385,6 +401,9 @@ func fillPostgres(ctx context.Context, c *pgx.Conn, d Dump, at time.Time, r io.R
 			_ = tx.Rollback(undo)
 		}
 	}()
+	if _, err := tx.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
 	known, err := tablesOf(ctx, c)
 	if err != nil {
 		return err
@@ -393,6 +412,13 @@ func fillPostgres(ctx context.Context, c *pgx.Conn, d Dump, at time.Time, r io.R
 		if _, err := tx.Exec(ctx, "TRUNCATE "+quoteName(table)); err != nil {
 			return err
 		}
+	}
+	var version int64
+	if err := tx.QueryRow(ctx, dumpVersion).Scan(&version); err != nil {
+		return err
+	}
+	if version != d.Version { // another process has run migrations since, on tables without rows
+		return fmt.Errorf("%w: the tables were brought to schema %d meanwhile", ErrRestoring, version)
 	}
 	have := Dump{Engine: EnginePostgres, Version: d.Version, Rows: map[string]int64{}}
 	err = readPieces(r, func(name string, columns []string, lines io.Reader) error {
@@ -417,7 +443,7 @@ func fillPostgres(ctx context.Context, c *pgx.Conn, d Dump, at time.Time, r io.R
 	if err == nil {
 		_, err = tx.Exec(ctx, pgText(sqlMakeRecovery))
 	}
-	for _, o := range recoverySteps(at, time.Now()) {
+	for _, o := range recoverySteps(d.Version, at, time.Now()) {
 		if err == nil {
 			_, err = tx.Exec(ctx, o.sql, o.args...)
 		}

@@ -45,6 +45,9 @@ WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' O
 	sqlIsPaused    = `SELECT 1 FROM endpoint WHERE id = $1 AND (enabled AND status = 'paused' OR status_since > $2)`
 	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
   created_at, test, body, sequence, trace FROM outbox_event WHERE event_id = $1`
+	sqlDeliveryEvents = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
+  created_at, test, body, sequence, trace FROM outbox_event
+WHERE reference_type = 'locker_delivery' AND reference_id = $1 AND business_id = $2 AND provider_id = $3 ORDER BY sequence DESC LIMIT $4`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
 	sqlLastAttempt    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
 	sqlAttempts       = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt`
@@ -151,7 +154,7 @@ func Fresh(d *cloud.OutboxDelivery) bool {
 func (w *writer) outbox(c *cloud.Changes) {
 	for i := range c.Outbox {
 		o := &c.Outbox[i]
-		if len(o.Deliveries) == 0 || o.Stored {
+		if len(o.Deliveries) == 0 && !o.Kept || o.Stored {
 			continue
 		}
 		e := &o.Event
@@ -291,15 +294,12 @@ func (db webhooks) withEvents(ctx context.Context, q querier, work []cloud.Outbo
 		for i := range args { // what is left over asks for the last once more
 			args[i] = part[min(i, len(part)-1)].Delivery.EventID
 		}
-		found, err := list(ctx, q, outboxEvents, scanOutboxEvent, args...)
+		found, err := list(ctx, q, outboxEvents, sealer{db.box}.scanOpenEvent, args...)
 		if err != nil {
 			return err
 		}
 		events := make(map[string]cloud.OutboxEvent, len(found))
 		for _, e := range found {
-			if e.Body, err = db.box.Open(bodyPurpose(e.EventID), e.Body); err != nil {
-				return fmt.Errorf("body of event %s: %w", e.EventID, err)
-			}
 			events[e.EventID] = e
 		}
 		for i := range part {
@@ -320,17 +320,33 @@ func (v accountView) OutboxWork(id cloud.OutboxID) (o cloud.OutboxWork, err erro
 	return o, err
 }
 
+// DeliveryEvents are the newest events of a locker delivery, by its number, with their
+// bodies, oldest first.
+func (v accountView) DeliveryEvents(b cloud.BusinessID, p cloud.ProviderID, number string, limit int) ([]cloud.OutboxEvent, error) {
+	out, err := list(v.ctx, v.q, sqlDeliveryEvents, v.sealer().scanOpenEvent, number, int64(b), int64(p), limit)
+	slices.Reverse(out)
+	return out, err
+}
+
+// scanOpenEvent is scanOutboxEvent with the body opened.
+func (b sealer) scanOpenEvent(r rows, e *cloud.OutboxEvent) (err error) {
+	if err := scanOutboxEvent(r, e); err != nil {
+		return err
+	}
+	if e.Body, err = b.box.Open(bodyPurpose(e.EventID), e.Body); err != nil {
+		return fmt.Errorf("body of event %s: %w", e.EventID, err)
+	}
+	return nil
+}
+
 func (db webhooks) outboxEvent(ctx context.Context, q querier, id string) (cloud.OutboxEvent, error) {
 	return sealer{db.box}.outboxEvent(ctx, q, id)
 }
 
 func (b sealer) outboxEvent(ctx context.Context, q querier, id string) (cloud.OutboxEvent, error) {
-	e, err := one(ctx, q, sqlOutboxEvent, scanOutboxEvent, id)
+	e, err := one(ctx, q, sqlOutboxEvent, b.scanOpenEvent, id)
 	if err != nil {
 		return e, fmt.Errorf("event %s: %w", id, err)
-	}
-	if e.Body, err = b.box.Open(bodyPurpose(id), e.Body); err != nil {
-		return e, fmt.Errorf("body of event %s: %w", id, err)
 	}
 	return e, nil
 }
@@ -394,11 +410,19 @@ func (db webhooks) RenewOutbox(ctx context.Context, ids []cloud.OutboxID) (held 
 	if !db.Peers() {
 		return ids, nil
 	}
-	err = db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
-		held, err = list(ctx, changing{s}, pgRenew, scanOutboxID, db.node, outboxIDs(ids))
-		return nil, err
-	})
-	return held, err
+	sorted := slices.Sorted(slices.Values(ids))          // neighbours lie on the same pages
+	for part := range slices.Chunk(sorted, rowsAtOnce) { // outcomes are stored meanwhile, and overtake what takes long
+		var found []cloud.OutboxID
+		err = db.write(ctx, 0, func(ctx context.Context, s session) (_ *cloud.Changes, err error) {
+			found, err = list(ctx, changing{s}, pgRenew, scanOutboxID, db.node, outboxIDs(part))
+			return nil, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, found...)
+	}
+	return held, nil
 }
 
 // ReleaseOutbox gives back deliveries that were taken up and not tried. Only ID

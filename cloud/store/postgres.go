@@ -43,6 +43,9 @@ type postgres struct {
 	// patience is held by the one decision that has been overtaken often and is
 	// tried again now, so that many at once about one row all come to their end.
 	patience chan struct{}
+
+	stop   context.CancelFunc // ends what runs beside
+	beside sync.WaitGroup
 }
 
 // openPool opens connections to PostgreSQL.
@@ -86,15 +89,27 @@ func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed f
 		pool.Close()
 		return nil, err
 	}
-	trigrams, err := indexSearch(ctx, pool, log)
+	trigrams, later, err := indexSearch(ctx, pool, log)
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
-	return &postgres{pool: pool, committed: committed, observe: observe, trigrams: trigrams, patience: make(chan struct{}, 1)}, nil
+	e := &postgres{pool: pool, committed: committed, observe: observe, trigrams: trigrams, patience: make(chan struct{}, 1)}
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	e.stop = stop
+	if later != nil {
+		e.beside.Go(func() {
+			if err := later(beside); err != nil && beside.Err() == nil {
+				log.Warn("searches of orders go without an index: it is made at the next start", "error", err)
+			}
+		})
+	}
+	return e, nil
 }
 
 func (e *postgres) close() error {
+	e.stop()
+	e.beside.Wait()
 	e.pool.Close()
 	return nil
 }

@@ -12,6 +12,11 @@ const (
 	sqlDropDelivery = `DELETE FROM outbox WHERE id = $1`
 	sqlDropAttempts = `DELETE FROM outbox_attempt WHERE delivery_id = $1`
 	sqlDropEvent    = `DELETE FROM outbox_event WHERE event_id = $1 AND NOT EXISTS (SELECT 1 FROM outbox WHERE event_id = $1 AND replay_of <> 0)`
+
+	sqlDropDeliveryEvents = `DELETE FROM outbox_event WHERE event_id IN (SELECT e.event_id FROM outbox_event AS e
+  WHERE e.reference_type = 'locker_delivery' AND e.created_at < $1
+    AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.reference_id = e.reference_id AND o.provider_id = e.provider_id AND o.event_id = e.event_id)
+  ORDER BY e.created_at LIMIT $2)`
 )
 
 // PruneOutbox removes what was created before a time from the log: deliveries
@@ -52,6 +57,12 @@ func (db webhooks) PruneOutbox(ctx context.Context, after cloud.OutboxID, before
 		return nil, s.last(ctx, append(rows, events...))
 	})
 	return last, removed, more, err
+}
+
+// DropDeliveryEvents removes events of locker deliveries that were created before a time and
+// that no delivery to a receiver needs.
+func (db webhooks) DropDeliveryEvents(ctx context.Context, before time.Time) error {
+	return db.inSteps(ctx, sqlDropDeliveryEvents, ms(before))
 }
 
 // DropReplays removes jobs that ended before a time.

@@ -23,20 +23,28 @@ const (
 	// Ids that were given since are known elsewhere: those that are given next, of every
 	// kind, leave out more than were given in that time. So two restores of one backup do
 	// not give the same ids either.
+	// Processes of the deployment as it was have no lease any more; one that runs still stops.
+	sqlEndNodes = `DELETE FROM node`
+	sqlEndTasks = `DELETE FROM task`
+
 	sqlNoteFirstIDs = `INSERT INTO id_block (kind, next) VALUES ('', 1) ON CONFLICT (kind) DO NOTHING`
 	sqlSkipIDs      = `UPDATE id_block SET next = next + $1`
 	skippedIDs      = 1_000_000
 	skippedASecond  = 1000
 )
 
-// recoverySteps is what a database needs that holds the state of a moment again.
-func recoverySteps(at, now time.Time) []op {
-	return []op{
+// recoverySteps is what a database of a schema needs that holds the state of a moment again.
+func recoverySteps(schema int64, at, now time.Time) []op {
+	var ends []op
+	if schema >= firstWithNodes {
+		ends = []op{{sql: sqlEndNodes}, {sql: sqlEndTasks}}
+	}
+	return append(ends, []op{
 		{sql: sqlExpireCommands, args: []any{at.UnixMilli()}},
 		{sql: sqlNoteFirstIDs},
 		{sql: sqlSkipIDs, args: []any{skippedIDs + skippedASecond*max(int64(now.Sub(at)/time.Second), 0)}},
 		{sql: sqlNoteRecovery, args: []any{now.UnixMilli(), at.UnixMilli()}},
-	}
+	}...)
 }
 
 // NoteRecovery notes that the database holds the state of an earlier moment, because it was
@@ -45,7 +53,7 @@ func recoverySteps(at, now time.Time) []op {
 // given since. It is called while no process serves, and before the next one starts.
 func (db nodes) NoteRecovery(ctx context.Context, at time.Time) error {
 	return db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
-		return nil, s.last(ctx, recoverySteps(at, time.Now()))
+		return nil, s.last(ctx, recoverySteps(SchemaNumber(), at, time.Now()))
 	})
 }
 

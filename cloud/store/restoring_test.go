@@ -65,6 +65,7 @@ func TestALoadThatDiedIsMadeAgain(t *testing.T) {
 	})
 	_, err = Open(ctx, cfg)
 	require.ErrorIs(t, err, ErrRestoring, "what it left is no database")
+	require.ErrorIs(t, MigrateSchema(ctx, cfg, nil), ErrRestoring)
 	empty, err := IsEmpty(ctx, cfg)
 	require.NoError(t, err)
 	require.True(t, empty)
@@ -79,4 +80,54 @@ func TestALoadThatDiedIsMadeAgain(t *testing.T) {
 		return err
 	}))
 	require.ErrorIs(t, LoadDump(ctx, cfg, d, time.Now(), bytes.NewReader(dump.Bytes())), ErrNotEmpty)
+}
+
+// A load is as patient as it has to be, whatever the server bounds transactions to.
+func TestALoadOutlastsTheBoundsOfTheServer(t *testing.T) {
+	t.Parallel()
+	from, ctx := openTest(t, Config{URL: freshSchema(t)}), t.Context()
+	var dump bytes.Buffer
+	d, err := from.Dump(ctx, "", &dump)
+	require.NoError(t, err)
+	cfg := Config{URL: freshSchema(t) + "&idle_in_transaction_session_timeout=300", Box: testBox(t), Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, LoadDump(ctx, cfg, d, time.Now(), &slow{Reader: bytes.NewReader(dump.Bytes())}))
+	db, err := Open(ctx, cfg)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}
+
+// slow is a dump that takes a second.
+type slow struct {
+	io.Reader
+	waited bool
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if !s.waited {
+		s.waited = true
+		time.Sleep(time.Second)
+	}
+	return s.Reader.Read(p)
+}
+
+// Nothing is loaded where other tables are, and these stay.
+func TestALoadLeavesOtherTablesAlone(t *testing.T) {
+	t.Parallel()
+	from, ctx := openTest(t, Config{URL: freshSchema(t)}), t.Context()
+	var dump bytes.Buffer
+	d, err := from.Dump(ctx, "", &dump)
+	require.NoError(t, err)
+	cfg := Config{URL: freshSchema(t)}
+	c, err := connectPostgres(ctx, cfg.URL)
+	require.NoError(t, err)
+	defer c.Close(ctx)
+	_, err = c.Exec(ctx, "CREATE TABLE restoring (car TEXT)")
+	require.NoError(t, err)
+	empty, err := IsEmpty(ctx, cfg)
+	require.NoError(t, err)
+	require.False(t, empty)
+	require.ErrorIs(t, LoadDump(ctx, cfg, d, time.Now(), bytes.NewReader(dump.Bytes())), ErrNotEmpty)
+	all, err := allTables(ctx, c)
+	require.NoError(t, err)
+	require.Equal(t, []string{"restoring"}, all)
 }

@@ -475,6 +475,9 @@ func withSchema(ctx context.Context, cfg Config, report func(Progress), f func(*
 			return fmt.Errorf("open database: %w", err)
 		}
 		defer pool.Close()
+		if err := checkLoaded(ctx, pool); err != nil {
+			return err
+		}
 		db = stdlib.OpenDBFromPool(pool)
 	} else if path, err = litePath(cfg); err == nil {
 		if err = makePrivate(path); err == nil {

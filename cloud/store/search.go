@@ -27,8 +27,8 @@ const (
 	gramIndex    = `CREATE INDEX %%s IF NOT EXISTS order_search_grams ON order_search USING gin (value %s.gin_trgm_ops)`
 
 	// An index that is not valid is being made, or was when its node ended.
-	brokenIndex = `SELECT EXISTS (SELECT 1 FROM pg_stat_progress_create_index AS p WHERE p.index_relid = i.indexrelid)
-FROM pg_index AS i WHERE i.indexrelid = to_regclass($1) AND NOT i.indisvalid`
+	indexState = `SELECT i.indisvalid, EXISTS (SELECT 1 FROM pg_stat_progress_create_index AS p WHERE p.relid = i.indrelid)
+FROM pg_index AS i WHERE i.indexrelid = to_regclass($1)`
 
 	hasTerms = `SELECT EXISTS (SELECT 1 FROM order_search)`
 
@@ -45,65 +45,99 @@ WHERE s.business_id = $1 AND o.business_id = $1 AND (CAST($2 AS @int) = 0 OR o.c
 	pgLastTerm = `SELECT COALESCE(MAX(rowid), 0) FROM order_search`
 )
 
-// indexSearch makes the indexes that a search on PostgreSQL goes by, and reports
-// whether there is one of trigrams.
-func indexSearch(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (trigrams bool, err error) {
-	if err := makeIndex(ctx, pool, "order_search_prefix", prefixIndex); err != nil {
-		return false, fmt.Errorf("index the search: %w", err)
-	}
+// indexSearch makes the indexes that a search on PostgreSQL goes by, and reports whether
+// there is one of trigrams. What takes long, where there are rows, is left to later: a search
+// goes without it until then.
+func indexSearch(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (trigrams bool, later func(context.Context) error, err error) {
+	lacks := map[string]string{"order_search_prefix": prefixIndex}
 	schema, err := trigramSchema(ctx, pool)
 	if err == nil && schema == "" {
 		refused := makeOnce(ctx, pool, makeTrigrams)
 		if schema, err = trigramSchema(ctx, pool); err == nil && schema == "" {
 			log.Warn("PostgreSQL has no pg_trgm: orders are found by the beginnings of their numbers, references, names and telephone numbers alone; "+
 				"have an administrator run CREATE EXTENSION pg_trgm and start again", "error", refused)
-			return false, nil
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for pg_trgm: %w", err)
+		return false, nil, fmt.Errorf("look for pg_trgm: %w", err)
 	}
-	if err := makeIndex(ctx, pool, "order_search_grams", fmt.Sprintf(gramIndex, pgx.Identifier{schema}.Sanitize())); err != nil {
-		return false, fmt.Errorf("index the search: %w", err)
+	if schema != "" {
+		lacks["order_search_grams"] = fmt.Sprintf(gramIndex, pgx.Identifier{schema}.Sanitize())
 	}
-	return true, nil
+	var rows bool
+	if err := pool.QueryRow(ctx, hasTerms).Scan(&rows); err != nil {
+		return false, nil, fmt.Errorf("index the search: %w", err)
+	}
+	for name := range lacks {
+		state, err := stateOfIndex(ctx, pool, name)
+		if err == nil && state == indexAbsent && !rows {
+			state, err = indexValid, makeOnce(ctx, pool, fmt.Sprintf(lacks[name], ""))
+		}
+		if err != nil {
+			return false, nil, fmt.Errorf("index the search: %w", err)
+		}
+		if state == indexValid || state == indexGrows {
+			delete(lacks, name)
+		}
+	}
+	if len(lacks) == 0 {
+		return schema != "", nil, nil
+	}
+	return schema != "", func(ctx context.Context) error {
+		for name, sql := range lacks {
+			if err := makeIndexBeside(ctx, pool, name, sql); err != nil {
+				return fmt.Errorf("index the search: %s: %w", name, err)
+			}
+		}
+		return nil
+	}, nil
 }
 
-// makeIndex makes an index of the search, beside writers where there are rows, unless it is
-// there or another node makes it. What a node left half made is made again. sql has a place
-// for how it is made.
-func makeIndex(ctx context.Context, pool *pgxpool.Pool, name, sql string) (err error) {
+// What becomes of an index.
+const (
+	indexAbsent = iota
+	indexBroken // its node ended while it was made
+	indexGrows
+	indexValid
+)
+
+// stateOfIndex looks without waiting for any lock of the table.
+func stateOfIndex(ctx context.Context, pool *pgxpool.Pool, name string) (state int, err error) {
+	var valid, grows bool
+	err = pool.QueryRow(ctx, indexState, name).Scan(&valid, &grows)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return indexAbsent, nil
+	case valid:
+		return indexValid, err
+	case grows:
+		return indexGrows, err
+	}
+	return indexBroken, err
+}
+
+// makeIndexBeside makes an index beside writers, unless another node makes it or has. What a
+// node left half made is made again. sql has a place for how it is made.
+func makeIndexBeside(ctx context.Context, pool *pgxpool.Pool, name, sql string) (err error) {
 	for try := range pgTries {
-		if err = makeIndexOnce(ctx, pool, name, sql); err == nil || !wasInTheWay(err) {
+		var state int
+		state, err = stateOfIndex(ctx, pool, name)
+		if err == nil && (state == indexValid || state == indexGrows) {
+			return nil
+		}
+		if err == nil && state == indexBroken {
+			_, err = pool.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+name)
+		}
+		if err == nil {
+			_, err = pool.Exec(ctx, fmt.Sprintf(sql, "CONCURRENTLY"))
+		}
+		if err != nil && !wasInTheWay(err) {
 			return err
 		}
 		if err := pause(ctx, try); err != nil {
 			return err
 		}
 	}
-	return err
-}
-
-func makeIndexOnce(ctx context.Context, pool *pgxpool.Pool, name, sql string) error {
-	var rows, made bool
-	if err := pool.QueryRow(ctx, hasTerms).Scan(&rows); err != nil {
-		return err
-	}
-	how := ""
-	if rows {
-		how = "CONCURRENTLY"
-	}
-	err := pool.QueryRow(ctx, brokenIndex, name).Scan(&made)
-	if err == nil && made { // a search goes without it until then
-		return nil
-	}
-	if err == nil {
-		_, err = pool.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+name)
-	}
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return err
-	}
-	_, err = pool.Exec(ctx, fmt.Sprintf(sql, how))
 	return err
 }
 

@@ -42,13 +42,19 @@ func TestTheIndexOfTheSearchIsMadeBesideWriters(t *testing.T) {
 		require.NoError(t, add(writer, ctx))
 		made := make(chan error, 1)
 		go func() {
-			_, err := indexSearch(ctx, pool, slog.New(slog.DiscardHandler))
+			_, later, err := indexSearch(ctx, pool, slog.New(slog.DiscardHandler))
+			if err == nil {
+				err = later(ctx)
+			}
 			made <- err
 		}()
 		time.Sleep(200 * time.Millisecond) // it waits for the writer by now, and lets others write
 		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
 		require.NoError(t, add(writer, bounded))
 		require.NoError(t, add(pool, bounded), "another writer does not wait for the index")
+		_, later, err := indexSearch(bounded, pool, slog.New(slog.DiscardHandler))
+		require.NoError(t, err, "another node starts meanwhile")
+		require.Nil(t, later, "and leaves it to this one")
 		cancel()
 		require.NoError(t, writer.Commit(ctx))
 		require.NoError(t, <-made)
@@ -59,9 +65,20 @@ func TestTheIndexOfTheSearchIsMadeBesideWriters(t *testing.T) {
 		if err != nil { // not a superuser
 			continue
 		}
-		_, err = indexSearch(ctx, pool, slog.New(slog.DiscardHandler))
+		_, later, err = indexSearch(ctx, pool, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
+		require.NoError(t, later(ctx))
 		is()
 		require.True(t, valid, name)
 	}
+	locked, err := pool.Begin(ctx) // as VACUUM and the making of an index lock it
+	require.NoError(t, err)
+	defer func() { require.NoError(t, locked.Rollback(context.WithoutCancel(ctx))) }()
+	_, err = locked.Exec(ctx, "LOCK TABLE order_search IN SHARE UPDATE EXCLUSIVE MODE")
+	require.NoError(t, err)
+	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, later, err := indexSearch(bounded, pool, slog.New(slog.DiscardHandler))
+	require.NoError(t, err, "a start with its indexes waits for no lock")
+	require.Nil(t, later)
 }

@@ -129,6 +129,55 @@ func TestALeaseThatIsNotRenewedRunsOut(t *testing.T) {
 	require.EqualValues(t, 1, work[0].Delivery.ID)
 }
 
+// Leases of as much as memory holds are renewed while outcomes are stored.
+func TestManyLeasesAreRenewedBesideOutcomes(t *testing.T) {
+	t.Parallel()
+	db, ctx, now := openTest(t, Config{URL: freshSchema(t), Instance: "i1"}), t.Context(), time.Now()
+	const many = 20_000
+	pool := db.engine.(*postgres).pool
+	for _, sql := range []string{
+		fmt.Sprintf(`INSERT INTO outbox (id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts, max_attempts, next_at, reason, lease_owner, lease_until, generation, created_at, replay_of, slot, reference_sequence)
+SELECT n, 'E-' || n, 3, 42, 0, 'order.created', n, 'E-' || n, 'pending', 0, 6, n, '', 'i1', 1, 1, n, 0, 0, 1 FROM generate_series(1, %d) AS n`, many), "ANALYZE outbox",
+	} {
+		_, err := pool.Exec(ctx, sql)
+		require.NoError(t, err)
+	}
+	ids := make([]cloud.OutboxID, many)
+	for i := range ids {
+		ids[i] = cloud.OutboxID(i + 1)
+	}
+	stop, ended := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for ; n < many; n += 5 {
+			select {
+			case <-stop:
+				ended <- n
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			var rs []cloud.OutboxResult
+			for _, id := range ids[n : n+5] {
+				rs = append(rs, cloud.OutboxResult{ID: id, Generation: 1, State: cloud.OutboxSuccess, Attempts: 1, DeliveredAt: now})
+			}
+			if _, err := db.FinishOutbox(ctx, rs); err != nil {
+				t.Error(err)
+			}
+		}
+		ended <- n
+	}()
+	var held []cloud.OutboxID
+	for range 3 {
+		var err error
+		held, err = db.RenewOutbox(ctx, ids)
+		require.NoError(t, err)
+	}
+	close(stop)
+	finished := <-ended
+	require.GreaterOrEqual(t, len(held), many-finished)
+	require.Positive(t, finished)
+}
+
 // With very many waiting deliveries what a sender asks for goes by indexes.
 func TestSlotsAreReadByIndexes(t *testing.T) {
 	t.Parallel()

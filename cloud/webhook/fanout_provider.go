@@ -8,13 +8,14 @@ import (
 )
 
 // FanOutToProvider returns the outbox writes that deliver an event to the
-// endpoints of its provider that subscribe to it; none without a subscriber.
+// endpoints of its provider that subscribe to it. Without a subscriber there are none, but
+// for events of locker deliveries, which their provider lists.
 func (s accountHooks) FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error) {
 	w, err := providerWrite(v, e)
 	if err != nil {
 		return nil, fmt.Errorf("fan out %[2]s to provider %[1]d: %[3]w", e.ProviderID, e.Event, err)
 	}
-	if len(w.Deliveries) == 0 {
+	if len(w.Deliveries) == 0 && !w.Kept {
 		return nil, nil
 	}
 	return []cloud.OutboxWrite{w}, nil
@@ -31,7 +32,7 @@ func providerWrite(v cloud.View, e cloud.ProviderEvent) (w cloud.OutboxWrite, er
 			to = append(to, x)
 		}
 	}
-	if len(to) == 0 {
+	if w.Kept = e.Channel == cloud.ChannelLocker; len(to) == 0 && !w.Kept {
 		return w, nil
 	}
 	number, err := v.NewID(cloud.EventIDs)

@@ -5,6 +5,7 @@ package webtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"sync"
@@ -205,15 +206,33 @@ func (w *World) fill(t testing.TB) {
 		RequestedAt: now.Add(-time.Minute), OpenedAt: now.Add(-time.Minute), EndsAt: now.Add(9 * time.Minute)}}
 	ch.Exceptions = []cloud.Exception{{ID: 7, BusinessID: 42, DeviceID: 88, GridCode: "A07", Source: "x1", Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: now.Add(-30 * time.Second)}}
 	w.timelines(&ch, now)
-	body := fmt.Sprintf(`{"event_id":"PLE-810201","event":"locker_delivery.delivered","data":{"pickup_code":%q,"delivery_code":%q,"packages":[{"tracking_number":%q}]}}`, PickupCode, DeliveryCode, Waiting)
 	ch.Endpoints = []cloud.Endpoint{{ID: 5, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://hooks.example/postern", SandboxEnabled: true, Events: []string{"*"},
 		Secret: []byte(Secret), Enabled: true, Status: "healthy", StatusSince: now, CreatedAt: now}}
 	w.Outbox = 900
 	ch.Outbox = []cloud.OutboxWrite{{Event: cloud.OutboxEvent{EventID: "PLE-810201", Event: "locker_delivery.delivered", BusinessID: 42, ProviderID: 17, Channel: cloud.ChannelLocker,
-		ReferenceType: "locker_delivery", ReferenceID: w.Delivery.Number, OccurredAt: now.Add(-2 * time.Hour), CreatedAt: now.Add(-2 * time.Hour), Body: []byte(body)},
+		ReferenceType: "locker_delivery", ReferenceID: w.Delivery.Number, OccurredAt: now.Add(-2 * time.Hour), CreatedAt: now.Add(-2 * time.Hour), Sequence: 4, Body: deliveredBody(t)},
 		Deliveries: []cloud.OutboxDelivery{{ID: w.Outbox, EventID: "PLE-810201", EndpointID: 5, BusinessID: 42, WebhookID: "PLE-810201", State: cloud.OutboxSuccess, Attempts: 1, MaxAttempts: 8,
 			CreatedAt: now.Add(-2 * time.Hour), DeliveredAt: now.Add(-2 * time.Hour)}}}}
 	w.Write(t, ch)
+}
+
+// deliveredBody is the body of the webhook about the delivery, with its codes.
+func deliveredBody(t testing.TB) []byte {
+	for _, e := range locker.Events() {
+		if e.Name != locker.EventDelivered {
+			continue
+		}
+		var body map[string]any
+		require.NoError(t, json.Unmarshal(e.Sample, &body))
+		data := body["data"].(map[string]any)
+		data["pickup_code"], data["delivery_code"] = PickupCode, DeliveryCode
+		data["packages"].([]any)[0].(map[string]any)["tracking_number"] = Waiting
+		out, err := json.Marshal(body)
+		require.NoError(t, err)
+		return out
+	}
+	t.Fatal("there is no sample")
+	return nil
 }
 
 func (w *World) timelines(ch *cloud.Changes, now time.Time) {

@@ -39,15 +39,25 @@ func TestTwoNodesSendOnce(t *testing.T) {
 	write(dbs[0], c)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
+	var ds []*Dispatcher
 	for _, db := range dbs {
 		d := New(Config{Store: db, Guard: fetch.NewGuard(fetch.GuardConfig{HTTP: true}), Resolver: n, Dial: n.Dial, Logger: slog.New(slog.DiscardHandler)})
 		db.OnCommit(d.Committed)
+		ds = append(ds, d)
 		go func() { ended <- d.Run(ctx) }()
 	}
 	for i := range 100 {
 		write(dbs[i%2], &cloud.Changes{OutboxChanges: cloud.OutboxChanges{Outbox: []cloud.OutboxWrite{event(i + 1)}}})
 	}
 	ring.Await(t, func() bool {
+		for _, d := range ds {
+			d.mu.Lock()
+			running := d.running
+			d.mu.Unlock()
+			if !running {
+				return false
+			}
+		}
 		w, err := dbs[0].OutboxWaiting(t.Context())
 		return err == nil && len(w) == 0
 	})

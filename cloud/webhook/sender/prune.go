@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -12,6 +13,7 @@ type Keeping interface {
 	PruneOutbox(ctx context.Context, after cloud.OutboxID, before time.Time, step int) (last cloud.OutboxID, removed int, more bool, err error)
 	DropOldSecrets(ctx context.Context, now time.Time) error
 	DropReplays(ctx context.Context, before time.Time) error
+	DropDeliveryEvents(ctx context.Context, before time.Time) error
 	LongestTransaction(ctx context.Context) (time.Duration, error)
 }
 
@@ -43,7 +45,7 @@ func (d *Dispatcher) pruneLog(ctx context.Context) {
 }
 
 func (d *Dispatcher) prune(ctx context.Context, before time.Time) error {
-	if err := d.cfg.Store.DropReplays(ctx, before); err != nil {
+	if err := errors.Join(d.cfg.Store.DropReplays(ctx, before), d.cfg.Store.DropDeliveryEvents(ctx, before)); err != nil {
 		return err
 	}
 	for last, more := cloud.OutboxID(0), true; more; {

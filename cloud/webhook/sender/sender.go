@@ -381,7 +381,6 @@ func (d *Dispatcher) renew(ctx context.Context) {
 	d.renewed = begun
 	if len(held) < len(ids) {
 		if n := letGo(d, ids, held); n > 0 {
-			d.metrics.leaseLost.Add(float64(n))
 			d.log.Warn("webhook deliveries were left to other nodes, which have taken them up", "count", n)
 		}
 	}
@@ -814,8 +813,10 @@ func (d *Dispatcher) gauge(ctx context.Context) {
 	if begun.Before(d.countAt) {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, countEvery) // leases are renewed by the same loop
+	defer cancel()
 	counts, err := d.cfg.Store.OutboxWaiting(ctx)
-	d.countAt = begun.Add(countShare * time.Since(begun))
+	d.countAt = begun.Add(min(countShare*time.Since(begun), time.Minute))
 	if err != nil {
 		return
 	}

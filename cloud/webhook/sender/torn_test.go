@@ -285,3 +285,14 @@ func TestWhatWaitsIsInDoubtAfterAPauseOfTheMachine(t *testing.T) {
 		w.close()
 	})
 }
+
+// Where other nodes share the store, what is in flight or being stored is renewed with what
+// waits, each once.
+func TestEveryKnownLeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	d := New(Config{})
+	d.slots.inHand = map[cloud.OutboxID]int{1: 0, 2: 0}
+	d.queues.held = map[cloud.OutboxID]bool{2: true, 3: true}
+	d.inbox = []cloud.OutboxWork{{Delivery: cloud.OutboxDelivery{ID: 4}}}
+	require.ElementsMatch(t, []cloud.OutboxID{1, 2, 3, 4}, leasedIDs(d))
+}
