@@ -109,6 +109,14 @@ func (m *Member) Instance() string { return m.cfg.Self.Instance }
 // Enter takes the name and the lease. Error: ErrTaken.
 func (m *Member) Enter(ctx context.Context, address string) error {
 	m.cfg.Self.Address = address
+	err := m.enterAs(ctx, address)
+	if err != nil && !errors.Is(err, ErrTaken) {
+		return fmt.Errorf("take the lease of %s: %w", m.cfg.Self.Name, err)
+	}
+	return err
+}
+
+func (m *Member) enterAs(ctx context.Context, address string) error {
 	for {
 		list, err := m.cfg.Store.ListNodes(ctx)
 		if err != nil {
@@ -133,7 +141,7 @@ func (m *Member) Enter(ctx context.Context, address string) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("take the lease of %s: %w", m.cfg.Self.Name, err)
+			return err
 		}
 		if former.Instance != "" && !m.alone {
 			m.cfg.Log.Warn("the name of a process that does not answer was taken over", "name", former.Name, "address", former.Address, "instance", former.Instance)
