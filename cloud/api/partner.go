@@ -292,7 +292,7 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.events",
 			Summary:     "List the events of a locker delivery",
-			Description: "What happened to the delivery, oldest first, with the data that webhooks carry, whether or not an endpoint received it: the 200 newest, for as long as the log of webhooks is kept. Codes are in it, and those that were rotated are dead.",
+			Description: "What happened to the delivery, oldest first, with the data that webhooks carry, whether or not an endpoint received it: the 200 newest, for as long as the log of webhooks is kept. Codes are in it; one that was replaced since opens nothing once the cabinet has the new list.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/third-party-delivery/deliveries/{id}/events",

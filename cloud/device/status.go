@@ -258,7 +258,7 @@ func (t *statusIntake) doors() (behind bool, err error) {
 	raised := map[uint]uint64{}
 	for _, ds := range t.st.Doors {
 		if c, ok := was[ds.Door]; ok && t.isAbove(ds.Version, c.Version) {
-			raised[ds.Door] = ds.Version
+			raised[ds.Door] = max(raised[ds.Door], ds.Version)
 		}
 	}
 	if err := t.renumber(raised); err != nil {

@@ -308,7 +308,7 @@ func takePlace(ctx context.Context, url string) (p loadingPlace, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, p.c.Close(ctx))
+			err = errors.Join(err, p.c.Close(context.WithoutCancel(ctx)))
 		}
 	}()
 	all, err := allTables(ctx, p.c)
@@ -317,13 +317,15 @@ func takePlace(ctx context.Context, url string) (p loadingPlace, err error) {
 	case err != nil:
 		return p, err
 	case empty:
-		if _, err = p.c.Exec(ctx, "CREATE TABLE "+pgLoading+" (since TIMESTAMPTZ NOT NULL DEFAULT now())"); err != nil {
-			return p, fmt.Errorf("%w: %w", ErrRestoring, err) // another was quicker
-		}
+		err = markPlace(ctx, p.c)
 	case !slices.Contains(all, pgLoading):
-		return p, ErrNotEmpty
+		err = ErrNotEmpty
 	}
-	if p.tx, err = p.c.Begin(ctx); err != nil {
+	if err != nil {
+		return p, err
+	}
+	// Whatever the server's default, this one keeps no snapshot: the making of indexes would wait for it.
+	if p.tx, err = p.c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}); err != nil {
 		return p, err
 	}
 	if _, err = p.tx.Exec(ctx, "LOCK TABLE "+pgLoading+" IN SHARE UPDATE EXCLUSIVE MODE NOWAIT"); err != nil {
@@ -333,22 +335,51 @@ func takePlace(ctx context.Context, url string) (p loadingPlace, err error) {
 		}
 		return p, err
 	}
-	if _, err = p.tx.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return p, err
+	if err = p.clear(ctx, url, empty); err != nil && empty { // which leaves the place as it was
+		_, gone := p.tx.Exec(ctx, "DROP TABLE "+pgLoading)
+		err = errors.Join(err, gone, p.tx.Commit(ctx))
 	}
-	clear, err := connectPostgres(ctx, url) // what it drops is gone at once
+	return p, err
+}
+
+// markPlace makes the table that says that a load is under way, where no other is there.
+func markPlace(ctx context.Context, c *pgx.Conn) error {
+	tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
-		return p, err
+		return err
 	}
-	if empty { // it was a moment ago: a node may have begun a cloud since
-		all, err := allTables(ctx, clear)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := tx.Exec(ctx, "CREATE TABLE "+pgLoading+" (since TIMESTAMPTZ NOT NULL DEFAULT now())"); err != nil {
+		return fmt.Errorf("%w: %w", ErrRestoring, err) // another was quicker
+	}
+	all, err := allTables(ctx, c)
+	if err == nil && len(all) > 1 {
+		err = ErrNotEmpty
+	}
+	if err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// clear takes away what an earlier load left. A place that was empty a moment ago has
+// nothing, unless a node has begun a cloud since: ErrNotEmpty.
+func (p loadingPlace) clear(ctx context.Context, url string, wasEmpty bool) error {
+	if _, err := p.tx.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	c, err := connectPostgres(ctx, url) // what it drops is gone at once
+	if err != nil {
+		return err
+	}
+	if wasEmpty {
+		all, err := allTables(ctx, c)
 		if err == nil && len(all) > 1 {
-			_, err = p.tx.Exec(ctx, "DROP TABLE "+pgLoading)
-			err = errors.Join(ErrNotEmpty, err, p.tx.Commit(ctx))
+			err = ErrNotEmpty
 		}
-		return p, errors.Join(err, clear.Close(ctx))
+		return errors.Join(err, c.Close(ctx))
 	}
-	return p, errors.Join(dropTables(ctx, clear, pgLoading), clear.Close(ctx))
+	return errors.Join(dropTables(ctx, c, pgLoading), c.Close(ctx))
 }
 
 // leave makes a database of what was loaded, or takes it away.

@@ -99,8 +99,8 @@ func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed f
 	e.stop = stop
 	if later != nil {
 		e.beside.Go(func() {
-			if err := later(beside); err != nil && beside.Err() == nil {
-				log.Warn("searches of orders go without an index: it is made at the next start", "error", err)
+			if err := later(beside); err != nil {
+				log.Warn("searches of orders go without an index until a node has made it after its start", "error", err)
 			}
 		})
 	}

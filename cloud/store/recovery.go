@@ -20,13 +20,13 @@ const (
 	// now. The parts that wait for a command's outcome take it as one that expired.
 	sqlExpireCommands = `UPDATE command SET expires_at = $1 WHERE state IN ('queued', 'sent', 'accepted') AND (expires_at IS NULL OR expires_at > $1)`
 
-	// Ids that were given since are known elsewhere: those that are given next, of every
-	// kind, leave out more than were given in that time. So two restores of one backup do
-	// not give the same ids either.
 	// Processes of the deployment as it was have no lease any more; one that runs still stops.
 	sqlEndNodes = `DELETE FROM node`
 	sqlEndTasks = `DELETE FROM task`
 
+	// Ids that were given since are known elsewhere: those that are given next, of every
+	// kind, leave out more than were given in that time. So two restores of one backup do
+	// not give the same ids either.
 	sqlNoteFirstIDs = `INSERT INTO id_block (kind, next) VALUES ('', 1) ON CONFLICT (kind) DO NOTHING`
 	sqlSkipIDs      = `UPDATE id_block SET next = next + $1`
 	skippedIDs      = 1_000_000

@@ -89,7 +89,7 @@ func TestALoadOutlastsTheBoundsOfTheServer(t *testing.T) {
 	var dump bytes.Buffer
 	d, err := from.Dump(ctx, "", &dump)
 	require.NoError(t, err)
-	cfg := Config{URL: freshSchema(t) + "&idle_in_transaction_session_timeout=300", Box: testBox(t), Logger: slog.New(slog.DiscardHandler)}
+	cfg := Config{URL: freshSchema(t) + "&idle_in_transaction_session_timeout=300&default_transaction_isolation=repeatable%20read", Box: testBox(t), Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, LoadDump(ctx, cfg, d, time.Now(), &slow{Reader: bytes.NewReader(dump.Bytes())}))
 	db, err := Open(ctx, cfg)
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,7 +28,7 @@ const (
 	gramIndex    = `CREATE INDEX %%s IF NOT EXISTS order_search_grams ON order_search USING gin (value %s.gin_trgm_ops)`
 
 	// An index that is not valid is being made, or was when its node ended.
-	indexState = `SELECT i.indisvalid, EXISTS (SELECT 1 FROM pg_stat_progress_create_index AS p WHERE p.relid = i.indrelid)
+	indexState = `SELECT i.indisvalid, EXISTS (SELECT 1 FROM pg_stat_progress_create_index AS p WHERE p.index_relid = i.indexrelid)
 FROM pg_index AS i WHERE i.indexrelid = to_regclass($1)`
 
 	hasTerms = `SELECT EXISTS (SELECT 1 FROM order_search)`
@@ -71,12 +72,12 @@ func indexSearch(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (tri
 	for name := range lacks {
 		state, err := stateOfIndex(ctx, pool, name)
 		if err == nil && state == indexAbsent && !rows {
-			state, err = indexValid, makeOnce(ctx, pool, fmt.Sprintf(lacks[name], ""))
+			state, err = makeIndexNow(ctx, pool, fmt.Sprintf(lacks[name], ""))
 		}
 		if err != nil {
 			return false, nil, fmt.Errorf("index the search: %w", err)
 		}
-		if state == indexValid || state == indexGrows {
+		if state == indexValid {
 			delete(lacks, name)
 		}
 	}
@@ -116,29 +117,59 @@ func stateOfIndex(ctx context.Context, pool *pgxpool.Pool, name string) (state i
 	return indexBroken, err
 }
 
-// makeIndexBeside makes an index beside writers, unless another node makes it or has. What a
-// node left half made is made again. sql has a place for how it is made.
-func makeIndexBeside(ctx context.Context, pool *pgxpool.Pool, name, sql string) (err error) {
-	for try := range pgTries {
-		var state int
-		state, err = stateOfIndex(ctx, pool, name)
-		if err == nil && (state == indexValid || state == indexGrows) {
+// makeIndexNow makes an index of a table without rows, unless a writer is in the way.
+func makeIndexNow(ctx context.Context, pool *pgxpool.Pool, sql string) (state int, err error) {
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return indexAbsent, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	_, err = tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'")
+	if err == nil {
+		_, err = tx.Exec(ctx, sql)
+	}
+	if err == nil {
+		err = tx.Commit(ctx)
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "55P03" || err != nil && wasInTheWay(err) {
+		return indexAbsent, nil
+	}
+	if err != nil {
+		return indexAbsent, err
+	}
+	return indexValid, nil
+}
+
+// lookAtIndex is between two looks at an index that another node makes.
+const lookAtIndex = 2 * time.Second
+
+// makeIndexBeside makes an index beside writers, or waits until another node has. What a node
+// left half made is made again. sql has a place for how it is made.
+func makeIndexBeside(ctx context.Context, pool *pgxpool.Pool, name, sql string) error {
+	for {
+		state, err := stateOfIndex(ctx, pool, name)
+		if err == nil && state == indexValid {
 			return nil
 		}
 		if err == nil && state == indexBroken {
 			_, err = pool.Exec(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+name)
 		}
-		if err == nil {
+		if err == nil && state != indexGrows {
 			_, err = pool.Exec(ctx, fmt.Sprintf(sql, "CONCURRENTLY"))
 		}
 		if err != nil && !wasInTheWay(err) {
 			return err
 		}
-		if err := pause(ctx, try); err != nil {
-			return err
+		if err == nil && state != indexGrows {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(lookAtIndex):
 		}
 	}
-	return err
 }
 
 // trigramSchema is where pg_trgm is, "" when it is nowhere.

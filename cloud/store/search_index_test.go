@@ -54,10 +54,12 @@ func TestTheIndexOfTheSearchIsMadeBesideWriters(t *testing.T) {
 		require.NoError(t, add(pool, bounded), "another writer does not wait for the index")
 		_, later, err := indexSearch(bounded, pool, slog.New(slog.DiscardHandler))
 		require.NoError(t, err, "another node starts meanwhile")
-		require.Nil(t, later, "and leaves it to this one")
 		cancel()
+		second := make(chan error, 1)
+		go func() { second <- later(ctx) }()
 		require.NoError(t, writer.Commit(ctx))
 		require.NoError(t, <-made)
+		require.NoError(t, <-second, "the other node waits for it beside its work")
 		is()
 		require.True(t, valid, name)
 

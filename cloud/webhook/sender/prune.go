@@ -45,9 +45,13 @@ func (d *Dispatcher) pruneLog(ctx context.Context) {
 }
 
 func (d *Dispatcher) prune(ctx context.Context, before time.Time) error {
-	if err := errors.Join(d.cfg.Store.DropReplays(ctx, before), d.cfg.Store.DropDeliveryEvents(ctx, before)); err != nil {
+	if err := d.cfg.Store.DropReplays(ctx, before); err != nil {
 		return err
 	}
+	return errors.Join(pruneDeliveries(d, ctx, before), d.cfg.Store.DropDeliveryEvents(ctx, before))
+}
+
+func pruneDeliveries(d *Dispatcher, ctx context.Context, before time.Time) error {
 	for last, more := cloud.OutboxID(0), true; more; {
 		var err error
 		if last, _, more, err = d.cfg.Store.PruneOutbox(ctx, last, before, pruneStep); err != nil {

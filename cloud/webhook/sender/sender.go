@@ -40,6 +40,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -138,6 +139,10 @@ type Dispatcher struct {
 	wake    chan struct{} // of capacity 1: the inbox or the overflow has something
 	results chan result
 
+	counts   sync.WaitGroup
+	counting atomic.Bool
+	countAt  time.Time // the next count of what waits; the counter's own
+
 	mu              sync.Mutex // guards what follows
 	running         bool
 	queues          *queues
@@ -150,7 +155,6 @@ type Dispatcher struct {
 	more            bool      // the store has more that is due
 	renewed         time.Time // when leases were known to be ours
 	alarmAt         time.Time // when the loop is woken; past: not planned
-	countAt         time.Time // the next count of what waits; the loop's own
 	tallies         map[cloud.EndpointID]*cloud.EndpointTally
 	ownerNotifiedAt map[cloud.EndpointID]time.Time // when owners were last warned of what is given up
 	blocked         map[cloud.BusinessID]blockedCount
@@ -280,6 +284,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	keeping.Go(func() { d.pruneLog(ctx) })
 	d.loop(ctx)
 	keeping.Wait()
+	d.counts.Wait()
 	d.cfg.Store.OwnFresh(false)
 	d.mu.Lock()
 	d.running = false
@@ -340,7 +345,7 @@ func (d *Dispatcher) loop(ctx context.Context) {
 			d.renew(ctx)
 		case <-count.C:
 			d.noteHealth()
-			d.gauge(ctx)
+			countWaiting(d, ctx)
 		case <-tidy.C:
 			d.tidy(ctx)
 		}
@@ -807,17 +812,30 @@ func (d *Dispatcher) refresh(id cloud.EndpointID) {
 	d.mu.Unlock()
 }
 
-// gauge counts what waits in the store.
-func (d *Dispatcher) gauge(ctx context.Context) {
-	begun := time.Now()
-	if begun.Before(d.countAt) {
+// countWaiting has what waits counted beside the loop, in which leases are renewed, unless the last
+// count is under way or took so long that the next is later.
+func countWaiting(d *Dispatcher, ctx context.Context) {
+	if !d.counting.CompareAndSwap(false, true) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, countEvery) // leases are renewed by the same loop
-	defer cancel()
+	d.counts.Go(func() {
+		defer d.counting.Store(false)
+		begun := time.Now()
+		if begun.Before(d.countAt) {
+			return
+		}
+		d.gauge(ctx)
+		d.countAt = begun.Add(min(countShare*time.Since(begun), time.Minute))
+	})
+}
+
+// gauge counts what waits in the store.
+func (d *Dispatcher) gauge(ctx context.Context) {
 	counts, err := d.cfg.Store.OutboxWaiting(ctx)
-	d.countAt = begun.Add(min(countShare*time.Since(begun), time.Minute))
 	if err != nil {
+		if ctx.Err() == nil {
+			d.log.Warn("counting what waits for webhooks failed", "error", err)
+		}
 		return
 	}
 	oldest := map[string]float64{}
