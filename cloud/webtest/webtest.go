@@ -226,6 +226,7 @@ func deliveredBody(t testing.TB) []byte {
 		require.NoError(t, json.Unmarshal(e.Sample, &body))
 		data := body["data"].(map[string]any)
 		data["pickup_code"], data["delivery_code"] = PickupCode, DeliveryCode
+		data["delivery"].(map[string]any)["recipient"].(map[string]any)["name"] = "J. Smith" // the world's recipient is on no page
 		data["packages"].([]any)[0].(map[string]any)["tracking_number"] = Waiting
 		out, err := json.Marshal(body)
 		require.NoError(t, err)

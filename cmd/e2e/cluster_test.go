@@ -58,6 +58,7 @@ func TestNodesBehindABalancerTellTheTruth(t *testing.T) {
 			s.startCloud()
 			s.startEdge()
 			s.awaits("boards are read and codes are held", func(v kiosk.View) bool { return v.Online && v.CodeList >= uint64(2*len(s.parcels)) && known(v) })
+			s.opensInCalm(from)
 			for n := from; n <= to; n++ {
 				s.rnd = rand.New(rand.NewPCG(uint64(n), 13))
 				if n == (from+to)/2 {
@@ -198,6 +199,25 @@ func (s *slaughter) useFromAfar(x try) {
 	}
 	s.inside = append(s.inside, x.parcel)
 	s.afar = append(s.afar, opened{x.parcel, put})
+}
+
+// opensInCalm has the partner open doors by calls at any node while nothing is disturbed, and
+// says how long that takes to the door.
+func (s *slaughter) opensInCalm(seed int) {
+	s.rnd = rand.New(rand.NewPCG(uint64(seed), 14))
+	for _, n := range s.nodes {
+		s.awaitServing(n)
+	}
+	for range 8 {
+		s.awaits("doors are known", known)
+		s.useFromAfar(try{"", s.parcels[s.next], false})
+		s.next++
+	}
+	require.Zero(s.t, s.refused)
+	require.Len(s.t, s.opened, 8)
+	slices.Sort(s.opened)
+	s.t.Logf("in calm a door is open %s after the call at the median, %s at most", s.opened[4].Round(time.Millisecond), s.opened[7].Round(time.Millisecond))
+	s.opened = nil
 }
 
 // opened is a deposit whose door was opened from afar, and whether the person used it.
