@@ -402,6 +402,22 @@ func (s partners) Find(ctx context.Context, c cloud.Caller, key DeliveryKey) (ou
 	return out, err
 }
 
+// lookAt reads a delivery of the caller's with its business, and what f wants of the same
+// state. Error: DELIVERY_NOT_FOUND.
+func (s *core) lookAt(ctx context.Context, c cloud.Caller, key DeliveryKey, f func(cloud.View, cloud.Delivery, cloud.Business) error) error {
+	return s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := find(v, c, key)
+		if err != nil {
+			return err
+		}
+		biz, err := v.Business(d.BusinessID)
+		if err != nil {
+			return err
+		}
+		return f(v, d, biz)
+	})
+}
+
 func (s *core) show(ctx context.Context, id cloud.DeliveryID) (out DeliveryOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := v.Delivery(id)

@@ -33,15 +33,7 @@ type doorState struct {
 // Doors shows the doors of a delivery's last opening as they are now. While
 // the device is offline a session stays open with its end passed.
 func (s partners) Doors(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DoorsOutput, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := find(v, c, key)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		if err != nil {
-			return err
-		}
+	err = s.lookAt(ctx, c, key, func(v cloud.View, d cloud.Delivery, biz cloud.Business) error {
 		row, err := v.Session(d.DeviceID)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 			return err

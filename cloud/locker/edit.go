@@ -216,15 +216,7 @@ type PickupOutput struct {
 // Pickup shows whether a deposit was collected. Errors: DELIVERY_NOT_FOUND,
 // DELIVERY_STATE_CONFLICT when nothing was deposited.
 func (s partners) Pickup(ctx context.Context, c cloud.Caller, key DeliveryKey) (out PickupOutput, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := find(v, c, key)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		if err != nil {
-			return err
-		}
+	err = s.lookAt(ctx, c, key, func(v cloud.View, d cloud.Delivery, biz cloud.Business) error {
 		l := biz.Location()
 		out = PickupOutput{Result: true, Pickup: PickupBody{Status: "waiting", PickupCodeActive: d.PickupCodeActive,
 			DueAt: cloud.Stamp(d.DueAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l)}}

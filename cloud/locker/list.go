@@ -153,15 +153,7 @@ const deliveryEvents = 200
 // ListDeliveryEvents lists the events of a delivery of the calling provider. Error:
 // DELIVERY_NOT_FOUND.
 func (s partners) ListDeliveryEvents(ctx context.Context, c cloud.Caller, key DeliveryKey) (out DeliveryEventsOutput, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := find(v, c, key)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		if err != nil {
-			return err
-		}
+	err = s.lookAt(ctx, c, key, func(v cloud.View, d cloud.Delivery, biz cloud.Business) error {
 		list, err := v.DeliveryEvents(d.BusinessID, d.ProviderID, d.Number, deliveryEvents)
 		if err != nil {
 			return err
@@ -193,14 +185,9 @@ type StaffDeliveryOutput struct {
 // FindStaffDelivery shows a delivery of the caller's business. Error:
 // DELIVERY_NOT_FOUND.
 func (s staff) FindStaffDelivery(ctx context.Context, c cloud.Caller, in StaffDeliveryInput) (out StaffDeliveryOutput, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := find(v, c, in.Delivery)
-		if err != nil {
-			return err
-		}
-		biz, err := v.Business(d.BusinessID)
-		out = StaffDeliveryOutput{Result: err == nil, Delivery: staffDelivery(d, biz.Location())}
-		return err
+	err = s.lookAt(ctx, c, in.Delivery, func(_ cloud.View, d cloud.Delivery, biz cloud.Business) error {
+		out = StaffDeliveryOutput{Result: true, Delivery: staffDelivery(d, biz.Location())}
+		return nil
 	})
 	return out, err
 }
