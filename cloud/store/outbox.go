@@ -41,12 +41,10 @@ WHERE reason = 'interrupted' AND lease_owner <> '' AND lease_until < @now`
 WHERE id = $1 AND lease_owner = $2 AND generation = $3`
 	sqlResume = `UPDATE outbox SET state = $2, next_at = $3, reason = $4
 WHERE id IN (SELECT id FROM outbox WHERE endpoint_id = $1 AND state = 'paused' ORDER BY id LIMIT $5)`
-	sqlNextKept    = `SELECT MIN(endpoint_id) FROM outbox WHERE state = 'paused' AND endpoint_id > $1`
-	sqlIsPaused    = `SELECT 1 FROM endpoint WHERE id = $1 AND (enabled AND status = 'paused' OR status_since > $2)`
-	sqlOutboxEvent = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
-  created_at, test, body, sequence, trace FROM outbox_event WHERE event_id = $1`
-	sqlDeliveryEvents = `SELECT event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
-  created_at, test, body, sequence, trace FROM outbox_event
+	sqlNextKept       = `SELECT MIN(endpoint_id) FROM outbox WHERE state = 'paused' AND endpoint_id > $1`
+	sqlIsPaused       = `SELECT 1 FROM endpoint WHERE id = $1 AND (enabled AND status = 'paused' OR status_since > $2)`
+	sqlOutboxEvent    = `SELECT ` + outboxEventColumns + ` FROM outbox_event WHERE event_id = $1`
+	sqlDeliveryEvents = `SELECT ` + outboxEventColumns + ` FROM outbox_event
 WHERE reference_type = 'locker_delivery' AND reference_id = $1 AND business_id = $2 AND provider_id = $3 ORDER BY sequence DESC LIMIT $4`
 	sqlOutboxDelivery = `SELECT ` + outboxColumns + ` FROM outbox WHERE id = $1`
 	sqlLastAttempt    = `SELECT ` + attemptColumns + ` FROM outbox_attempt WHERE delivery_id = $1 ORDER BY attempt DESC LIMIT 1`
@@ -56,6 +54,8 @@ WHERE reference_type = 'locker_delivery' AND reference_id = $1 AND business_id =
   SELECT endpoint_id, state, COUNT(*) AS n, MIN(next_at) AS oldest FROM outbox WHERE state IN ('pending', 'delivering', 'retrying') GROUP BY endpoint_id, state) AS w
 LEFT JOIN endpoint AS e ON e.id = w.endpoint_id GROUP BY channel, w.state ORDER BY channel, w.state`
 
+	outboxEventColumns = `event_id, event, business_id, provider_id, channel, reference_type, reference_id, occurred_at,
+  created_at, test, body, sequence, trace`
 	outboxColumns = `id, event_id, endpoint_id, business_id, webhook_id, state, attempts, max_attempts, next_at, reason,
   lease_owner, lease_until, generation, created_at, delivered_at, replay_of, setting, customer_id, url, sequence`
 	outboxRowColumns = `o.id, o.event_id, o.endpoint_id, o.business_id, o.webhook_id, o.state, o.attempts, o.max_attempts,
