@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -139,7 +140,7 @@ type killNode struct {
 
 func newSlaughter(t *testing.T, bin programs, seed uint64) *slaughter {
 	mqtt := freeAddress(t)
-	return newSlaughterOf(t, bin, seed, parcelsPerWorld, "", mqtt, &killNode{mqtt: mqtt})
+	return newSlaughterOf(t, bin, seed, parcelsPerWorld, "", mqtt, &killNode{mqtt: mqtt, admin: freeAddress(t)})
 }
 
 // newSlaughterOf is newSlaughter with the parcels that it makes beforehand, the nodes of
@@ -494,7 +495,8 @@ func (s *slaughter) awaits(what string, ok func(kiosk.View) bool) {
 	}
 	v.Doors = nil // there are many
 	raw, _ := json.Marshal(v)
-	require.FailNow(s.t, "not in time: "+what, "%s\nedge: %s\ncloud: %s", raw, s.edge.tail(), s.nodes[0].tail())
+	edge, cloud := s.edge.tail(), s.nodes[0].tail()+s.nodes[0].linkCounts()
+	require.FailNow(s.t, "not in time: "+what, "%s\nedge: %s\n%s\ncloud: %s\n%s", raw, edge, s.edge.stacks(), cloud, s.nodes[0].stacks())
 }
 
 // calm ends all trouble and stops the programs in order. An opening that no agent saw, and
@@ -511,6 +513,26 @@ func (s *slaughter) calm() {
 		n.stop(s.t)
 	}
 	s.sim.stop(s.t)
+}
+
+// linkCounts are what a node has counted of its cabinets.
+func (n *killNode) linkCounts() string {
+	resp, err := http.Get("http://" + n.admin + "/metrics")
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "postern_device") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 // awaitSent waits until the cloud has all records. A fresh start of the agent does not sit

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -162,6 +164,42 @@ func (p *process) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM), "%s: %s", p.name, p.tail())
 	require.NoError(t, p.await(), "%s: %s", p.name, p.tail())
+}
+
+// stacks ends a process and shows what its goroutines were about: how many were in which
+// functions of ours, the innermost first.
+func (p *process) stacks() string {
+	if p.cmd.Process.Signal(syscall.SIGQUIT) != nil {
+		return "it has ended"
+	}
+	text := ""
+	for n := 0; n < 20 && (text == "" || len(text) != len(p.text())); n++ {
+		text = p.text()
+		time.Sleep(200 * time.Millisecond)
+	}
+	count := map[string]int{}
+	_, text, _ = strings.Cut(text, "SIGQUIT")
+	for _, g := range strings.Split(text, "\n\ngoroutine ")[1:] {
+		head, frames, _ := strings.Cut(g, "\n")
+		_, state, _ := strings.Cut(head, "[")
+		state = state[:max(0, strings.IndexAny(state, ",]"))]
+		var ours []string
+		for line := range strings.SplitSeq(frames, "\n") {
+			if name, is := strings.CutPrefix(line, "github.com/postern-io/postern/"); is && len(ours) < 3 && !strings.HasPrefix(line, "created by") {
+				name, _, _ = strings.Cut(name, "({")
+				name, _, _ = strings.Cut(name, "(0x")
+				ours = append(ours, name)
+			}
+		}
+		if len(ours) > 0 {
+			count[state+": "+strings.Join(ours, " < ")]++
+		}
+	}
+	var out strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(count)) {
+		fmt.Fprintf(&out, "%d %s\n", count[what], what)
+	}
+	return out.String()
 }
 
 // awaitLog waits for a line of the log and returns one of its fields.

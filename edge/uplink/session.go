@@ -30,10 +30,15 @@ const (
 	lostGap        = time.Minute            // between nonces of statuses that say that the memory is lost
 	epochGap       = 30 * time.Second       // between new epochs, so that a cloud that always refuses does not wear out the store
 	readAgain      = 5 * time.Second        // after the store could not be read
+	deafAfter      = time.Minute            // without an acknowledgement of what the broker has, and up to a third more
 )
 
 // errRefused is a login or subscription that the broker turned down.
 var errRefused = errors.New("refused by the broker")
+
+// errDeaf ends a session whose connection stands and brings no acknowledgement: what is
+// between the agent and the cloud's intake has lost one of its directions.
+var errDeaf = errors.New("nothing that was sent is acknowledged")
 
 // errAgain ends a session that is to start again at the first address.
 var errAgain = errors.New("other addresses come first")
@@ -48,7 +53,7 @@ type session struct {
 	acks   chan wire.Ack
 	timed  chan struct{} // a time answer came
 	out    chan message  // to the writer, one at a time
-	sent   chan error    // from the writer
+	sent   chan written  // from the writer
 	onWire chan struct{} // a publish was written
 	asked  atomic.Pointer[question]
 
@@ -65,6 +70,9 @@ type session struct {
 	answerUntil time.Time
 	epochAt     time.Time
 	readFailed  time.Time
+	first       mqtt.Token    // of the first batch since the last acknowledgement, nil when there is none
+	unheard     time.Time     // since when the broker has it, zero before
+	patience    time.Duration // for its acknowledgement
 }
 
 // question is the nonce that was sent last.
@@ -105,6 +113,12 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// written is a message that is on the wire, or could not be sent.
+type written struct {
+	token mqtt.Token // of a batch; it is done once the broker has it
+	err   error
+}
+
 type message struct {
 	topic    string
 	retained bool
@@ -114,7 +128,7 @@ type message struct {
 // connect runs one session: it returns how long it stood and why it ended.
 func (u *Uplink) connect(ctx context.Context, at broker, wg *sync.WaitGroup) (up time.Duration, err error) {
 	s := &session{u: u, lost: make(chan error, 1), acks: make(chan wire.Ack, 256), timed: make(chan struct{}, 1),
-		out: make(chan message), sent: make(chan error, 1), onWire: make(chan struct{}, 1)}
+		out: make(chan message), sent: make(chan written, 1), onWire: make(chan struct{}, 1)}
 	u.count(func(c *Counters) { c.Attempts++ })
 	broker := at.url
 	dialing, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -244,7 +258,10 @@ func (s *session) write() {
 		case <-t.Done(): // it could not be sent, or the connection is gone
 			err = t.Error()
 		}
-		s.sent <- err
+		if m.topic != s.u.topics.up {
+			t = nil
+		}
+		s.sent <- written{t, err}
 	}
 }
 
@@ -339,19 +356,26 @@ func (s *session) loop(ctx context.Context) error {
 	s.resync(time.Now())
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	s.patience = deafAfter + time.Duration(s.u.backoff.rnd.Int64N(int64(deafAfter/3))) // those of a fleet do not come back at once
 	for {
 		now := time.Now()
 		again := s.step(now)
+		if s.isDeaf(now) {
+			return errDeaf
+		}
 		timer.Reset(again.Sub(now))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-s.lost:
 			return fmt.Errorf("connection lost: %w", err)
-		case err := <-s.sent:
+		case w := <-s.sent:
 			s.busy = false
-			if err != nil {
-				return fmt.Errorf("publish: %w", err)
+			if w.err != nil {
+				return fmt.Errorf("publish: %w", w.err)
+			}
+			if s.first == nil {
+				s.first = w.token
 			}
 		case a := <-s.acks:
 			s.applyAck(a, time.Now())
@@ -367,6 +391,23 @@ func (s *session) loop(ctx context.Context) error {
 		case <-timer.C:
 		}
 	}
+}
+
+// isDeaf reports whether the broker has had a batch for long, and no acknowledgement came.
+// A batch that waits for more goes again every ten seconds, so it is looked at often enough.
+func (s *session) isDeaf(now time.Time) bool {
+	if s.first == nil {
+		return false
+	}
+	select {
+	case <-s.first.Done():
+	default:
+		return false // the line is slow
+	}
+	if s.unheard.IsZero() {
+		s.unheard = now
+	}
+	return now.Sub(s.unheard) >= s.patience
 }
 
 // resync begins as on a new connection: a status with a nonce, the answers to
@@ -609,6 +650,7 @@ func (s *session) encodeBatch(b *wire.Batch) ([]byte, error) {
 // applyAck takes an acknowledgement.
 func (s *session) applyAck(a wire.Ack, now time.Time) {
 	s.u.count(func(c *Counters) { c.Acks++ })
+	s.first, s.unheard = nil, time.Time{}
 	if a.Epoch != s.epoch {
 		return
 	}

@@ -425,6 +425,34 @@ func TestPacketBeyondTheLimitEndsTheSession(t *testing.T) {
 	})
 }
 
+// A connection over which nothing is acknowledged any more is given up for another; one
+// over which nothing waits for that, or little is allowed to go, stands.
+func TestADeafConnectionIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		deaf := false
+		r.c.answer = func(*wire.Batch, *wire.Ack) bool { return !deaf }
+		r.c.onAck = func(wire.Status) bool { return !deaf }
+		r.run()
+		r.until(5*time.Second, func() bool { return r.s.Backlog() == [2]uint64{} })
+		r.c.mu.Lock()
+		deaf = true
+		r.c.mu.Unlock()
+		time.Sleep(9 * time.Minute)
+		require.Len(t, r.c.seen("connect"), 1, "nothing was sent")
+		r.add(wire.KindOpeningSettled, "o", 1, 3, 10)
+		time.Sleep(deafAfter)
+		require.Len(t, r.c.seen("connect"), 1)
+		r.until(deafAfter/3+30*time.Second, func() bool { return len(r.c.seen("connect")) == 2 })
+		r.c.mu.Lock()
+		deaf = false
+		r.c.mu.Unlock()
+		r.until(30*time.Second, func() bool { return r.s.Backlog() == [2]uint64{} })
+		require.Equal(t, names("o", 1, 3), r.c.bodies(0))
+		time.Sleep(time.Hour)
+		require.Len(t, r.c.seen("connect"), 2)
+	})
+}
+
 func TestCleanStopSaysOfflineAndDisconnects(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.run()
