@@ -65,7 +65,7 @@ func (d Device) TakesDeliveries() bool {
 }
 
 // DeviceFilter chooses devices of a business. Empty members choose all, but those
-// that are retired are chosen by their Status alone.
+// that are retired are chosen by their Status alone, and mock cabinets by UsableBy.
 type DeviceFilter struct {
 	BusinessID BusinessID
 	Status     string // as Device.Status gives it

@@ -61,6 +61,19 @@ type Device struct {
 	TypedLocked time.Time
 }
 
+// ProtocolMock is the protocol of mock cabinets: the cloud itself plays them.
+const ProtocolMock = "mock"
+
+// MockCodePrefix begins the codes of mock cabinets.
+const MockCodePrefix = "MOCK-"
+
+// MockCabinet is a mock cabinet between two steps of it.
+type MockCabinet struct {
+	DeviceID DeviceID
+	State    []byte    // in the form of cloud/mock; a change without one changes DueAt alone
+	DueAt    time.Time // when time alone or an order changes something; zero: nothing is due
+}
+
 // IsCutOff reports whether the device has no way in: its hardware was stolen,
 // replaced or retired, and none has enrolled since.
 func (d Device) IsCutOff() bool { return len(d.SecretMAC) == 0 && !d.CutOffAt.IsZero() }
@@ -281,6 +294,12 @@ type DeviceView interface {
 	// Gaps lists the stored gap ranges of a lane that end at or after from,
 	// by First.
 	Gaps(d DeviceID, e wire.Epoch, l wire.Lane, from uint64) ([]GapRange, error)
+	// MockCabinet is the state of a mock cabinet.
+	MockCabinet(DeviceID) (MockCabinet, error)
+	// MockOf is the mock cabinet of a provider.
+	MockOf(ProviderID) (Device, error)
+	// HasDevice reports whether a device of the deployment has a code.
+	HasDevice(code string) (bool, error)
 	// Journal lists stored batches (not aside) of a lane that hold a record in
 	// [first, last], by First.
 	Journal(d DeviceID, e wire.Epoch, l wire.Lane, first, last uint64) ([]JournalBatch, error)
@@ -300,6 +319,7 @@ type DeviceChanges struct {
 	Gaps         []GapRange
 	DeviceFaults []DeviceException // counts up the open one of its type, or opens it
 	Enrolments   []EnrolmentToken
+	Mocks        []MockCabinet
 }
 
 func (s *DeviceChanges) preview(e *effectList) {

@@ -34,12 +34,21 @@ type Config struct {
 	Confirm func(ctx context.Context, a cloud.Account, password string) error
 	// Passkeys checks what authenticators sign; nil: no passkey can be made.
 	Passkeys *auth.Passkeys
+	// Mocks makes the mock cabinets of providers; nil: they have none.
+	Mocks Mocks
 	// MailBase is what links in mails begin with, without a slash at the end; empty:
 	// there is no mail server, and links are shown to who made them.
 	MailBase string
 	// Unavailable are families that this deployment does not have, or not yet:
 	// no business can switch them on.
 	Unavailable []string
+}
+
+// Mocks makes mock cabinets.
+type Mocks interface {
+	// Make gives what makes the mock cabinet of a provider; nothing where it has one, or
+	// needs none.
+	Make(v cloud.View, p cloud.Provider, now time.Time) (*cloud.Changes, error)
 }
 
 // Service is the feature.

@@ -166,7 +166,16 @@ func (s *Service) saveProvider(ctx context.Context, c cloud.Caller, in ProviderI
 			p.Services = distinct(*in.Services)
 		}
 		out = ProviderOutput{Result: true, Provider: showProvider(p, b.Location())}
-		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{p}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, "provider", int64(p.ID))}, Answer: out}, nil
+		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{p}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, action, "provider", int64(p.ID))}, Answer: out}
+		if s.cfg.Mocks == nil {
+			return ch, nil
+		}
+		made, err := s.cfg.Mocks.Make(v, p, now)
+		if err != nil {
+			return nil, err
+		}
+		ch.Join(made)
+		return ch, nil
 	})
 	if errors.Is(err, cloud.ErrExists) {
 		f := newFields()

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/job"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/mock"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/platform"
@@ -34,6 +35,7 @@ type Config struct {
 	Gate      *auth.Gate
 	Auth      *auth.Service
 	Lockers   *locker.Service
+	Mocks     *mock.Service
 	Tracking  *tracking.Service
 	Receivers *webhook.Service
 	Orders    *order.Service
@@ -61,6 +63,9 @@ func New(c Config) *catalog.Catalog {
 	if c.Lockers == nil {
 		c.Lockers = new(locker.Service)
 	}
+	if c.Mocks == nil {
+		c.Mocks = new(mock.Service)
+	}
 	if c.Receivers == nil {
 		c.Receivers = new(webhook.Service)
 	}
@@ -74,7 +79,7 @@ func New(c Config) *catalog.Catalog {
 		c.Chat = new(chat.Service)
 	}
 	var table *catalog.Catalog
-	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), apps(c), c.files(), approvals(c), chats(c), savedViews(c), jobs(c), c.live(), c.work(&table), reports(c), searches(c, func() *catalog.Catalog { return table })}
+	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.mocks(), c.staff(), c.lockerLists(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), apps(c), c.files(), approvals(c), chats(c), savedViews(c), jobs(c), c.live(), c.work(&table), reports(c), searches(c, func() *catalog.Catalog { return table })}
 	if c.Setup != nil {
 		rows = append(rows, c.cabinets())
 	}

@@ -124,6 +124,7 @@ func newWorldIn(t *testing.T, db *store.DB, folder, mailBase string) *world {
 	fresh := w.Delivery
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}}})
+	addMock(t, w)
 	return serveWorld(t, w, folder, mailBase)
 }
 
@@ -151,7 +152,7 @@ func serveWorld(t *testing.T, w *webtest.World, folder, mailBase string) *world 
 	asked := approval.New(approval.Config{Store: w.DB, Holds: catalog.Holds, Message: locale.Error, Run: held})
 	jobs := newJobs(w.DB, line)
 	w.DB.OnCommit(jobs.Committed)
-	table := api.New(api.Config{Jobs: jobs, Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: gate, Lockers: w.Lockers,
+	table := api.New(api.Config{Jobs: jobs, Store: w.DB, Pipeline: line, Auth: w.Auth, Approvals: asked, Gate: gate, Lockers: w.Lockers, Mocks: mocksOf(t, w),
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Live: live.New(live.Config{Store: w.DB, Sealer: storetest.Box(t), FindToken: w.FindToken, Prefix: "tms", URL: "ssl://mqtt.example:8883", WebSocketURL: "wss://mqtt.example/mqtt",
 			SeesOrders: func(s auth.Session) bool { return catalog.SessionHolds(s, "orders:read") }, SeesChats: func(s auth.Session) bool { return catalog.SessionHolds(s, "chat:read") }, SeesPushes: func(s auth.Session) bool { return catalog.SessionHolds(s, "routes:read") }}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: receivers,
 		Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}),

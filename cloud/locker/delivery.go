@@ -108,8 +108,9 @@ func (f fields) metadata(raw json.RawMessage) {
 	}
 }
 
-// mine finds a device that the caller may use.
-func mine(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
+// Usable finds a device that the calling provider may use. Errors: DEVICE_NOT_FOUND,
+// DEVICE_NOT_SHARED.
+func Usable(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
 	d, err := v.Device(id)
 	if errors.Is(err, cloud.ErrNotFound) || err == nil && d.BusinessID != c.Provider.BusinessID {
 		return d, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
@@ -149,7 +150,7 @@ func (s partners) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 		} else if !errors.Is(err, cloud.ErrNotFound) {
 			return err
 		}
-		device, err = mine(v, c, in.DeviceID)
+		device, err = Usable(v, c, in.DeviceID)
 		return err
 	})
 	if err != nil {

@@ -175,7 +175,7 @@ func (s partners) FindLocker(ctx context.Context, c cloud.Caller, in LockerInput
 
 // factsFor reads what a device is shown by to the calling provider.
 func factsFor(v cloud.View, c cloud.Caller, id cloud.DeviceID) (deviceFacts, error) {
-	d, err := mine(v, c, id)
+	d, err := Usable(v, c, id)
 	if err != nil {
 		return deviceFacts{}, err
 	}

@@ -305,6 +305,9 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	if w.listed {
 		ch.Devices = append(ch.Devices, w.device)
 	}
+	if w.device.Protocol == cloud.ProtocolMock && (w.listed || len(w.ch.Commands) > 0) {
+		ch.Mocks = append(ch.Mocks, cloud.MockCabinet{DeviceID: w.device.ID, DueAt: w.received})
+	}
 	ch.Compartments = append(ch.Compartments, w.ch.Compartments...)
 	for id, shelves := range w.ch.Shelves {
 		if ch.Shelves == nil {

@@ -56,7 +56,7 @@ func (s *Server) faces() error {
 		parcels.InviteToChat(s.chats.Invite)
 	}
 	accounts := account.New(account.Config{Store: s.Store, Confirm: api.Confirm(gate),
-		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable), MailBase: s.mailBase(), Passkeys: passkeys})
+		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable), MailBase: s.mailBase(), Passkeys: passkeys, Mocks: s.Mocks})
 	s.sendMails(account.AccessOf(accounts))
 	var languages []string
 	for _, l := range locale.All() {
@@ -68,7 +68,7 @@ func (s *Server) faces() error {
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.Links(), Legacy: s.cfg.LegacyNumbers, Lookups: s.line.Lookups(), Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})
 	s.jobs = job.New(job.Config{Store: s.Store, Pipeline: s.line, DigestKey: s.Keys.digests(), Log: s.log, Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Languages: languages})
-	s.Catalog = api.New(api.Config{Jobs: s.jobs, Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Tracking: parcels,
+	s.Catalog = api.New(api.Config{Jobs: s.jobs, Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Mocks: s.Mocks, Tracking: parcels,
 		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewReader(s.Store), Platform: s.platform, Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})

@@ -167,6 +167,7 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 		return
 	}
 	steady("webhooks", s.Webhooks.Run)
+	steady("mock cabinets", s.Mocks.Run)
 	steady("pushes", s.pushes.Run)
 	if s.mails != nil {
 		steady("mails", s.mails.Run)

@@ -163,6 +163,7 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 	for _, d := range cfg.Devices {
 		s.sandboxDevice(ch, &out, &ids, cfg, d, biz, now)
 	}
+	s.Mocks.Rows(ch, ids.next, biz, prov, cloud.MockCodePrefix+prov.Code, now)
 	return ch, out, ids.err
 }
 

@@ -36,6 +36,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/mail"
 	"github.com/postern-io/postern/cloud/mcp"
+	"github.com/postern-io/postern/cloud/mock"
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/node"
 	"github.com/postern-io/postern/cloud/oauth"
@@ -199,6 +200,7 @@ type Server struct {
 	Files    *object.Files
 	Devices  *device.Service
 	Lockers  *locker.Service
+	Mocks    *mock.Service
 	Webhooks *sender.Dispatcher
 	Live     *live.Service
 	Guard    *fetch.Guard
@@ -328,6 +330,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, SignFile: s.Files.Address, Links: s.Keys.Links()})
 	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Webhooks: s.webhooks})
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Session: cfg.Session, Links: s.Keys.Links(), Log: cfg.Log})
+	s.Mocks = mock.New(mock.Config{Store: s.Store, Lockers: s.Lockers, Sealer: s.Box, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: s.Store.Instance(), Log: cfg.Log}
 	if cfg.Database != "" {
 		devices.Living = living(s.Store)
@@ -362,6 +365,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Devices.SetSender(sender)
 	s.Live.SetTeller(s.Broker)
 	s.Store.OnCommit(s.Lockers.Committed)
+	s.Store.OnCommit(s.Mocks.Committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) {
 		if len(ch.Jobs) > 0 {
 			s.orders.Wake()

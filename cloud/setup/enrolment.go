@@ -127,7 +127,7 @@ func (s *Service) RenewToken(ctx context.Context, c cloud.Caller, in DeviceInput
 		if !d.RetiredAt.IsZero() {
 			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DEVICE_DISABLED", Details: map[string]any{"status": cloud.StatusRetired}}
 		}
-		if !d.EnrolledAt.IsZero() && !d.IsCutOff() {
+		if !d.EnrolledAt.IsZero() && !d.IsCutOff() || d.Protocol == cloud.ProtocolMock {
 			return nil, cloud.E(cloud.Conflict, "DEVICE_ENROLLED")
 		}
 		b, err := v.Business(d.BusinessID)

@@ -9,8 +9,8 @@ import (
 
 const (
 	sqlSaveHealth = `INSERT INTO business_health (business_id, cabinets, online, endpoints, failing, backlog, counted_at)
-SELECT $1, (SELECT COUNT(*) FROM device WHERE business_id = $1),
-  (SELECT COUNT(*) FROM device d JOIN device_session s ON s.device_id = d.id WHERE d.business_id = $1 AND s.online AND NOT d.disabled),
+SELECT $1, (SELECT COUNT(*) FROM device WHERE business_id = $1 AND protocol <> 'mock'),
+  (SELECT COUNT(*) FROM device d JOIN device_session s ON s.device_id = d.id WHERE d.business_id = $1 AND s.online AND NOT d.disabled AND d.protocol <> 'mock'),
   (SELECT COUNT(*) FROM endpoint WHERE business_id = $1 AND enabled),
   (SELECT COUNT(*) FROM endpoint WHERE business_id = $1 AND enabled AND status <> 'healthy'),
   (SELECT COUNT(*) FROM (SELECT 1 FROM endpoint e JOIN outbox o ON o.endpoint_id = e.id AND o.state IN ('pending', 'delivering', 'retrying') WHERE e.business_id = $1 LIMIT 10001) AS waiting), $2

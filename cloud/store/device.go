@@ -15,7 +15,7 @@ const (
 	sqlDevice       = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.id = $1`
 	sqlDeviceByCode = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.code = $1`
 	sqlDevices      = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id
-WHERE d.business_id = $1 AND d.id > $2 AND d.retired_at IS NULL ORDER BY d.id LIMIT $3`
+WHERE d.business_id = $1 AND d.id > $2 AND d.retired_at IS NULL AND d.protocol <> 'mock' ORDER BY d.id LIMIT $3`
 	sqlAllDevices = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id
 WHERE d.id > $1 ORDER BY d.id LIMIT $2`
 	sqlSession       = `SELECT ` + sessionColumns + ` FROM device_session WHERE device_id = $1`
@@ -59,6 +59,15 @@ VALUES ($1, 0, 0, '', 0, 0) ON CONFLICT (device_id) DO NOTHING`
   status_end0 = COALESCE($8, status_end0), status_end1 = COALESCE($9, status_end1),
   status_epoch = COALESCE($10, status_epoch), held_generation = COALESCE($11, held_generation)
 WHERE device_id = $1`
+
+	sqlMock         = `SELECT device_id, state, due_at FROM mock_cabinet WHERE device_id = $1`
+	sqlDueMocks     = `SELECT device_id FROM mock_cabinet WHERE due_at <= $1 ORDER BY due_at, device_id LIMIT $2`
+	sqlMockDue      = `UPDATE mock_cabinet SET due_at = $2 WHERE device_id = $1`
+	sqlSaveMock     = `INSERT INTO mock_cabinet (device_id, state, due_at) VALUES ($1, $2, $3) ON CONFLICT (device_id) DO UPDATE SET state = excluded.state, due_at = excluded.due_at`
+	sqlMockOf       = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.owner_provider_id = $1 AND d.protocol = 'mock' LIMIT 1`
+	sqlHasDevice    = `SELECT 1 FROM device WHERE code = $1`
+	sqlMocklessOnes = `SELECT ` + providerColumns + ` FROM provider p WHERE p.id > $1 AND p.services LIKE '%"locker"%'
+  AND NOT EXISTS (SELECT 1 FROM device d WHERE d.owner_provider_id = p.id AND d.protocol = 'mock') ORDER BY p.id LIMIT $2`
 
 	sqlTypedLocked = `UPDATE device_seen SET typed_locked = $2 WHERE device_id = $1`
 	sqlOpenFaults  = `SELECT device_id, type, detail, count, opened_at, seen_at, closed_at FROM device_exception
@@ -193,6 +202,8 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 	}
 	if f.UsableBy != 0 {
 		c.and("d.owner_provider_id IN (0, $%d) AND NOT d.disabled AND d.maintenance_at IS NULL", int64(f.UsableBy))
+	} else {
+		c.and("d.protocol <> 'mock'")
 	}
 	if f.Livemode != nil {
 		c.and("d.livemode = $%d", *f.Livemode)
@@ -235,6 +246,19 @@ func (v deviceView) DeviceExceptions(id cloud.DeviceID) ([]cloud.DeviceException
 
 func (v deviceView) Session(id cloud.DeviceID) (cloud.Session, error) {
 	return one(v.ctx, v.q, sqlSession, scanSession, int64(id))
+}
+
+func (v deviceView) MockCabinet(id cloud.DeviceID) (cloud.MockCabinet, error) {
+	return one(v.ctx, v.q, sqlMock, func(r rows, m *cloud.MockCabinet) error { return r.Scan(&m.DeviceID, &m.State, when(&m.DueAt)) }, int64(id))
+}
+
+func (v deviceView) MockOf(p cloud.ProviderID) (cloud.Device, error) {
+	return one(v.ctx, v.q, sqlMockOf, scanDevice, int64(p))
+}
+
+func (v deviceView) HasDevice(code string) (bool, error) {
+	found, err := list(v.ctx, v.q, sqlHasDevice, scanInt, code)
+	return len(found) > 0, err
 }
 
 func (v deviceView) CurrentEpoch(id cloud.DeviceID) (cloud.Epoch, error) {
@@ -317,6 +341,13 @@ func (w *writer) devices(c *cloud.Changes) error {
 		}
 		w.add(anything, sqlCountFault, int64(f.DeviceID), f.Type, f.Detail, max(f.Count, 1), ms(f.OpenedAt), ms(f.SeenAt))
 	}
+	for _, m := range c.Mocks {
+		if m.State == nil {
+			w.add(anything, sqlMockDue, int64(m.DeviceID), ms(m.DueAt))
+			continue
+		}
+		w.add(anything, sqlSaveMock, int64(m.DeviceID), m.State, ms(m.DueAt))
+	}
 	for _, t := range c.Enrolments {
 		w.add(anything, sqlSaveEnrolment, t.Hash[:], int64(t.DeviceID), ms(t.ExpiresAt), ms(t.UsedAt))
 	}
@@ -374,7 +405,7 @@ func (db devices) FindDeviceByCode(ctx context.Context, code string) (cloud.Devi
 }
 
 // ListDevices lists a business's devices by id, those after the given one
-// (0: from the first), at most limit. Retired ones are left out.
+// (0: from the first), at most limit. Retired ones and mock cabinets are left out.
 func (db devices) ListDevices(ctx context.Context, id cloud.BusinessID, after cloud.DeviceID, limit int) ([]cloud.Device, error) {
 	return readList(ctx, db.database, sqlDevices, scanDevice, int64(id), int64(after), limit)
 }
@@ -389,6 +420,18 @@ func (db devices) ListAllDevices(ctx context.Context, after cloud.DeviceID, limi
 // given one, at most limit.
 func (db devices) ListSessions(ctx context.Context, after cloud.DeviceID, limit int) ([]cloud.Session, error) {
 	return readList(ctx, db.database, sqlSessions, scanSession, int64(after), limit)
+}
+
+// ListDueMocks lists mock cabinets for which something is due at now, the longest due
+// first, at most limit.
+func (db devices) ListDueMocks(ctx context.Context, now time.Time, limit int) ([]cloud.DeviceID, error) {
+	return readList(ctx, db.database, sqlDueMocks, func(r rows, id *cloud.DeviceID) error { return r.Scan(id) }, now.UnixMilli(), limit)
+}
+
+// ListMockless lists providers of locker services that have no mock cabinet, by id, those
+// after the given one, at most limit.
+func (db devices) ListMockless(ctx context.Context, after cloud.ProviderID, limit int) ([]cloud.Provider, error) {
+	return readList(ctx, db.database, sqlMocklessOnes, scanProvider, int64(after), limit)
 }
 
 // FindEnrolment finds an enrolment token, used and expired ones too.

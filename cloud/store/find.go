@@ -35,7 +35,7 @@ AND LOWER(email) @bytewise >= LOWER(CAST($3 AS TEXT)) AND LOWER(email) @bytewise
 AND id > COALESCE((SELECT id FROM account WHERE business_id = $1 AND type = $2 ORDER BY id DESC LIMIT 1 OFFSET 2000), 0)
 AND (LOWER(name) LIKE $3 ESCAPE '!' OR LOWER(email) LIKE $3 ESCAPE '!') ORDER BY id DESC LIMIT $4`
 	sqlFindDoors = `SELECT d.id, d.name, d.code, d.address, c.grid_code FROM device d JOIN compartment c ON c.device_id = d.id
-WHERE d.business_id = $1 AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled)
+WHERE d.business_id = $1 AND d.protocol <> 'mock' AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled)
 AND (CAST($2 AS TEXT) = '' OR LOWER(d.name) = LOWER(CAST($2 AS TEXT)) OR LOWER(d.code) = LOWER(CAST($2 AS TEXT)))
 AND (UPPER(c.grid_code) IN (` + doorSpellings + `) OR UPPER(c.label) IN (` + doorSpellings + `)) ORDER BY d.id, c.door LIMIT $3`
 	doorSpellings = `$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16`

@@ -57,7 +57,7 @@ WHERE delivery_id = $1 ORDER BY device_id, number`
 	sqlExceptionBySource  = `SELECT ` + exceptionColumns + ` FROM exception WHERE device_id = $1 AND source = $2 AND source <> ''`
 	sqlException          = `SELECT ` + exceptionColumns + ` FROM exception WHERE id = $1`
 	sqlBusinessExceptions = `SELECT ` + exceptionColumns + ` FROM exception
-WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4`
+WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) AND NOT EXISTS (SELECT 1 FROM device d WHERE d.id = exception.device_id AND d.protocol = 'mock') ORDER BY id DESC LIMIT $4`
 	sqlOccupancy = `SELECT d.id, COUNT(c.grid_id),
   CAST(COALESCE(SUM(CASE WHEN c.state = 'free' THEN 1 ELSE 0 END), 0) AS @int),
   CAST(COALESCE(SUM(CASE WHEN c.state = 'reserved' THEN 1 ELSE 0 END), 0) AS @int),
@@ -65,7 +65,7 @@ WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC
   CAST(COALESCE(SUM(CASE WHEN c.state = 'blocked' THEN 1 ELSE 0 END), 0) AS @int),
   CAST(COALESCE(SUM(CASE WHEN c.state = 'cleaning' THEN 1 ELSE 0 END), 0) AS @int),
   CAST(COALESCE(SUM(CASE WHEN c.door_status = 'open' THEN 1 ELSE 0 END), 0) AS @int)
-FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 AND c.block_reason = 'removed from the layout') WHERE d.business_id = $1 GROUP BY d.id ORDER BY d.id`
+FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 AND c.block_reason = 'removed from the layout') WHERE d.business_id = $1 AND d.protocol <> 'mock' GROUP BY d.id ORDER BY d.id`
 
 	compartmentColumns = `grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height,
   depth, pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute,

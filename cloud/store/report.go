@@ -40,13 +40,13 @@ WHERE business_id = $1 AND livemode = $2 AND slot >= $3 AND slot < $4 GROUP BY s
 	// A login of a cabinet that was without a connection ends a gap.
 	sqlEndConnectionGap = `INSERT INTO connection_gap (business_id, ended_at, device_id, began_at)
 SELECT d.business_id, CAST($2 AS @int), s.device_id, s.last_seen_at FROM device_session s JOIN device d ON d.id = s.device_id
-WHERE s.device_id = $1 AND NOT s.online AND s.last_seen_at <= CAST($2 AS @int) - 60000 AND (s.connected_at IS NULL OR s.connected_at <> CAST($2 AS @int))
+WHERE s.device_id = $1 AND d.protocol <> 'mock' AND NOT s.online AND s.last_seen_at <= CAST($2 AS @int) - 60000 AND (s.connected_at IS NULL OR s.connected_at <> CAST($2 AS @int))
 ON CONFLICT DO NOTHING`
 	sqlConnectionGaps = `SELECT g.device_id, d.name, g.gaps, g.down, g.longest FROM (SELECT device_id, COUNT(*) AS gaps, CAST(SUM(` + gapInside + `) AS @int) AS down, MAX(` + gapInside + `) AS longest
   FROM connection_gap WHERE business_id = $1 AND ended_at > $2 AND began_at < $3 GROUP BY device_id) AS g JOIN device d ON d.id = g.device_id WHERE d.retired_at IS NULL`
 	gapInside   = `CASE WHEN ended_at > CAST($3 AS @int) THEN CAST($3 AS @int) ELSE ended_at END - CASE WHEN began_at < CAST($2 AS @int) THEN CAST($2 AS @int) ELSE began_at END`
 	sqlOpenGaps = `SELECT d.id, d.name, x.last_seen_at FROM device d JOIN device_session x ON x.device_id = d.id
-WHERE d.business_id = $1 AND d.retired_at IS NULL AND NOT d.disabled AND NOT x.online AND x.last_seen_at IS NOT NULL AND x.last_seen_at <= $2 ORDER BY d.id`
+WHERE d.business_id = $1 AND d.protocol <> 'mock' AND d.retired_at IS NULL AND NOT d.disabled AND NOT x.online AND x.last_seen_at IS NOT NULL AND x.last_seen_at <= $2 ORDER BY d.id`
 
 	// Sums and gaps of one day are removed at a time, the oldest first.
 	sqlOldestSlot = `SELECT slot FROM report_slot WHERE business_id = $1 AND slot < $2 ORDER BY slot LIMIT 1`
@@ -57,7 +57,7 @@ WHERE d.business_id = $1 AND d.retired_at IS NULL AND NOT d.disabled AND NOT x.o
 	sqlEndpointHours = `SELECT h.hour, h.attempts, h.failures FROM endpoint e JOIN endpoint_hour h ON h.endpoint_id = e.id
 WHERE e.business_id = $1 AND h.hour >= $2 AND h.hour < $3`
 	sqlCompartmentStates = `SELECT d.id, d.name, CASE WHEN c.state = 'free' AND c.door_status = 'unknown' THEN '' ELSE c.state END AS seen, COUNT(*) FROM device d JOIN compartment c ON c.device_id = d.id
-WHERE d.business_id = $1 AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled) GROUP BY d.id, seen ORDER BY d.id, seen`
+WHERE d.business_id = $1 AND d.protocol <> 'mock' AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled) GROUP BY d.id, seen ORDER BY d.id, seen`
 	sqlOrderDays = `SELECT scheduled_date, status_id, COUNT(*) FROM orders
 WHERE business_id = $1 AND scheduled_date >= $2 AND scheduled_date <= $3 GROUP BY scheduled_date, status_id ORDER BY scheduled_date, status_id`
 	sqlDeliveredSlots = `SELECT scheduled_date, status_at / 900000, COUNT(*) FROM orders

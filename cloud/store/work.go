@@ -33,19 +33,19 @@ var workSources = []workSource{
 	{
 		kinds: []string{cloud.WorkException, cloud.WorkOverdue}, kind: `CASE WHEN x.type = 'overdue' THEN 'overdue' ELSE 'exception' END`,
 		from:  `exception x LEFT JOIN device d ON d.id = x.device_id LEFT JOIN delivery l ON l.id = x.delivery_id`,
-		where: `x.business_id = $1 AND x.status = 'open'`, id: `x.id`, number: true, since: `x.opened_at`, graded: true, severity: `x.severity`,
+		where: `x.business_id = $1 AND x.status = 'open' AND COALESCE(d.protocol, '') <> 'mock'`, id: `x.id`, number: true, since: `x.opened_at`, graded: true, severity: `x.severity`,
 		columns: `x.type, x.severity, x.opened_at, x.device_id, COALESCE(d.name, ''), (SELECT MIN(c.grid_id) FROM compartment c WHERE c.device_id = x.device_id AND c.grid_code = x.grid_code), x.grid_code, x.delivery_id, COALESCE(l.number, ''), COALESCE(l.status, ''), 0`,
 	},
 	{
 		kinds: []string{cloud.WorkFault}, kind: `'fault'`,
 		from:  `device d JOIN device_exception x ON x.device_id = d.id AND x.closed_at IS NULL`,
-		where: `d.business_id = $1 AND d.retired_at IS NULL`, id: `x.n`, number: true, since: `x.opened_at`, severity: faultSeverity,
+		where: `d.business_id = $1 AND d.retired_at IS NULL AND d.protocol <> 'mock'`, id: `x.n`, number: true, since: `x.opened_at`, severity: faultSeverity,
 		columns: `x.type, ` + faultSeverity + `, x.opened_at, d.id, d.name, 0, '', 0, '', '', 0`,
 	},
 	{
 		kinds: []string{cloud.WorkSilent}, kind: `'silent'`,
 		from:  `device d JOIN device_session x ON x.device_id = d.id LEFT JOIN device_seen y ON y.device_id = d.id`,
-		where: `d.business_id = $1 AND NOT d.disabled AND d.retired_at IS NULL AND d.cut_off_at IS NULL AND d.maintenance_at IS NULL AND NOT x.online AND ` + lastSeen + ` <= CAST($2 AS @int) - 600000`,
+		where: `d.business_id = $1 AND d.protocol <> 'mock' AND NOT d.disabled AND d.retired_at IS NULL AND d.cut_off_at IS NULL AND d.maintenance_at IS NULL AND NOT x.online AND ` + lastSeen + ` <= CAST($2 AS @int) - 600000`,
 		id:    `d.id`, number: true, since: lastSeen, severity: `'medium'`,
 		columns: `'offline', 'medium', ` + lastSeen + `, d.id, d.name, 0, '', 0, '', '', (SELECT COUNT(*) FROM compartment c WHERE c.device_id = d.id AND c.state = 'occupied')`,
 	},

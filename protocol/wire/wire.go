@@ -104,7 +104,12 @@ var (
 	}.EncMode())
 	decMode  = must(decOptions(cbor.TagsAllowed).DecMode())
 	untagged = must(decOptions(cbor.TagsForbidden).DecMode())
+	kept     = must(cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		MaxMapPairs: keptItems, MaxArrayElements: keptItems}.DecMode())
 )
+
+// keptItems bounds what a value that is read by DecodeKept holds in one map or list.
+const keptItems = 1 << 20
 
 func decOptions(tags cbor.TagsMode) cbor.DecOptions {
 	return cbor.DecOptions{
@@ -133,6 +138,15 @@ func Encode(v any) ([]byte, error) { return encMode.Marshal(v) }
 // MustEncode is Encode for values built by our own code from plain fields,
 // which always have an encoding.
 func MustEncode(v any) []byte { return must(encMode.Marshal(v)) }
+
+// DecodeKept is Decode for what its reader has kept itself, which may be larger than a
+// message.
+func DecodeKept(b []byte, v any) error {
+	if err := kept.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%w: %w", ErrBad, err)
+	}
+	return nil
+}
 
 // Decode reads exactly one item into v. The error wraps ErrBad and says what
 // was wrong, never what the bytes held.

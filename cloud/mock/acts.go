@@ -1,0 +1,281 @@
+package mock
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/edge"
+	rules "github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Faults are what is wrong with a mock cabinet.
+type Faults struct {
+	Offline          bool `json:"offline" doc:"It takes no orders; what happens at its doors is reported once it is online again"`
+	TimeoutNextOpen  bool `json:"timeout_next_open" doc:"The next order to open doors is not answered; it is false again after that"`
+	DropCloseReports bool `json:"drop_close_reports" doc:"Doors that are closed go on being reported as open"`
+}
+
+// Door is a door of a mock cabinet.
+type Door struct {
+	GridID      cloud.GridID `json:"grid_id"`
+	GridCode    string       `json:"grid_code"`
+	PickupLabel *string      `json:"pickup_locker_code"`
+	Size        string       `json:"size" doc:"S, M, L or XL"`
+	Status      string       `json:"status" doc:"open or closed: what a person sees, whatever was reported"`
+	Jammed      bool         `json:"jammed"`
+	Occupied    *bool        `json:"occupied" doc:"What the sensor sees; null while it says nothing"`
+	OpeningID   *string      `json:"opening_id" doc:"Of the opening that runs on it"`
+}
+
+// Locker is a mock cabinet as its provider sees it.
+type Locker struct {
+	DeviceID   cloud.DeviceID `json:"device_id"`
+	DeviceCode string         `json:"device_code"`
+	Online     bool           `json:"online"`
+	Faults     Faults         `json:"faults"`
+	Doors      []Door         `json:"doors" doc:"By their numbers"`
+}
+
+// Output shows a mock cabinet after an act.
+type Output struct {
+	Result bool   `json:"result"`
+	Locker Locker `json:"locker"`
+}
+
+// DoorsInput is one act at a door.
+type DoorsInput struct {
+	Device   cloud.DeviceID `path:"device_id" json:"-"`
+	Grid     cloud.GridID   `json:"grid_id" required:"true" min:"1"`
+	Action   string         `json:"action" required:"true" enum:"close,open,jam" doc:"close: a person closes the door. open: it opens without an order, as by force. jam: its lock holds until it is opened or closed, or the cabinet is cleared."`
+	Occupied *bool          `json:"occupied" doc:"What the sensor sees inside from now on; left out of a close, it says nothing"`
+}
+
+// MoveDoor closes, opens or jams a door of the calling provider's mock cabinet. A door that
+// is as the act would have it stays so. Errors: DEVICE_NOT_FOUND, DEVICE_NOT_SHARED,
+// NOT_A_TEST_LOCKER, GRID_NOT_FOUND. Source: lockers-devices 5, operation 38.
+func (s *Service) MoveDoor(ctx context.Context, c cloud.Caller, in DoorsInput) (Output, error) {
+	return s.playAct(ctx, c, in.Device, func(m *machine) error {
+		n, err := m.doorOf(in.Grid)
+		if err != nil {
+			return err
+		}
+		m.move(n, func(d *door) {
+			switch {
+			case in.Occupied != nil && *in.Occupied:
+				d.Item = wire.ItemPresent
+			case in.Occupied != nil:
+				d.Item = wire.ItemAbsent
+			case in.Action == "close":
+				d.Item = wire.ItemUnknown
+			}
+			switch in.Action {
+			case "jam":
+				d.Jammed = true
+			case "open":
+				d.Open, d.Jammed, d.Unreported = true, false, false
+			case "close":
+				d.Unreported = d.Unreported || d.Open && m.Faults.DropCloseReports
+				d.Open, d.Jammed = false, false
+			}
+		})
+		return nil
+	})
+}
+
+// PickupInput is a recipient with a code.
+type PickupInput struct {
+	Device   cloud.DeviceID   `path:"device_id" json:"-"`
+	Delivery cloud.DeliveryID `json:"delivery_id" min:"1" doc:"Its recipient comes and enters the code; or pickup_code"`
+	Code     string           `json:"pickup_code" max:"16" doc:"This code is entered; or delivery_id"`
+}
+
+// PickupOutput shows what a code opened.
+type PickupOutput struct {
+	Result    bool   `json:"result"`
+	OpeningID string `json:"opening_id"`
+	Locker    Locker `json:"locker"`
+}
+
+// PickUp enters a pickup code at the keypad of the calling provider's mock cabinet; its
+// doors open, and MoveDoor closes them. A code that opens nothing counts as a wrong try.
+// Errors: VALIDATION_FAILED, DEVICE_NOT_FOUND, DEVICE_NOT_SHARED, NOT_A_TEST_LOCKER,
+// DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, CODE_REFUSED. Source: lockers-devices 5,
+// operation 39.
+func (s *Service) PickUp(ctx context.Context, c cloud.Caller, in PickupInput) (out PickupOutput, err error) {
+	if (in.Delivery == 0) == (in.Code == "") {
+		f := check.Fields{}
+		f.Add("pickup_code", "Send either delivery_id or pickup_code.")
+		return out, f.Err()
+	}
+	if in.Delivery != 0 {
+		if in.Code, err = s.codeOf(ctx, c, in); err != nil {
+			return out, err
+		}
+	}
+	var answer rules.Answer
+	shown, err := s.playAct(ctx, c, in.Device, func(m *machine) error {
+		secrets, err := locker.OpenSecrets(s.cfg.Sealer, m.device.SealedCode)
+		if err != nil {
+			return err
+		}
+		answer = m.stepRules(rules.CodeTried{Verifier: passcode.Verifier(in.Code, secrets.Salt, secrets.Key, secrets.Params), Input: "keypad"})
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	if answer.Outcome != wire.CodeOK {
+		return out, &cloud.Error{Kind: cloud.Conflict, Code: "CODE_REFUSED", Details: map[string]any{"outcome": answer.Outcome, "tries_left": answer.Left}}
+	}
+	return PickupOutput{Result: true, OpeningID: answer.OpeningID, Locker: shown.Locker}, nil
+}
+
+// codeOf is the pickup code of a delivery that waits in the cabinet.
+func (s *Service) codeOf(ctx context.Context, c cloud.Caller, in PickupInput) (string, error) {
+	found, err := s.cfg.Lockers.Find(ctx, c, locker.DeliveryKey(strconv.FormatInt(int64(in.Delivery), 10)))
+	if err != nil {
+		return "", err
+	}
+	d := found.Delivery
+	if d.DeviceID != in.Device {
+		return "", cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+	}
+	if d.PickupCode == nil {
+		return "", &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status}}
+	}
+	return *d.PickupCode, nil
+}
+
+// FaultsInput changes what is wrong; members that are absent stay as they are.
+type FaultsInput struct {
+	Device           cloud.DeviceID `path:"device_id" json:"-"`
+	Offline          *bool          `json:"offline" doc:"It takes no orders; what happens at its doors is reported once it is online again"`
+	TimeoutNextOpen  *bool          `json:"timeout_next_open" doc:"The next order to open doors is not answered"`
+	DropCloseReports *bool          `json:"drop_close_reports" doc:"Doors that are closed go on being reported as open"`
+	Clear            bool           `json:"clear" doc:"First end every fault and jam, close what is open, bring blocked and doubtful compartments back into use, and let the keypad take codes again. Deliveries that wait or are inside stay."`
+}
+
+// SetFaults breaks or mends the calling provider's mock cabinet. Errors: DEVICE_NOT_FOUND,
+// DEVICE_NOT_SHARED, NOT_A_TEST_LOCKER. Source: lockers-devices 5, operation 40.
+func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput) (Output, error) {
+	return s.playAct(ctx, c, in.Device, func(m *machine) error {
+		was := m.Faults
+		if in.Clear {
+			m.Faults = Faults{}
+		}
+		set(&m.Faults.Offline, in.Offline)
+		set(&m.Faults.TimeoutNextOpen, in.TimeoutNextOpen)
+		set(&m.Faults.DropCloseReports, in.DropCloseReports)
+		for _, l := range m.Rules.Config.Layout {
+			n := edge.DoorNumber(l.Door)
+			switch d := m.Doors[n]; {
+			case in.Clear && d != (door{Item: d.Item}):
+				m.move(n, func(d *door) { *d = door{Item: d.Item} })
+			case d.Unreported && !m.Faults.DropCloseReports:
+				m.move(n, func(d *door) { d.Unreported = false })
+			}
+		}
+		if in.Clear {
+			m.Rules.Meta.Budgets = rules.Budgets{}
+			m.reset = func() error { return locker.ResetMock(m.work, c) }
+		}
+		if m.Faults.Offline == was.Offline {
+			return nil
+		}
+		if err := m.connect(!m.Faults.Offline); err != nil || m.Faults.Offline {
+			return err
+		}
+		return m.catchUp()
+	})
+}
+
+func set(to *bool, v *bool) {
+	if v != nil {
+		*to = *v
+	}
+}
+
+// playAct plays one act of the calling provider's at a cabinet and shows what came of it.
+func (s *Service) playAct(ctx context.Context, c cloud.Caller, id cloud.DeviceID, act func(*machine) error) (out Output, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		_, err := locker.Usable(v, c, id)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	due, err := s.step(ctx, id, func(m *machine) error {
+		if len(m.Reports) >= maxReports {
+			return cloud.E(cloud.Conflict, "DEVICE_OFFLINE") // it keeps no more until it is online
+		}
+		if err := act(m); err != nil {
+			return err
+		}
+		out.Result = true
+		out.Locker, err = m.showLocker()
+		return err
+	})
+	if err != nil {
+		return Output{}, err
+	}
+	if !due.IsZero() && time.Until(due) < nearby {
+		s.play(id)
+	}
+	return out, nil
+}
+
+// connect makes the cabinet online, or offline.
+func (m *machine) connect(online bool) error {
+	row, err := m.v.Session(m.device.ID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
+	}
+	row.DeviceID, row.Online, row.LastSeenAt = m.device.ID, online, m.now
+	if online {
+		row.Generation, row.ConnectedAt = row.Generation+1, m.now
+	}
+	m.session = &row
+	return nil
+}
+
+func (m *machine) doorOf(g cloud.GridID) (edge.DoorNumber, error) {
+	cells, err := m.v.Compartments(m.device.ID)
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range cells {
+		if c.GridID == g {
+			return edge.DoorNumber(c.Door), nil
+		}
+	}
+	return 0, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+}
+
+// showLocker is the cabinet as a provider sees it.
+func (m *machine) showLocker() (Locker, error) {
+	cells, err := m.v.Compartments(m.device.ID)
+	if err != nil {
+		return Locker{}, err
+	}
+	out := Locker{DeviceID: m.device.ID, DeviceCode: m.device.Code, Online: !m.Faults.Offline, Faults: m.Faults, Doors: []Door{}}
+	for _, c := range cells {
+		n := edge.DoorNumber(c.Door)
+		d := m.Doors[n]
+		row := Door{GridID: c.GridID, GridCode: c.GridCode, PickupLabel: cloud.OrNull(c.Label), Size: c.Size, Status: "closed", Jammed: d.Jammed, OpeningID: cloud.OrNull(m.Rules.Doors[n].Opening)}
+		if d.Open {
+			row.Status = "open"
+		}
+		if d.Item != wire.ItemUnknown {
+			row.Occupied = new(d.Item == wire.ItemPresent)
+		}
+		out.Doors = append(out.Doors, row)
+	}
+	return out, nil
+}
