@@ -14,11 +14,15 @@ const (
 	PasswordMail      MailKind = "password"       // the password was changed
 	PasskeyMail       MailKind = "passkey"        // a passkey can sign in from now on
 	FactorRemovedMail MailKind = "factor_removed" // an administrator removed the second factor
+
+	ParcelWaitingMail MailKind = "parcel_waiting" // a parcel lies in a locker, with its pickup code
+	ParcelCodeMail    MailKind = "parcel_code"    // its pickup code, because it is a new one or was asked for again
+	ParcelOverdueMail MailKind = "parcel_overdue" // it was not collected in time, and still can be
 )
 
 // MailKinds lists them.
 func MailKinds() []MailKind {
-	return []MailKind{InvitationMail, ResetMail, AdminResetMail, AdminPasswordMail, PasswordMail, FactorRemovedMail, PasskeyMail}
+	return []MailKind{InvitationMail, ResetMail, AdminResetMail, AdminPasswordMail, PasswordMail, FactorRemovedMail, PasskeyMail, ParcelWaitingMail, ParcelCodeMail, ParcelOverdueMail}
 }
 
 // Mail is a message to one person. It is written with what it is about and sent by
@@ -40,6 +44,18 @@ type MailText struct {
 	Name     string `json:"name"`     // of the person
 	Business string `json:"business"` // name
 	Link     string `json:"link,omitempty"`
+	// Parcel is what a mail about a parcel says; nil in others.
+	Parcel *MailParcel `json:"parcel,omitempty"`
+}
+
+// MailParcel is what the recipient of a parcel in a locker needs.
+type MailParcel struct {
+	Numbers []string  `json:"numbers"` // tracking numbers
+	Code    string    `json:"code"`
+	Locker  string    `json:"locker"` // its name
+	Address string    `json:"address"`
+	Doors   []string  `json:"doors"` // labels of compartments
+	Until   time.Time `json:"until"` // in the time zone of the locker
 }
 
 // MailState is what became of a mail.

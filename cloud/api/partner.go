@@ -315,6 +315,18 @@ func (c Config) partner() []catalog.Operation {
 			Example:     `{"id":"64021","reason":"security"}`,
 		}, l.RotatePickupCode, nil),
 		catalog.Define(catalog.Operation{
+			Name:        "third_party.deliveries.resend_pickup_code",
+			Summary:     "Send the pickup code again",
+			Description: "The recipient gets the code of a delivery that waits once more. At most one a minute for a delivery.",
+			Tag:         "ThirdPartyDelivery",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/third-party-delivery/deliveries/{id}/pickup-code/resend",
+			Types:       providers,
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "CHANNEL_NOT_CONFIGURED"},
+			Example:     `{"id":"64021","channel":"email"}`,
+		}, c.resendPickupCode, nil),
+		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.hand_over",
 			Summary:     "Hand the pickup over to another person",
 			Description: "A handover code takes the place of the recipient's pickup code, which is dead at the cabinet as soon as it has the new list. The code is in the answer and in the event; a second handover takes the place of the first.",
@@ -492,6 +504,18 @@ func (c Config) takeDoors(ctx context.Context, caller cloud.Caller, key locker.D
 		return &catalog.Limited{State: st}
 	}
 	return nil
+}
+
+// resendPickupCode sends a code, once a minute for a delivery.
+func (c Config) resendPickupCode(ctx context.Context, caller cloud.Caller, in locker.ResendInput) (out locker.ResendOutput, err error) {
+	found, err := c.Lockers.Find(ctx, caller, in.Delivery)
+	if err != nil {
+		return out, err
+	}
+	if st := c.Pipeline.Take("resend/"+strconv.FormatInt(int64(found.Delivery.DeliveryID), 10), 1); !st.OK {
+		return out, &catalog.Limited{State: st}
+	}
+	return c.Lockers.ResendPickupCode(ctx, caller, in)
 }
 
 // opening is an operation that opens doors of a delivery's cabinet, counted.

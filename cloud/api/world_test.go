@@ -123,6 +123,7 @@ func newWorldIn(t *testing.T, db *store.DB, folder, mailBase string) *world {
 	w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{w.Business, w.Other}}})
 	fresh := w.Delivery
 	fresh.DepositedAt = time.Now().UTC() // it can still be corrected
+	fresh.Recipient.Email = "jane.smith@example.com"
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{fresh}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 101, BusinessID: 42, Number: "EPCIS-1", SSCC: "106141412345678908", ProviderID: 17, Profile: "parcel"}}}})
 	addMock(t, w)
 	return serveWorld(t, w, folder, mailBase)

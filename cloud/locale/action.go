@@ -135,6 +135,7 @@ var actions = map[string]texts{
 	"action.delivery_extended":                  {"Parcel’s time for collection extended", "包裹取件期已延长", "包裹取件期限已延長", "Délai de retrait du colis prolongé", "Abholfrist des Pakets verlängert", "Plazo de recogida ampliado"},
 	"action.delivery_failed":                    {"Deposit of a parcel failed", "包裹存入失败", "包裹存入失敗", "Dépôt d’un colis échoué", "Einlegen eines Pakets gescheitert", "Depósito de un paquete fallido"},
 	"action.deposit_evidence":                   {"Evidence of a deposit added", "已添加存件证据", "已新增存件證據", "Indice de dépôt ajouté", "Beleg zum Einlegen hinzugefügt", "Prueba de depósito añadida"},
+	"action.pickup_code_resent":                 {"Pickup code sent again", "已重新发送取件码", "已重新傳送取件碼", "Code de retrait renvoyé", "Abholcode erneut gesendet", "Código de recogida reenviado"},
 	"action.pickup_with_former_code":            {"Collected with a former code", "已用旧取件码取件", "已用舊取件碼取件", "Retiré avec un ancien code", "Mit früherem Code abgeholt", "Recogido con un código anterior"},
 	"action.tracking.proof_locked":              {"Digits of a tracking page locked", "追踪页验证已锁定", "追蹤頁驗證已鎖定", "Chiffres d’une page de suivi bloqués", "Ziffern einer Sendungsseite gesperrt", "Dígitos de una página bloqueados"},
 	"action.third_party_created":                {"Given to a carrier", "已交配送公司", "已交配送公司", "Confié à un transporteur", "An Zustellfirma vergeben", "Asignado a un transportista"},

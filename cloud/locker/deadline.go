@@ -146,6 +146,9 @@ func (w requests) expireOverdue(d *cloud.Delivery) error {
 			}
 		}
 	}
+	if _, err := w.mailRecipient(d, cloud.ParcelOverdueMail, false); err != nil {
+		return err
+	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
 }
 

@@ -44,6 +44,7 @@ type Config struct {
 	Store    Store
 	Sealer   Sealer
 	Orders   Orders   // nil: no parcel is an order's
+	Mails    bool     // there is a mail server: recipients are sent their codes
 	Webhooks Webhooks // nil: no event is sent
 	// Session is how long a door session lasts; 0 is ten minutes.
 	Session time.Duration

@@ -493,6 +493,11 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 	if err := w.s.addDeliveryEvent(w.v, &w.ch, EventDelivered, at, *d, o, nil); err != nil {
 		return err
 	}
+	if first && !taken {
+		if _, err := w.mailRecipient(d, cloud.ParcelWaitingMail, false); err != nil {
+			return err
+		}
+	}
 	if gaveUp || reported || unopened {
 		detail := "deposited after the delivery had been given up"
 		switch {

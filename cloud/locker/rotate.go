@@ -159,6 +159,11 @@ func (w *codeList) rotate(d *cloud.Delivery, kind, reason, by, code string, veri
 	if err != nil {
 		return Rotation{}, err
 	}
+	if kind != wire.CodeDelivery && waits(*d) {
+		if _, err := w.mailRecipient(d, cloud.ParcelCodeMail, false); err != nil {
+			return Rotation{}, err
+		}
+	}
 	rot := Rotation{CodeKind: name, Reason: reason, RotatedBy: by, RotatedAt: *cloud.Stamp(w.received, biz.Location())}
 	return rot, w.s.addDeliveryEvent(w.v, &w.ch, EventPickupCodeChanged, w.received, *d, nil, &rot)
 }

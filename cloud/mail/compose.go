@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -24,19 +25,29 @@ var wording = map[cloud.MailKind]struct{ subject, body, link string }{
 	cloud.PasswordMail:      {"mail.subject.password", "mail.body.password", ""},
 	cloud.PasskeyMail:       {"mail.subject.passkey", "mail.body.passkey", ""},
 	cloud.FactorRemovedMail: {"mail.subject.factor_removed", "mail.body.factor_removed", ""},
+	cloud.ParcelWaitingMail: {"mail.subject.parcel_waiting", "mail.body.parcel_waiting", ""},
+	cloud.ParcelCodeMail:    {"mail.subject.parcel_code", "mail.body.parcel_code", ""},
+	cloud.ParcelOverdueMail: {"mail.subject.parcel_overdue", "mail.body.parcel_overdue", ""},
 }
 
 // letter is what the HTML of a mail is made of.
 type letter struct {
 	Lang, Subject, Link, Button, Foot string
 	Lines                             []string
+	Code                              string
+	Facts                             []fact
 }
+
+// fact is a line of what a mail is about.
+type fact struct{ Name, Value string }
 
 // page has no images, styles or scripts of others: nothing is loaded when it is read.
 var page = template.Must(template.New("mail").Parse(`<!doctype html>
 <html lang="{{.Lang}}"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
 <body style="font-family:sans-serif;line-height:1.5;max-width:36em">
 {{range .Lines}}<p>{{.}}</p>
+{{end}}{{with .Code}}<p style="font-size:2.25em;letter-spacing:.12em;margin:.5em 0"><strong>{{.}}</strong></p>
+{{end}}{{range .Facts}}<p>{{.Name}}<br><strong>{{.Value}}</strong></p>
 {{end}}{{if .Link}}<p><a href="{{.Link}}">{{.Button}}</a></p>
 <p>{{.Link}}</p>
 {{end}}<p><small>{{.Foot}}</small></p>
@@ -52,10 +63,14 @@ func Compose(m cloud.Mail) (Letter, error) {
 		return Letter{}, fmt.Errorf("%w: there are no words for mails of kind %q", ErrRefused, m.Kind)
 	}
 	l := letter{Lang: m.Language, Subject: word(said.subject, business), Link: m.Link, Lines: []string{word("mail.hello", name), word(said.body, business)}, Foot: word("mail.foot", business)}
-	if l.Link != "" {
+	switch {
+	case m.Parcel != nil:
+		l.Lines[1] += " " + word("mail.parcel.code")
+		l.Code, l.Facts = oneLine(m.Parcel.Code), parcelFacts(m.Language, *m.Parcel)
+	case l.Link != "":
 		l.Button = word(said.link)
 		l.Lines = append(l.Lines, word("mail.once"))
-	} else {
+	default:
 		l.Lines = append(l.Lines, word("mail.not_you"))
 	}
 	var html bytes.Buffer
@@ -63,10 +78,26 @@ func Compose(m cloud.Mail) (Letter, error) {
 		return Letter{}, fmt.Errorf("compose mail %s: %w", m.ID, err)
 	}
 	text := strings.Join(l.Lines, "\n\n") + "\n\n"
+	if l.Code != "" {
+		text += l.Code + "\n\n"
+	}
+	for _, f := range l.Facts {
+		text += f.Name + ": " + f.Value + "\n\n"
+	}
 	if l.Link != "" {
 		text += l.Button + ":\n" + l.Link + "\n\n"
 	}
 	return Letter{Subject: l.Subject, Text: text + "-- \n" + l.Foot + "\n", HTML: html.String()}, nil
+}
+
+// parcelFacts are what a recipient needs beside the code.
+func parcelFacts(lang string, p cloud.MailParcel) []fact {
+	return []fact{
+		{locale.Word(lang, "mail.parcel.locker"), oneLine(strings.Join(slices.DeleteFunc([]string{p.Locker, p.Address}, func(s string) bool { return s == "" }), ", "))},
+		{locale.Word(lang, "mail.parcel.door"), oneLine(strings.Join(p.Doors, ", "))},
+		{locale.Word(lang, "mail.parcel.until"), locale.DateHour(lang, p.Until)},
+		{locale.Word(lang, "mail.parcel.number"), oneLine(strings.Join(p.Numbers, ", "))},
+	}
 }
 
 // oneLine is a text without what could end a line of a mail.

@@ -70,8 +70,18 @@ func TestMailsInSixLanguages(t *testing.T) {
 			if kind != cloud.InvitationMail && kind != cloud.ResetMail && kind != cloud.AdminResetMail {
 				m.Link = ""
 			}
+			if strings.HasPrefix(string(kind), "parcel_") {
+				m.Parcel = &cloud.MailParcel{Numbers: []string{"PK-1", "PK-2"}, Code: "135790", Locker: "Front St <b>Lobby", Address: "120 Front St", Doors: []string{"A-3"}, Until: time.Date(2026, 12, 1, 18, 30, 0, 0, time.FixedZone("", -5*3600))}
+			}
 			x, err := mail.Compose(m)
 			require.NoError(t, err)
+			if m.Parcel != nil {
+				require.NotContains(t, x.Subject, m.Parcel.Code)
+				for _, part := range []string{"135790", "A-3", "PK-1, PK-2", "120 Front St", map[bool]string{true: "6:30", false: "18:30"}[l.Code == "en"]} {
+					require.Contains(t, x.Text, part, l.Code)
+					require.Contains(t, x.HTML, part, l.Code)
+				}
+			}
 			require.NotContains(t, x.Subject, "\n")
 			require.NotContains(t, x.HTML, "<b>")
 			require.NotContains(t, x.Text+x.HTML, "%!")

@@ -79,7 +79,7 @@ func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
 // NewOn fills an empty store.
 func NewOn(t testing.TB, db *store.DB) *World {
 	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
-		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links})}
+		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links, Mails: true})}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
 	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110} { // new ids start above those of the world
@@ -96,7 +96,7 @@ func NewOn(t testing.TB, db *store.DB) *World {
 func (w *World) At(t testing.TB, db *store.DB) *World {
 	there := *w
 	there.DB, there.Auth = db, auth.New(db)
-	there.Lockers = locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links})
+	there.Lockers = locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links, Mails: true})
 	db.OnCommit(there.Lockers.Committed)
 	return &there
 }
