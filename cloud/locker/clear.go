@@ -167,6 +167,8 @@ func ResetMock(w *Work, c cloud.Caller) error {
 	if err != nil {
 		return err
 	}
+	kept := len(w.ch.Audits)
+	defer func() { w.ch.Audits = w.ch.Audits[:kept] }() // the business's trail is about its own cabinets
 	for _, cell := range cells {
 		if running[cell.Door] != "" {
 			continue
@@ -207,21 +209,20 @@ func (w clearing) clearDispute(cell *cloud.Compartment, command string) error {
 	return nil
 }
 
-// doubtsAt are the open exceptions about what lies in a compartment.
+// doubtsAt are the open exceptions about what lies in a compartment, those of this decision
+// too.
 func (w clearing) doubtsAt(cell *cloud.Compartment) (out []*cloud.Exception, err error) {
 	rows, err := w.v.OpenExceptions(w.device.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		if row.GridCode != cell.GridCode || row.Type != wire.ExItemMissing && row.Type != wire.ExDepositUnverified {
-			continue
-		}
-		e, err := w.exception(row.Source)
-		if err != nil {
+		if _, err := w.exception(row.Source); err != nil {
 			return nil, err
 		}
-		if e != nil && e.Status == "open" {
+	}
+	for _, e := range inOrder(w.exceptions) {
+		if e.Status == "open" && e.GridCode == cell.GridCode && (e.Type == wire.ExItemMissing || e.Type == wire.ExDepositUnverified) {
 			out = append(out, e)
 		}
 	}

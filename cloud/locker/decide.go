@@ -84,6 +84,9 @@ func (w *rows) runningDoors(but string) (map[uint]string, error) {
 	}
 	out := map[uint]string{}
 	for _, o := range running {
+		if known := w.openings[o.ID]; known != nil && known.Ended() {
+			continue // by this decision
+		}
 		for _, d := range o.Doors {
 			if out[d.Door] == "" && o.ID != but {
 				out[d.Door] = o.ID

@@ -66,10 +66,10 @@ func gridBody(c cloud.Compartment) GridBody {
 		Column: c.Column, Row: c.Row, Size: c.Size, PickupEnabled: c.PickupEnabled, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
 }
 
-// ours finds a device of the caller's business.
+// ours finds a device of the caller's business. Mock cabinets are their providers'.
 func ours(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
 	d, err := v.Device(id)
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && d.BusinessID != c.Account.BusinessID {
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (d.BusinessID != c.Account.BusinessID || d.Protocol == cloud.ProtocolMock) {
 		return d, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
 	}
 	return d, err

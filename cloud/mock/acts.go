@@ -86,7 +86,7 @@ func (s *Service) MoveDoor(ctx context.Context, c cloud.Caller, in DoorsInput) (
 			}
 		})
 		return nil
-	})
+	}, keepsReports)
 }
 
 // PickupInput is a recipient with a code.
@@ -127,7 +127,7 @@ func (s *Service) PickUp(ctx context.Context, c cloud.Caller, in PickupInput) (o
 		}
 		answer = m.stepRules(rules.CodeTried{Verifier: passcode.Verifier(in.Code, secrets.Salt, secrets.Key, secrets.Params), Input: "keypad"})
 		return nil
-	})
+	}, keepsReports)
 	if err != nil {
 		return out, err
 	}
@@ -166,13 +166,17 @@ type FaultsInput struct {
 // DEVICE_NOT_SHARED, NOT_A_TEST_LOCKER. Source: lockers-devices 5, operation 40.
 func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput) (Output, error) {
 	return s.playAct(ctx, c, in.Device, func(m *machine) error {
-		was := m.Faults
+		was := m.Faults.Offline
 		if in.Clear {
 			m.Faults = Faults{}
 		}
-		set(&m.Faults.Offline, in.Offline)
 		set(&m.Faults.TimeoutNextOpen, in.TimeoutNextOpen)
 		set(&m.Faults.DropCloseReports, in.DropCloseReports)
+		if in.Clear { // which comes before anything else
+			m.leaves = in.Offline != nil && *in.Offline
+		} else {
+			set(&m.Faults.Offline, in.Offline)
+		}
 		for _, l := range m.Rules.Config.Layout {
 			n := edge.DoorNumber(l.Door)
 			switch d := m.Doors[n]; {
@@ -186,14 +190,17 @@ func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput)
 			m.Rules.Meta.Budgets = rules.Budgets{}
 			m.reset = func() error { return locker.ResetMock(m.work, c) }
 		}
-		if m.Faults.Offline == was.Offline {
+		if m.Faults.Offline == was {
 			return nil
 		}
-		if err := m.connect(!m.Faults.Offline); err != nil || m.Faults.Offline {
+		if err := m.connect(); err != nil || m.Faults.Offline {
+			return err
+		}
+		if err := m.report(); err != nil {
 			return err
 		}
 		return m.catchUp()
-	})
+	}, nil)
 }
 
 func set(to *bool, v *bool) {
@@ -202,8 +209,17 @@ func set(to *bool, v *bool) {
 	}
 }
 
-// playAct plays one act of the calling provider's at a cabinet and shows what came of it.
-func (s *Service) playAct(ctx context.Context, c cloud.Caller, id cloud.DeviceID, act func(*machine) error) (out Output, err error) {
+// keepsReports refuses an act whose reports an offline cabinet has no room for.
+func keepsReports(m *machine) error {
+	if len(m.Reports) >= maxReports {
+		return cloud.E(cloud.Conflict, "DEVICE_OFFLINE")
+	}
+	return nil
+}
+
+// playAct plays one act of the calling provider's at a cabinet, unless check, where there is
+// one, refuses it, and shows what came of it.
+func (s *Service) playAct(ctx context.Context, c cloud.Caller, id cloud.DeviceID, act, check func(*machine) error) (out Output, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		_, err := locker.Usable(v, c, id)
 		return err
@@ -212,15 +228,17 @@ func (s *Service) playAct(ctx context.Context, c cloud.Caller, id cloud.DeviceID
 		return out, err
 	}
 	due, err := s.step(ctx, id, func(m *machine) error {
-		if len(m.Reports) >= maxReports {
-			return cloud.E(cloud.Conflict, "DEVICE_OFFLINE") // it keeps no more until it is online
+		if check != nil {
+			if err := check(m); err != nil {
+				return err
+			}
 		}
-		if err := act(m); err != nil {
+		m.show = func() error {
+			out.Result = true
+			out.Locker, err = m.showLocker()
 			return err
 		}
-		out.Result = true
-		out.Locker, err = m.showLocker()
-		return err
+		return act(m)
 	})
 	if err != nil {
 		return Output{}, err
@@ -231,8 +249,9 @@ func (s *Service) playAct(ctx context.Context, c cloud.Caller, id cloud.DeviceID
 	return out, nil
 }
 
-// connect makes the cabinet online, or offline.
-func (m *machine) connect(online bool) error {
+// connect makes the cabinet online, or offline, by its faults.
+func (m *machine) connect() error {
+	online := !m.Faults.Offline
 	row, err := m.v.Session(m.device.ID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return err

@@ -52,6 +52,7 @@ type Service struct {
 	ctx     context.Context                  // of Run, nil before and after it
 	playing map[cloud.DeviceID]chan struct{} // cabinets that are played now, by which more is asked for
 	wait    sync.WaitGroup
+	turns   chan struct{}
 }
 
 // New builds the service; it starts nothing.
@@ -59,7 +60,7 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, playing: map[cloud.DeviceID]chan struct{}{}}
+	return &Service{cfg: cfg, playing: map[cloud.DeviceID]chan struct{}{}, turns: make(chan struct{}, atOnce)}
 }
 
 // Sizes of a mock cabinet's compartments, by door.
@@ -109,13 +110,16 @@ func (s *Service) Make(v cloud.View, p cloud.Provider, now time.Time) (*cloud.Ch
 // freeCode is the code of a provider's mock cabinet. A business may have a provider of the
 // same code as another business, and codes of devices are short.
 func freeCode(v cloud.View, p cloud.Provider) (string, error) {
-	code := cloud.MockCodePrefix + fitting(p.Code)
-	taken, err := v.HasDevice(code)
-	if err != nil || len(code) <= maxCode && !taken {
-		return code, err
+	full := cloud.MockCodePrefix + fitting(p.Code)
+	code := full
+	for n := int64(p.ID); ; n++ {
+		taken, err := v.HasDevice(code)
+		if err != nil || len(code) <= maxCode && !taken {
+			return code, err
+		}
+		number := "-" + strconv.FormatInt(n, 10)
+		code = full[:min(len(full), maxCode-len(number))] + number
 	}
-	number := "-" + strconv.FormatInt(int64(p.ID), 10)
-	return code[:min(len(code), maxCode-len(number))] + number, nil
 }
 
 // fitting is a provider's code in the letters of a device's.
@@ -153,7 +157,7 @@ func (s *Service) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud
 // Committed plays the mock cabinets for which something was stored. It does not block.
 func (s *Service) Committed(ch *cloud.Changes) {
 	for _, m := range ch.Mocks {
-		if m.State == nil {
+		if m.State == nil && !m.DueAt.After(time.Now()) {
 			s.play(m.DeviceID)
 		}
 	}
@@ -163,6 +167,9 @@ const (
 	lookEvery = time.Second      // for cabinets that are due
 	lookPage  = 100              // of them
 	nearby    = 10 * time.Second // what is due within that is waited for here
+	atOnce    = 8                // steps of one process
+	// afterError is when a cabinet is looked at again that could not be stepped.
+	afterError = time.Minute
 )
 
 // Run makes the cabinets that are missing, and steps those that are due, until ctx ends.
@@ -207,9 +214,15 @@ func (s *Service) makeMissing(ctx context.Context) error {
 		}
 		for _, p := range list {
 			after = p.ID
-			err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) { return s.Make(v, p, time.Now().UTC()) })
-			if err != nil && !errors.Is(err, cloud.ErrExists) { // another node has
-				return fmt.Errorf("mock cabinet of provider %d: %w", p.ID, err)
+			err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+				present, err := v.Provider(p.ID)
+				if err != nil {
+					return nil, err
+				}
+				return s.Make(v, present, time.Now().UTC())
+			})
+			if err != nil && !errors.Is(err, cloud.ErrExists) && ctx.Err() == nil { // another node has made it
+				s.cfg.Log.Error("make a mock cabinet", "provider_id", p.ID, "err", err)
 			}
 		}
 		if len(list) < lookPage {
@@ -240,9 +253,10 @@ func (s *Service) play(id cloud.DeviceID) {
 
 func (s *Service) keepPlaying(ctx context.Context, id cloud.DeviceID, asked chan struct{}) {
 	for {
-		due, err := s.step(ctx, id, nil)
+		due, err := s.stepInTurn(ctx, id)
 		if err != nil && ctx.Err() == nil {
 			s.cfg.Log.Error("step a mock cabinet", "device_id", id, "err", err)
+			s.putOff(ctx, id)
 		}
 		left := time.Until(due)
 		if err != nil || due.IsZero() || left > nearby {
@@ -256,6 +270,28 @@ func (s *Service) keepPlaying(ctx context.Context, id cloud.DeviceID, asked chan
 		case <-asked:
 		case <-time.After(left):
 		}
+	}
+}
+
+// stepInTurn lets time pass at a cabinet, with not too many others.
+func (s *Service) stepInTurn(ctx context.Context, id cloud.DeviceID) (due time.Time, err error) {
+	select {
+	case s.turns <- struct{}{}:
+	case <-ctx.Done():
+		return due, ctx.Err()
+	}
+	defer func() { <-s.turns }()
+	return s.step(ctx, id, nil)
+}
+
+// putOff has a cabinet that could not be stepped looked at later, so that others are not
+// kept waiting by it.
+func (s *Service) putOff(ctx context.Context, id cloud.DeviceID) {
+	err := s.cfg.Store.Decide(ctx, id, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Mocks: []cloud.MockCabinet{{DeviceID: id, DueAt: time.Now().Add(afterError)}}}, Unaudited: true}, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		s.cfg.Log.Error("put a mock cabinet off", "device_id", id, "err", err)
 	}
 }
 

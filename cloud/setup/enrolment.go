@@ -118,7 +118,7 @@ func roomFor(v cloud.View, b cloud.Business) ([]cloud.Business, error) {
 func (s *Service) RenewToken(ctx context.Context, c cloud.Caller, in DeviceInput) (out EnrolmentOutput, err error) {
 	err = s.cfg.Store.Decide(ctx, in.ID, func(v cloud.View) (*cloud.Changes, error) {
 		d, err := v.Device(in.ID)
-		if errors.Is(err, cloud.ErrNotFound) || err == nil && d.BusinessID != c.Account.BusinessID {
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && (d.BusinessID != c.Account.BusinessID || d.Protocol == cloud.ProtocolMock) {
 			return nil, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
 		}
 		if err != nil {
@@ -127,7 +127,7 @@ func (s *Service) RenewToken(ctx context.Context, c cloud.Caller, in DeviceInput
 		if !d.RetiredAt.IsZero() {
 			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DEVICE_DISABLED", Details: map[string]any{"status": cloud.StatusRetired}}
 		}
-		if !d.EnrolledAt.IsZero() && !d.IsCutOff() || d.Protocol == cloud.ProtocolMock {
+		if !d.EnrolledAt.IsZero() && !d.IsCutOff() {
 			return nil, cloud.E(cloud.Conflict, "DEVICE_ENROLLED")
 		}
 		b, err := v.Business(d.BusinessID)
@@ -166,6 +166,9 @@ func (in *CabinetInput) check() ([]wire.LayoutDoor, error) {
 	f.Line("address", in.Address, 200)
 	if !topic.ValidCode(in.Code) {
 		f.Add("device_code", "Use 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7.")
+	}
+	if strings.HasPrefix(in.Code, cloud.MockCodePrefix) {
+		f.Add("device_code", "Codes that begin with MOCK- are those of mock lockers.")
 	}
 	if t, ok := wiring.Find(in.Layout); ok {
 		return layout(t), f.Err()

@@ -2,4 +2,4 @@
 -- +goose Up
 -- The mock cabinet of a provider.
 DROP INDEX @beside IF EXISTS device_mock;
-CREATE INDEX @beside device_mock ON device (owner_provider_id) WHERE protocol = 'mock';
+CREATE UNIQUE INDEX @beside device_mock ON device (owner_provider_id) WHERE protocol = 'mock';
