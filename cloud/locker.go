@@ -163,6 +163,13 @@ type Delivery struct {
 	DepositedEarliest, DepositedLatest time.Time
 }
 
+// Reminder is when the recipient of a delivery is to be reminded of it; each delivery has
+// one at most. A zero time takes it away.
+type Reminder struct {
+	DeliveryID DeliveryID
+	At         time.Time
+}
+
 // DueDelivery names a delivery whose deadline has passed.
 type DueDelivery struct {
 	ID       DeliveryID
@@ -387,6 +394,8 @@ type LockerView interface {
 	CodeRows(d DeviceID, from uint64, limit int) ([]CodeRow, error)
 	DeliveryCodes(DeliveryID) ([]CodeRow, error)
 	DeviceOrders(DeliveryID) ([]DeviceOrder, error)
+	// Reminder finds the reminder of a delivery that is to come.
+	Reminder(DeliveryID) (Reminder, error)
 	// OpenExceptions lists open exceptions of a device; ExceptionBySource finds
 	// one, open or closed, by what raised it.
 	OpenExceptions(DeviceID) ([]Exception, error)
@@ -405,6 +414,7 @@ type LockerChanges struct {
 	Codes        []CodeRow
 	DeviceOrders []DeviceOrder
 	Exceptions   []Exception
+	Reminders    []Reminder
 }
 
 func (s *LockerChanges) preview(e *effectList) {

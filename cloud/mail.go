@@ -15,14 +15,15 @@ const (
 	PasskeyMail       MailKind = "passkey"        // a passkey can sign in from now on
 	FactorRemovedMail MailKind = "factor_removed" // an administrator removed the second factor
 
-	ParcelWaitingMail MailKind = "parcel_waiting" // a parcel lies in a locker, with its pickup code
-	ParcelCodeMail    MailKind = "parcel_code"    // its pickup code, because it is a new one or was asked for again
-	ParcelOverdueMail MailKind = "parcel_overdue" // it was not collected in time, and still can be
+	ParcelWaitingMail  MailKind = "parcel_waiting"  // a parcel lies in a locker, with its pickup code
+	ParcelCodeMail     MailKind = "parcel_code"     // its pickup code, because it is a new one or was asked for again
+	ParcelReminderMail MailKind = "parcel_reminder" // the time to collect it is over soon
+	ParcelOverdueMail  MailKind = "parcel_overdue"  // it was not collected in time, and still can be
 )
 
 // MailKinds lists them.
 func MailKinds() []MailKind {
-	return []MailKind{InvitationMail, ResetMail, AdminResetMail, AdminPasswordMail, PasswordMail, FactorRemovedMail, PasskeyMail, ParcelWaitingMail, ParcelCodeMail, ParcelOverdueMail}
+	return []MailKind{InvitationMail, ResetMail, AdminResetMail, AdminPasswordMail, PasswordMail, FactorRemovedMail, PasskeyMail, ParcelWaitingMail, ParcelCodeMail, ParcelReminderMail, ParcelOverdueMail}
 }
 
 // Mail is a message to one person. It is written with what it is about and sent by

@@ -19,6 +19,7 @@ var following = map[string]string{
 	"Pushes":          "tells telephones of what changes",
 	"RewordedPushes":  "tells telephones of it in other words",
 	"ProofGuesses":    "counts tries",
+	"Reminders":       "follows the time to collect a delivery",
 	"Mocks":           "is how a mock cabinet takes orders",
 	"DropTickets":     "removes what has expired",
 	"DropOAuth":       "removes what has expired",

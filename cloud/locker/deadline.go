@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,22 +29,43 @@ const (
 // deadline and id, behind after.
 type Due interface {
 	ListDueDeliveries(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error)
+	ListDueReminders(ctx context.Context, now time.Time, limit int) ([]cloud.DueDelivery, error)
 }
 
-// RunDeadlines expires deliveries that were not brought or collected in time,
+// RunDeadlines reminds recipients, and expires deliveries that were not brought or collected in time,
 // until ctx ends. The rows are the truth: nothing is remembered between looks,
 // any number of nodes may run it, and the second one finds nothing to do.
 func (s deadlines) RunDeadlines(ctx context.Context, rows Due) error {
 	t := time.NewTicker(deadlineEvery)
 	defer t.Stop()
 	for {
-		if err := s.passDeadlines(ctx, rows, time.Now().UTC()); err != nil && ctx.Err() == nil {
+		now := time.Now().UTC()
+		if err := errors.Join(s.remindAll(ctx, rows, now), s.passDeadlines(ctx, rows, now)); err != nil && ctx.Err() == nil {
 			s.log.Error("look for deadlines", "err", err)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-t.C:
+		}
+	}
+}
+
+// remindAll sends the reminders that are due at now, each in a decision of its own. The
+// first that fails ends the look.
+func (s deadlines) remindAll(ctx context.Context, rows Due, now time.Time) error {
+	for {
+		due, err := rows.ListDueReminders(ctx, now, deadlinePage)
+		if err != nil {
+			return err
+		}
+		for _, x := range due {
+			if err := s.decideOn(ctx, x.DeviceID, x.ID, now, (*Work).remind); err != nil {
+				return fmt.Errorf("remind of delivery %d: %w", x.ID, err)
+			}
+		}
+		if len(due) < deadlinePage {
+			return nil
 		}
 	}
 }
@@ -227,6 +249,7 @@ func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) er
 		return err
 	}
 	d.DueAt = from.Add(by)
+	w.remindLater(d)
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryDelivered, "", time.Time{}
 	w.touch(d)
 	orders, err := w.deviceOrders(d.ID)

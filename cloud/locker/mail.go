@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
-// lateMail is how long a mail is tried whose parcel is overdue already.
+// lateMail is how long a mail is tried whose parcel is overdue already, or soon.
 const lateMail = 3 * 24 * time.Hour
 
 // mailRecipient adds a mail with the pickup code to the recipient of a delivery that waits,
@@ -56,6 +57,37 @@ func (w *rows) mailRecipient(d *cloud.Delivery, kind cloud.MailKind, asked bool)
 	w.ch.Mails = append(w.ch.Mails, cloud.Mail{ID: rand.Text()[:24], BusinessID: d.BusinessID, Kind: kind, At: w.received, Until: until,
 		MailText: cloud.MailText{To: d.Recipient.Email, Language: cmp.Or(d.Recipient.Language, b.Settings.Locale()), Name: d.Recipient.Name, Business: b.Name, Parcel: &p}})
 	return true, nil
+}
+
+// remindBefore is how long before the end of its time to collect a recipient is reminded of
+// a delivery, where at least as long has passed since the deposit.
+const remindBefore = 24 * time.Hour
+
+// remindLater plans the reminder of a delivery that waits, by its present time to collect.
+func (w *rows) remindLater(d *cloud.Delivery) {
+	at := d.DueAt.Add(-remindBefore)
+	if !w.s.cfg.Mails || !d.Livemode || at.Before(w.received.Add(remindBefore/2)) {
+		at = time.Time{}
+	}
+	w.ch.Reminders = append(w.ch.Reminders, cloud.Reminder{DeliveryID: d.ID, At: at})
+}
+
+// remind sends the reminder whose time has come, once, unless the delivery does not wait any
+// more.
+func (w *Work) remind(d *cloud.Delivery) error {
+	planned, err := w.v.Reminder(d.ID)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && planned.At.After(w.received) {
+		return nil // another node was faster, or there is more time by now
+	}
+	if err != nil {
+		return err
+	}
+	w.ch.Reminders = append(w.ch.Reminders, cloud.Reminder{DeliveryID: d.ID})
+	if d.Status != cloud.DeliveryDelivered || !w.received.Before(d.DueAt) {
+		return nil
+	}
+	_, err = w.mailRecipient(d, cloud.ParcelReminderMail, false)
+	return err
 }
 
 // ResendInput asks for the pickup code to be sent to the recipient again.

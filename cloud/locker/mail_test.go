@@ -1,7 +1,11 @@
 package locker_test
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +49,14 @@ func (s *story) waiting(l *locker.Service) {
 	s.status(cloud.DeliveryDelivered)
 }
 
+// ignored is an error but for that of a row that is not there.
+func ignored(err error) error {
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 func TestMailsToRecipients(t *testing.T) {
 	ring.SkipUnlessCheck(t, "the stories of cmd/e2e")
 	f := plays(t)
@@ -82,6 +94,51 @@ func TestMailsToRecipients(t *testing.T) {
 		require.NoError(s.t, err)
 		require.Equal(s.t, []any{4, cloud.ParcelOverdueMail}, []any{len(s.mails()), s.mails()[0].Kind})
 		require.True(s.t, s.mails()[0].Until.After(time.Now()))
+	})
+	f("one reminder a day before the end of its time, while it waits", 1, func(s *story) {
+		l := s.mailing()
+		s.addressed(l, nil)
+		s.waiting(l)
+		id := s.find().DeliveryID
+		due := func() (d cloud.Delivery, at time.Time) {
+			s.Look(func(v cloud.View) (err error) {
+				if d, err = v.Delivery(id); err != nil {
+					return err
+				}
+				r, err := v.Reminder(id)
+				at = r.At
+				return ignored(err)
+			})
+			return d, at
+		}
+		d, at := due()
+		require.Equal(s.t, d.DueAt.Add(-24*time.Hour).UnixMilli(), at.UnixMilli())
+		_, err := l.Extend(ctx, s.Box.ProviderCaller, locker.ExtendInput{Delivery: "ref:R-1", Hours: 2})
+		require.NoError(s.t, err)
+		d, at = due()
+		require.Equal(s.t, d.DueAt.Add(-24*time.Hour).UnixMilli(), at.UnixMilli(), "it moves with the time to collect")
+		pass := func() { // at two nodes
+			require.NoError(s.t, s.Store.Decide(ctx, s.ID, func(cloud.View) (*cloud.Changes, error) {
+				return &cloud.Changes{LockerChanges: cloud.LockerChanges{Reminders: []cloud.Reminder{{DeliveryID: id, At: time.Now()}}}}, nil
+			}))
+			nodes, stop := context.WithCancel(ctx)
+			var wg sync.WaitGroup
+			for range 2 {
+				wg.Go(func() { _ = l.RunDeadlines(nodes, s.Store) })
+			}
+			synctest.Wait()
+			stop()
+			wg.Wait()
+			_, at := due()
+			require.Zero(s.t, at)
+		}
+		time.Sleep(5 * time.Second) // the server's own look is not at the same moment
+		pass()
+		require.Equal(s.t, []any{2, cloud.ParcelReminderMail}, []any{len(s.mails()), s.mails()[0].Kind})
+		_, err = l.ExpireDelivery(ctx, s.staff(), locker.EndInput{Delivery: locker.DeliveryKey(s.id()), Reason: "Too long"})
+		require.NoError(s.t, err)
+		pass()
+		require.Equal(s.t, []any{3, cloud.ParcelOverdueMail}, []any{len(s.mails()), s.mails()[0].Kind})
 	})
 	f("not against the partner's wish, unless the partner asks", 1, func(s *story) {
 		l := s.mailing()

@@ -494,6 +494,7 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 		return err
 	}
 	if first && !taken {
+		w.remindLater(d)
 		if _, err := w.mailRecipient(d, cloud.ParcelWaitingMail, false); err != nil {
 			return err
 		}

@@ -296,6 +296,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.Events = append(ch.Events, w.ch.Events...)
 	ch.Outbox = append(ch.Outbox, w.ch.Outbox...)
 	ch.Mails = append(ch.Mails, w.ch.Mails...)
+	ch.Reminders = append(ch.Reminders, w.ch.Reminders...)
 	for _, id := range slices.Sorted(maps.Keys(w.codeRows)) {
 		for _, r := range w.codeRows[id] {
 			if w.changed[r] {

@@ -18,16 +18,17 @@ type Letter struct{ Subject, Text, HTML string }
 
 // wording are the words of each kind of mail.
 var wording = map[cloud.MailKind]struct{ subject, body, link string }{
-	cloud.InvitationMail:    {"mail.subject.invitation", "mail.body.invitation", "mail.link.invitation"},
-	cloud.ResetMail:         {"mail.subject.reset", "mail.body.reset", "mail.link.reset"},
-	cloud.AdminResetMail:    {"mail.subject.admin_reset", "mail.body.admin_reset", "mail.link.admin_reset"},
-	cloud.AdminPasswordMail: {"mail.subject.admin_password", "mail.body.admin_password", ""},
-	cloud.PasswordMail:      {"mail.subject.password", "mail.body.password", ""},
-	cloud.PasskeyMail:       {"mail.subject.passkey", "mail.body.passkey", ""},
-	cloud.FactorRemovedMail: {"mail.subject.factor_removed", "mail.body.factor_removed", ""},
-	cloud.ParcelWaitingMail: {"mail.subject.parcel_waiting", "mail.body.parcel_waiting", ""},
-	cloud.ParcelCodeMail:    {"mail.subject.parcel_code", "mail.body.parcel_code", ""},
-	cloud.ParcelOverdueMail: {"mail.subject.parcel_overdue", "mail.body.parcel_overdue", ""},
+	cloud.InvitationMail:     {"mail.subject.invitation", "mail.body.invitation", "mail.link.invitation"},
+	cloud.ResetMail:          {"mail.subject.reset", "mail.body.reset", "mail.link.reset"},
+	cloud.AdminResetMail:     {"mail.subject.admin_reset", "mail.body.admin_reset", "mail.link.admin_reset"},
+	cloud.AdminPasswordMail:  {"mail.subject.admin_password", "mail.body.admin_password", ""},
+	cloud.PasswordMail:       {"mail.subject.password", "mail.body.password", ""},
+	cloud.PasskeyMail:        {"mail.subject.passkey", "mail.body.passkey", ""},
+	cloud.FactorRemovedMail:  {"mail.subject.factor_removed", "mail.body.factor_removed", ""},
+	cloud.ParcelWaitingMail:  {"mail.subject.parcel_waiting", "mail.body.parcel_waiting", ""},
+	cloud.ParcelCodeMail:     {"mail.subject.parcel_code", "mail.body.parcel_code", ""},
+	cloud.ParcelReminderMail: {"mail.subject.parcel_reminder", "mail.body.parcel_reminder", ""},
+	cloud.ParcelOverdueMail:  {"mail.subject.parcel_overdue", "mail.body.parcel_overdue", ""},
 }
 
 // letter is what the HTML of a mail is made of.

@@ -67,7 +67,7 @@ type machine struct {
 	leaves bool
 	// show is called at the end of the step, nil for nothing.
 	show func() error
-	log    *slog.Logger
+	log  *slog.Logger
 }
 
 // maxReports bounds what an offline cabinet keeps: more is not played.

@@ -33,6 +33,11 @@ WHERE provider_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC
   UNION ALL
   SELECT d.id, d.device_id, d.due_at AS at FROM delivery d WHERE d.status = 'delivered' AND d.due_at <= $1
 ) AS due WHERE at > $2 OR at = $2 AND id > $3 ORDER BY at, id LIMIT $4`
+	sqlSaveReminder = `INSERT INTO reminder (delivery_id, at) VALUES ($1, $2) ON CONFLICT (delivery_id) DO UPDATE SET at = excluded.at`
+	sqlReminder     = `SELECT delivery_id, at FROM reminder WHERE delivery_id = $1`
+	sqlDropReminder = `DELETE FROM reminder WHERE delivery_id = $1`
+	sqlDueReminders = `SELECT r.delivery_id, d.device_id, r.at FROM reminder r JOIN delivery d ON d.id = r.delivery_id WHERE r.at <= $1 ORDER BY r.at, r.delivery_id LIMIT $2`
+
 	sqlPackages = `SELECT position, tracking_number, reference, size, weight, length, width, height, description, grid_id,
   status, failure_code, order_id, order_package_id FROM package WHERE delivery_id = $1 ORDER BY position`
 	sqlDropPackages    = `DELETE FROM package WHERE delivery_id = $1 AND position >= $2`
@@ -357,6 +362,13 @@ func (w *writer) lockers(c *cloud.Changes) {
 	for i := range c.Deliveries {
 		w.delivery(&c.Deliveries[i])
 	}
+	for _, r := range c.Reminders {
+		if r.At.IsZero() {
+			w.add(anything, sqlDropReminder, int64(r.DeliveryID))
+			continue
+		}
+		w.add(anything, sqlSaveReminder, int64(r.DeliveryID), ms(r.At))
+	}
 	for _, o := range c.Openings {
 		w.add(anything, sqlSaveOpening, o.ID, int64(o.BusinessID), int64(o.DeviceID), int64(o.DeliveryID), string(o.Kind),
 			text(o.Requester), text(o.Doors), o.State, o.EndReason, string(o.ConfirmedBy), o.OpenedSent, ms(o.RequestedAt),
@@ -485,6 +497,18 @@ func (db lockers) ListDueDeliveries(ctx context.Context, now time.Time, after cl
 	return readList(ctx, db.database, sqlDueDeliveries, func(r rows, d *cloud.DueDelivery) error {
 		return r.Scan(&d.ID, &d.DeviceID, when(&d.At))
 	}, now.UnixMilli(), max(0, after.At.UnixMilli()), int64(after.ID), limit)
+}
+
+func (v lockerView) Reminder(id cloud.DeliveryID) (cloud.Reminder, error) {
+	return one(v.ctx, v.q, sqlReminder, func(r rows, x *cloud.Reminder) error { return r.Scan(&x.DeliveryID, when(&x.At)) }, int64(id))
+}
+
+// ListDueReminders lists deliveries, of every business, of which the recipient is to be
+// reminded at now, by that time, at most limit.
+func (db lockers) ListDueReminders(ctx context.Context, now time.Time, limit int) ([]cloud.DueDelivery, error) {
+	return readList(ctx, db.database, sqlDueReminders, func(r rows, d *cloud.DueDelivery) error {
+		return r.Scan(&d.ID, &d.DeviceID, when(&d.At))
+	}, now.UnixMilli(), limit)
 }
 
 func (db lockers) readDeliveries(ctx context.Context, sql string, args ...any) (ds []cloud.Delivery, err error) {

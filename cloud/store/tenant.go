@@ -103,6 +103,7 @@ var tenantTables = withRows([]tenantTable{
 	{"opening", "id", "business", "id device_id delivery_id kind requester doors state end_reason confirmed_by requested_at opened_at ends_at ended_at reason", "business_id told trace"},
 	{"package", "delivery_id", "delivery", "delivery_id position tracking_number reference size weight length width height description grid_id status failure_code order_id order_package_id", ""},
 	{"code_entry", "device_id", "device", "", ""},
+	{"reminder", "delivery_id", "delivery", "", ""},
 	{"delivery", "id", "business", "id number provider_id device_id reference status recipient courier notify deliver_before collect_within_ms due_at pickup_assigned pickup_code_active confirmed_by expired_kind cancel_reason cancelled_by failure_code picked_up_by picked_up_method corrections livemode metadata created_at doors_opened_at deposited_at picked_up_at expired_at cancelled_at failed_at deposited_earliest deposited_latest handover", "business_id request_hash sealed_codes"},
 	{"command", "id", "device", "id device_id opening_id kind issued_at expires_at state reason doors sent_at ended_at", "body versions trace"},
 	{"enrolment", "hash", "device", "", ""},
