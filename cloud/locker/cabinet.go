@@ -229,7 +229,7 @@ func (s staff) FindDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID
 func (s staff) changeDevice(ctx context.Context, c cloud.Caller, id cloud.DeviceID, fn func(*Work) error) (out DeviceOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, id)
+		device, err := owned(v, c, id)
 		if err != nil {
 			return nil, err
 		}

@@ -60,7 +60,7 @@ const (
 func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out ClearOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, in.Device)
+		device, err := owned(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}

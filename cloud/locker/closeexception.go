@@ -28,7 +28,7 @@ func (s staff) CloseException(ctx context.Context, c cloud.Caller, id cloud.Exce
 		return err
 	}
 	return s.cfg.Store.Decide(ctx, device, func(v cloud.View) (*cloud.Changes, error) {
-		d, err := ours(v, c, device)
+		d, err := owned(v, c, device)
 		if err != nil {
 			return nil, err
 		}

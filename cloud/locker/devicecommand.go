@@ -36,7 +36,7 @@ type DeviceCommandOutput struct {
 func (s staff) SendDeviceCommand(ctx context.Context, c cloud.Caller, in DeviceCommandInput) (out DeviceCommandOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, in.Device)
+		device, err := owned(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}

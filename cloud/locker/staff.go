@@ -66,10 +66,20 @@ func gridBody(c cloud.Compartment) GridBody {
 		Column: c.Column, Row: c.Row, Size: c.Size, PickupEnabled: c.PickupEnabled, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
 }
 
-// ours finds a device of the caller's business. Mock cabinets are their providers'.
+// owned finds a device of the caller's business that its staff look after: mock cabinets
+// are their providers'.
+func owned(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
+	d, err := ours(v, c, id)
+	if err == nil && d.Protocol == cloud.ProtocolMock {
+		return d, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
+	}
+	return d, err
+}
+
+// ours finds a device of the caller's business.
 func ours(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
 	d, err := v.Device(id)
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && (d.BusinessID != c.Account.BusinessID || d.Protocol == cloud.ProtocolMock) {
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && d.BusinessID != c.Account.BusinessID {
 		return d, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
 	}
 	return d, err
@@ -91,7 +101,7 @@ type UnblockInput struct {
 func (s staff) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, in.Device)
+		device, err := owned(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}

@@ -55,7 +55,7 @@ func (s staff) OpenGrids(ctx context.Context, c cloud.Caller, in StaffOpenInput)
 	var cmd cloud.Command
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, in.Device)
+		device, err := owned(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ type BlockInput struct {
 func (s staff) Block(ctx context.Context, c cloud.Caller, in BlockInput) (out GridOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, in.Device)
+		device, err := owned(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}

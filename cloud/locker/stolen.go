@@ -21,7 +21,7 @@ type StolenInput struct {
 func (s staff) ReportStolen(ctx context.Context, c cloud.Caller, in StolenInput) (DeviceOutput, error) {
 	now := time.Now().UTC()
 	err := s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := ours(v, c, in.Device)
+		device, err := owned(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}

@@ -164,7 +164,7 @@ func (m *machine) begin(lost bool) error {
 			return err
 		}
 	}
-	m.stepRules(rules.Started{Fresh: true})
+	m.stepRules(rules.Started{Fresh: lost}) // a new one has forgotten nothing: orders of before count
 	for _, l := range c.Layout {
 		m.Doors[edge.DoorNumber(l.Door)] = door{}
 		m.read(edge.DoorNumber(l.Door))
