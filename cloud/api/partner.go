@@ -494,26 +494,28 @@ func orAccepted[Out any](pending func(Out) bool) func(Out) catalog.Answer {
 	}
 }
 
-// takeDoors counts an opening of a delivery's cabinet: so many a minute.
-func (c Config) takeDoors(ctx context.Context, caller cloud.Caller, key locker.DeliveryKey) error {
+// count counts a call about a delivery under a name that the delivery gives: so many a
+// minute.
+func (c Config) count(ctx context.Context, caller cloud.Caller, key locker.DeliveryKey, perMinute int, name func(locker.DeliveryBody) string) error {
 	found, err := c.Lockers.Find(ctx, caller, key)
 	if err != nil {
 		return err
 	}
-	if st := c.Pipeline.Take("doors/"+strconv.FormatInt(int64(found.Delivery.DeviceID), 10), c.Pipeline.Limits().Doors); !st.OK {
+	if st := c.Pipeline.Take(name(found.Delivery), perMinute); !st.OK {
 		return &catalog.Limited{State: st}
 	}
 	return nil
 }
 
+// takeDoors counts an opening of a delivery's cabinet.
+func (c Config) takeDoors(ctx context.Context, caller cloud.Caller, key locker.DeliveryKey) error {
+	return c.count(ctx, caller, key, c.Pipeline.Limits().Doors, func(d locker.DeliveryBody) string { return "doors/" + strconv.FormatInt(int64(d.DeviceID), 10) })
+}
+
 // resendPickupCode sends a code, once a minute for a delivery.
 func (c Config) resendPickupCode(ctx context.Context, caller cloud.Caller, in locker.ResendInput) (out locker.ResendOutput, err error) {
-	found, err := c.Lockers.Find(ctx, caller, in.Delivery)
-	if err != nil {
+	if err := c.count(ctx, caller, in.Delivery, 1, func(d locker.DeliveryBody) string { return "resend/" + strconv.FormatInt(int64(d.DeliveryID), 10) }); err != nil {
 		return out, err
-	}
-	if st := c.Pipeline.Take("resend/"+strconv.FormatInt(int64(found.Delivery.DeliveryID), 10), 1); !st.OK {
-		return out, &catalog.Limited{State: st}
 	}
 	return c.Lockers.ResendPickupCode(ctx, caller, in)
 }

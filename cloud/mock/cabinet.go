@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -153,9 +154,9 @@ func (s *Service) load(v cloud.View, id cloud.DeviceID, now time.Time) (m *machi
 
 // begin starts a cabinet whose state is new, or was lost.
 func (m *machine) begin(lost bool) error {
-	var c wire.Config
-	if err := wire.Decode(m.device.Config, &c); err != nil {
-		return fmt.Errorf("read configuration of device %d: %w", m.device.ID, err)
+	c, err := m.readConfig()
+	if err != nil {
+		return err
 	}
 	m.cabinet = cabinet{Form: form, Start: m.now.UnixNano(), Rules: rules.New(c), Doors: map[edge.DoorNumber]door{}}
 	if lost {
@@ -170,6 +171,14 @@ func (m *machine) begin(lost bool) error {
 		m.read(edge.DoorNumber(l.Door))
 	}
 	return nil
+}
+
+// readConfig is the configuration that the cloud has for the cabinet.
+func (m *machine) readConfig() (c wire.Config, err error) {
+	if err = wire.Decode(m.device.Config, &c); err != nil {
+		err = fmt.Errorf("read configuration of device %d: %w", m.device.ID, err)
+	}
+	return c, err
 }
 
 // between is what passes at least between two inputs of a step, so that each door that
@@ -231,9 +240,9 @@ func (m *machine) catchUp() error {
 		return nil
 	}
 	if m.device.ConfigVersion > m.Rules.Config.Version {
-		var c wire.Config
-		if err := wire.Decode(m.device.Config, &c); err != nil {
-			return fmt.Errorf("read configuration of device %d: %w", m.device.ID, err)
+		c, err := m.readConfig()
+		if err != nil {
+			return err
 		}
 		m.stepRules(rules.ConfigCame{Config: c})
 	}
@@ -349,7 +358,7 @@ func (m *machine) forget() {
 	if len(m.Rules.Ended) <= keptEnds {
 		return
 	}
-	ids := slices.SortedFunc(maps.Keys(m.Rules.Ended), func(a, b string) int { return int(m.Rules.Ended[b].At.Mono - m.Rules.Ended[a].At.Mono) })
+	ids := slices.SortedFunc(maps.Keys(m.Rules.Ended), func(a, b string) int { return cmp.Compare(m.Rules.Ended[b].At.Mono, m.Rules.Ended[a].At.Mono) })
 	m.Rules.Ended = maps.Clone(m.Rules.Ended)
 	for _, id := range ids[keptEnds:] {
 		delete(m.Rules.Ended, id)

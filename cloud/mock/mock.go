@@ -14,9 +14,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,27 +64,17 @@ func New(cfg Config) *Service {
 	return &Service{cfg: cfg, playing: map[cloud.DeviceID]chan struct{}{}, turns: make(chan struct{}, atOnce)}
 }
 
-// Sizes of a mock cabinet's compartments, by door.
-var sizes = []string{"S", "S", "S", "S", "M", "M", "M", "M", "L", "L", "XL"}
+// template is the layout of a mock cabinet.
+var template = wiring.Template{Sizes: "S S S S M M M M L L XL"}
 
 // maxCode is the longest code of a device.
 const maxCode = 32
-
-// Needs reports whether a provider is to have a mock cabinet.
-func Needs(p cloud.Provider) bool {
-	for _, s := range p.Services {
-		if s == "locker" {
-			return true
-		}
-	}
-	return false
-}
 
 // Make gives what makes the mock cabinet of a provider; nothing where it has one, or
 // needs none.
 func (s *Service) Make(v cloud.View, p cloud.Provider, now time.Time) (*cloud.Changes, error) {
 	ch := &cloud.Changes{}
-	if !Needs(p) {
+	if !slices.Contains(p.Services, "locker") {
 		return ch, nil
 	}
 	if _, err := v.MockOf(p.ID); !errors.Is(err, cloud.ErrNotFound) {
@@ -97,20 +88,15 @@ func (s *Service) Make(v cloud.View, p cloud.Provider, now time.Time) (*cloud.Ch
 	if err != nil {
 		return nil, err
 	}
-	var failed error
-	next := func(k cloud.IDKind) int64 {
-		id, err := v.NewID(k)
-		failed = errors.Join(failed, err)
-		return id
-	}
-	s.Rows(ch, next, b, p, code, now)
-	return ch, failed
+	ids := setup.IDs{View: v}
+	s.Rows(ch, ids.Next, b, p, code, now)
+	return ch, ids.Err
 }
 
 // freeCode is the code of a provider's mock cabinet. A business may have a provider of the
 // same code as another business, and codes of devices are short.
 func freeCode(v cloud.View, p cloud.Provider) (string, error) {
-	full := cloud.MockCodePrefix + fitting(p.Code)
+	full := cloud.MockCodePrefix + strings.ReplaceAll(p.Code, ".", "-") // which codes of devices do not have
 	code := full
 	for n := int64(p.ID); ; n++ {
 		taken, err := v.HasDevice(code)
@@ -122,28 +108,13 @@ func freeCode(v cloud.View, p cloud.Provider) (string, error) {
 	}
 }
 
-// fitting is a provider's code in the letters of a device's.
-func fitting(code string) string {
-	out := []byte(code)
-	for i, c := range out {
-		if c == '.' {
-			out[i] = '-'
-		}
-	}
-	return string(out)
-}
-
 // Rows puts a provider's mock cabinet into ch.
 func (s *Service) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud.Business, p cloud.Provider, code string, now time.Time) {
-	var layout []wire.LayoutDoor
-	for i, size := range sizes {
-		n := uint(i + 1)
-		layout = append(layout, wire.LayoutDoor{Door: n, Board: wiring.Board, Channel: n, Size: size, Display: n, Label: fmt.Sprintf("A-%d", n)})
-	}
+	layout := setup.Layout(template)
 	params := wire.CodeParams{MemoryKiB: 8, Passes: 1} // its codes open nothing
 	times := wire.Times{DebounceMS: 1, MinOpenMS: 1}   // its switches do not bounce
 	d := setup.Cabinet{Code: code, Name: "Mock locker of " + p.Name, Type: "smart_locker", Layout: layout, Times: times, Codes: params, Test: true}.Rows(ch, next, b, nil, now)
-	for i := len(ch.Compartments) - len(sizes); i < len(ch.Compartments); i++ {
+	for i := len(ch.Compartments) - len(layout); i < len(ch.Compartments); i++ {
 		ch.Compartments[i].DoorStatus = "closed"
 	}
 	var random [passcode.SaltSize + passcode.KeySize]byte

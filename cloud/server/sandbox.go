@@ -117,15 +117,15 @@ func writeSecrets(path string, e device.Enrolled) error {
 
 func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud.Changes, Sandbox, error) {
 	var out Sandbox
-	ids := idGiver{v: v}
-	biz := cloud.Business{ID: cloud.BusinessID(ids.next(cloud.BusinessIDs)), Code: "acme", Name: "Acme Logistics", Timezone: "America/Toronto",
+	ids := setup.IDs{View: v}
+	biz := cloud.Business{ID: cloud.BusinessID(ids.Next(cloud.BusinessIDs)), Code: "acme", Name: "Acme Logistics", Timezone: "America/Toronto",
 		SupportPhone: "+1 416 555 0100", SupportEmail: "help@acme.example",
 		Settings: cloud.Settings{Country: "CA", Currency: "CAD", Apps: []cloud.App{{Code: "customer-app", Enabled: true}, {Code: "driver-app", Enabled: true}}, Features: []cloud.Feature{{Family: "order_chat", Enabled: true}, {Family: "contractor_assignment", Enabled: true}}}}
-	prov := cloud.Provider{ID: cloud.ProviderID(ids.next(cloud.ProviderIDs)), BusinessID: biz.ID, Code: "swiftparcel", Name: "Swift Parcel",
+	prov := cloud.Provider{ID: cloud.ProviderID(ids.Next(cloud.ProviderIDs)), BusinessID: biz.ID, Code: "swiftparcel", Name: "Swift Parcel",
 		Services: []string{"locker", "third_party"}, LivemodeAllowed: true, CreatedAt: now}
 	ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{biz}, Providers: []cloud.Provider{prov}}}
 	account := func(t cloud.AccountType, role, name string, p cloud.ProviderID) (cloud.Account, SandboxAccount) {
-		a := cloud.Account{ID: cloud.AccountID(ids.next(cloud.AccountIDs)), BusinessID: biz.ID, Type: t, Name: name, ProviderID: p, Enabled: true, CreatedAt: now}
+		a := cloud.Account{ID: cloud.AccountID(ids.Next(cloud.AccountIDs)), BusinessID: biz.ID, Type: t, Name: name, ProviderID: p, Enabled: true, CreatedAt: now}
 		sa := SandboxAccount{Token: auth.NewToken()}
 		if p == 0 {
 			a.Email = role + "@acme.example"
@@ -140,7 +140,7 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 		ch.Accounts = append(ch.Accounts, a)
 		tok := cloud.Token{Hash: auth.Hash(sa.Token), AccountID: a.ID, Name: "sandbox", CreatedAt: now, ExpiresAt: now.AddDate(1, 0, 0)}
 		if p != 0 { // those of providers have an id, so that they can be revoked
-			tok.ID = cloud.TokenID(ids.next(cloud.TokenIDs))
+			tok.ID = cloud.TokenID(ids.Next(cloud.TokenIDs))
 		}
 		ch.Tokens = append(ch.Tokens, tok)
 		return a, sa
@@ -157,39 +157,24 @@ func (s *Server) sandbox(v cloud.View, cfg SandboxConfig, now time.Time) (*cloud
 	secret := auth.NewToken()[:43]
 	out.Provider.WebhookSecret = secret
 	if cfg.WebhookURL != "" {
-		ch.Endpoints = []cloud.Endpoint{{ID: cloud.EndpointID(ids.next(cloud.EndpointIDs)), BusinessID: biz.ID, ProviderID: prov.ID, Kind: "locker_provider",
+		ch.Endpoints = []cloud.Endpoint{{ID: cloud.EndpointID(ids.Next(cloud.EndpointIDs)), BusinessID: biz.ID, ProviderID: prov.ID, Kind: "locker_provider",
 			URL: cfg.WebhookURL, SandboxEnabled: true, Events: []string{"*"}, Secret: []byte(secret), Enabled: true, Status: "healthy", StatusSince: now, CreatedAt: now}}
 	}
 	for _, d := range cfg.Devices {
 		s.sandboxDevice(ch, &out, &ids, cfg, d, biz, now)
 	}
-	s.Mocks.Rows(ch, ids.next, biz, prov, cloud.MockCodePrefix+prov.Code, now)
-	return ch, out, ids.err
+	s.Mocks.Rows(ch, ids.Next, biz, prov, cloud.MockCodePrefix+prov.Code, now)
+	return ch, out, ids.Err
 }
 
-// idGiver takes ids and keeps the first error for the end.
-type idGiver struct {
-	v   cloud.View
-	err error
-}
-
-func (g *idGiver) next(k cloud.IDKind) int64 {
-	if g.err != nil {
-		return 0
-	}
-	id, err := g.v.NewID(k)
-	g.err = err
-	return id
-}
-
-func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *idGiver, cfg SandboxConfig, d SandboxDevice, biz cloud.Business, now time.Time) {
+func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *setup.IDs, cfg SandboxConfig, d SandboxDevice, biz cloud.Business, now time.Time) {
 	made := device.NewSecrets()
 	var seed, upKey []byte
 	if !d.Unsigned {
 		seed, upKey = signed.NewSeed()
 	}
 	row := setup.Cabinet{Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Latitude: d.Latitude, Longitude: d.Longitude, Layout: d.Layout, Times: cfg.Times,
-		Codes: cfg.Codes, Test: d.Test}.Rows(ch, ids.next, biz, s.pinnedKeys(), now)
+		Codes: cfg.Codes, Test: d.Test}.Rows(ch, ids.Next, biz, s.pinnedKeys(), now)
 	row.EnrolledAt, row.UpKey, row.SecretMAC = now, upKey, device.SecretMAC(s.Keys.Server, d.Code, made.Secret)
 	row.SealedCode = locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: made.Salt, Key: made.Key, Params: cfg.Codes})
 	enrolled := s.Enrolled(d.Code, made)

@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
 )
@@ -151,16 +152,16 @@ func (w *talkWorld) add(name string, kind cloud.AccountType, elsewhere bool) str
 	w.t.Helper()
 	token := auth.NewToken()
 	require.NoError(w.t, w.s.Store.Decide(w.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
-		ids, now := idGiver{v: v}, time.Now().UTC()
+		ids, now := setup.IDs{View: v}, time.Now().UTC()
 		ch, b := &cloud.Changes{}, cloud.BusinessID(1)
 		if elsewhere {
-			b = cloud.BusinessID(ids.next(cloud.BusinessIDs))
+			b = cloud.BusinessID(ids.Next(cloud.BusinessIDs))
 			ch.Businesses = []cloud.Business{{ID: b, Code: "other", Name: "Other", Timezone: "UTC", Settings: cloud.Settings{Country: "CA", Currency: "CAD", Features: []cloud.Feature{{Family: "order_chat", Enabled: true}}}}}
 		}
-		a := cloud.Account{ID: cloud.AccountID(ids.next(cloud.AccountIDs)), BusinessID: b, Type: kind, Name: name, Enabled: true, CreatedAt: now}
+		a := cloud.Account{ID: cloud.AccountID(ids.Next(cloud.AccountIDs)), BusinessID: b, Type: kind, Name: name, Enabled: true, CreatedAt: now}
 		ch.Accounts = []cloud.Account{a}
 		ch.Tokens = []cloud.Token{{Hash: auth.Hash(token), AccountID: a.ID, Name: "test", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}}
-		return ch, ids.err
+		return ch, ids.Err
 	}))
 	return token
 }

@@ -22,6 +22,22 @@ type Cabinet struct {
 	Test                bool // what it reports are tests
 }
 
+// IDs gives ids in a decision and keeps the first error for the end: none is given after it.
+type IDs struct {
+	View cloud.View
+	Err  error
+}
+
+// Next is an id that was never given before, 0 after an error.
+func (g *IDs) Next(k cloud.IDKind) int64 {
+	if g.Err != nil {
+		return 0
+	}
+	id, err := g.View.NewID(k)
+	g.Err = err
+	return id
+}
+
 const perColumn = 6 // compartments, from top to bottom
 
 // Rows puts a cabinet that has not enrolled into ch, as its last device. next gives
@@ -46,8 +62,8 @@ func (c Cabinet) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud.
 	return &ch.Devices[len(ch.Devices)-1]
 }
 
-// layout is a template's compartments as a cabinet's configuration has them.
-func layout(t wiring.Template) (out []wire.LayoutDoor) {
+// Layout is a template's compartments as a cabinet's configuration has them.
+func Layout(t wiring.Template) (out []wire.LayoutDoor) {
 	for i, size := range t.Each() {
 		n := uint(i + 1)
 		out = append(out, wire.LayoutDoor{Door: n, Board: wiring.Board, Channel: n, Size: size, Display: n, Label: fmt.Sprintf("A-%d", n)})

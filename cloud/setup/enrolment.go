@@ -68,18 +68,13 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 		if err != nil {
 			return nil, err
 		}
-		var failed error
-		next := func(k cloud.IDKind) int64 {
-			id, err := v.NewID(k)
-			failed = errors.Join(failed, err)
-			return id
-		}
+		ids := IDs{View: v}
 		now := time.Now().UTC()
 		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: limited}}
 		cabinet := Cabinet{Code: in.Code, Name: in.Name, Type: "smart_locker", Address: in.Address, Layout: layout}
-		d := *cabinet.Rows(ch, next, b, s.cfg.Pinned, now)
-		if failed != nil {
-			return nil, failed
+		d := *cabinet.Rows(ch, ids.Next, b, s.cfg.Pinned, now)
+		if ids.Err != nil {
+			return nil, ids.Err
 		}
 		out = s.admit(ch, c, b, d, "cabinet_made", now)
 		return ch, nil
@@ -171,7 +166,7 @@ func (in *CabinetInput) check() ([]wire.LayoutDoor, error) {
 		f.Add("device_code", "Codes that begin with MOCK- are those of mock lockers.")
 	}
 	if t, ok := wiring.Find(in.Layout); ok {
-		return layout(t), f.Err()
+		return Layout(t), f.Err()
 	}
 	f.Add("layout", "Choose small, medium or large.")
 	return nil, f.Err()
