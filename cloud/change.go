@@ -18,7 +18,7 @@ type View interface {
 	OAuthView
 	FactorView
 	RowView
-	MailView
+	NotificationView
 	IdentityView
 	AuditView
 	HookView
@@ -49,7 +49,7 @@ type Changes struct {
 	OAuthChanges
 	FactorChanges
 	RowChanges
-	MailChanges
+	NotificationChanges
 	IdentityChanges
 	HookChanges
 	DeviceChanges

@@ -69,7 +69,7 @@ func (r *Receipt) Take(c *Changes, target string) {
 			add(NoticeWebhook, d.EndpointID)
 		}
 	}
-	for _, m := range c.Mails {
+	for _, m := range c.Notifications {
 		add(NoticeMail, m.ID)
 	}
 	for _, p := range c.Pushes {

@@ -21,7 +21,7 @@ type Touch struct {
 
 // untouched are members of Changes that no page shows: how devices number what they
 // send, secrets, and what is sent on to others.
-var untouched = []string{"Generation", "Lanes", "Epochs", "Batches", "Codes", "Seen", "Live", "Reworded", "Pushes", "RewordedPushes", "PushTokens", "NoPushTokens", "Mails", "ResetRequests", "DoneResetRequests",
+var untouched = []string{"Generation", "Lanes", "Epochs", "Batches", "Codes", "Seen", "Live", "Reworded", "Pushes", "RewordedPushes", "PushTokens", "NoPushTokens", "Notifications", "ResetRequests", "DoneResetRequests",
 	"Tickets", "DropTickets", "EndTickets", "LoginFailures", "DropFailures", "OAuthEnds", "DropOAuth", "DropJobsBefore", "ChatReads", "Files", "DroppedFiles", "Setup"}
 
 // subjects are the members of a type that say what a value of it is about, by the

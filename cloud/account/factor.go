@@ -245,7 +245,7 @@ func (s *Access) ResetFactor(ctx context.Context, c cloud.Caller, in ByUser) (Do
 		ch := &cloud.Changes{FactorChanges: cloud.FactorChanges{SecondFactors: []cloud.SecondFactor{{AccountID: a.ID, ResetAt: now}}, EndTickets: []cloud.AccountID{a.ID}},
 			AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}, AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "second_factor_reset", "account", int64(a.ID))}}
 		ch.DroppedRows = cloud.AsRows(keys)
-		if err := s.cfg.addMail(v, ch, cloud.FactorRemovedMail, a, now); err != nil {
+		if err := s.cfg.addMail(v, ch, cloud.NotifyFactorRemoved, a, now); err != nil {
 			return nil, err
 		}
 		return ch, endLogins(v, ch, c, a.ID, now)

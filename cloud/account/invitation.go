@@ -143,9 +143,9 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 			out.Token, out.Link = token, link(c, InvitationPath, token)
 			return ch, nil
 		}
-		m := mailTo(cloud.InvitationMail, cloud.Account{BusinessID: b.ID, Email: i.Email, Name: i.Name}, b, now, i.ExpiresAt)
+		m := mailTo(cloud.NotifyInvitation, cloud.Account{BusinessID: b.ID, Email: i.Email, Name: i.Name}, b, now, i.ExpiresAt)
 		m.Link = s.mailLink(InvitationPath, token)
-		ch.Mails = append(ch.Mails, m)
+		ch.Notifications = append(ch.Notifications, m)
 		return ch, nil
 	})
 	return out, err
@@ -297,9 +297,9 @@ func (s *Access) MakeReset(ctx context.Context, c cloud.Caller, in ByUser) (out 
 		ch := &cloud.Changes{FactorChanges: cloud.FactorChanges{Tickets: []cloud.Ticket{t}, EndTickets: []cloud.AccountID{a.ID}, DropTickets: now.Add(-invitationLife)},
 			AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "password_reset_made", "account", int64(a.ID))}}
 		if out.Mailed {
-			m := mailTo(cloud.AdminResetMail, a, b, now, t.ExpiresAt)
+			m := mailTo(cloud.NotifyAdminReset, a, b, now, t.ExpiresAt)
 			m.Link = s.mailLink(ResetPath, token)
-			ch.Mails = []cloud.Mail{m}
+			ch.Notifications = []cloud.Notification{m}
 		} else {
 			out.Token, out.Link = token, link(c, ResetPath, token)
 		}
@@ -358,7 +358,7 @@ func (s *Access) CompleteReset(ctx context.Context, _ cloud.Caller, in NewPasswo
 		t.UsedAt, a.PasswordHash = now, hash
 		c := cloud.Caller{Account: a}
 		ch.Tickets, ch.Accounts, ch.Audits = append(ch.Tickets, t), append(ch.Accounts, a), append(ch.Audits, audit(c, now, "password_reset", "account", int64(a.ID))...)
-		if err := s.cfg.addMail(v, ch, cloud.PasswordMail, a, now); err != nil {
+		if err := s.cfg.addMail(v, ch, cloud.NotifyPassword, a, now); err != nil {
 			return nil, err
 		}
 		return nil, endLogins(v, ch, c, a.ID, now)

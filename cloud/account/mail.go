@@ -37,14 +37,14 @@ func (s *Access) mailLink(path, token string) string {
 }
 
 // mailTo is a mail to an account.
-func mailTo(kind cloud.MailKind, a cloud.Account, b cloud.Business, now, until time.Time) cloud.Mail {
-	return cloud.Mail{ID: auth.NewToken()[:24], BusinessID: a.BusinessID, AccountID: a.ID, Kind: kind, At: now, Until: until,
-		MailText: cloud.MailText{To: a.Email, Language: cmp.Or(a.Locale, b.Settings.Locale()), Name: a.Name, Business: b.Name}}
+func mailTo(kind cloud.NotificationKind, a cloud.Account, b cloud.Business, now, until time.Time) cloud.Notification {
+	return cloud.Notification{ID: auth.NewToken()[:24], BusinessID: a.BusinessID, AccountID: a.ID, Channel: cloud.ByEmail, Kind: kind, At: now, Until: until,
+		NotificationText: cloud.NotificationText{To: a.Email, Language: cmp.Or(a.Locale, b.Settings.Locale()), Name: a.Name, Business: b.Name}}
 }
 
 // addMail adds a mail without a link to what is written, where there is a mail server
 // and the person has an address.
-func (c Config) addMail(v cloud.View, ch *cloud.Changes, kind cloud.MailKind, a cloud.Account, now time.Time) error {
+func (c Config) addMail(v cloud.View, ch *cloud.Changes, kind cloud.NotificationKind, a cloud.Account, now time.Time) error {
 	if c.MailBase == "" || a.Email == "" {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (c Config) addMail(v cloud.View, ch *cloud.Changes, kind cloud.MailKind, a 
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) { // the platform's own people have none
 		return err
 	}
-	ch.Mails = append(ch.Mails, mailTo(kind, a, b, now, now.Add(noticeLife)))
+	ch.Notifications = append(ch.Notifications, mailTo(kind, a, b, now, now.Add(noticeLife)))
 	return nil
 }
 
@@ -76,7 +76,7 @@ func (s *Access) RequestReset(ctx context.Context, c cloud.Caller, in ForgottenI
 	}
 	r := cloud.ResetRequest{Digest: auth.Hash(in.Email), Email: in.Email, Language: c.Language, At: moment()}
 	err := s.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{MailChanges: cloud.MailChanges{ResetRequests: []cloud.ResetRequest{r}}, Unaudited: true}, nil
+		return &cloud.Changes{NotificationChanges: cloud.NotificationChanges{ResetRequests: []cloud.ResetRequest{r}}, Unaudited: true}, nil
 	})
 	return Done{err == nil}, err
 }
@@ -118,7 +118,7 @@ func (s *Access) resolveReset(ctx context.Context, r cloud.ResetRequest, account
 			return nil, err
 		}
 		present.DoneAt = now
-		ch := &cloud.Changes{MailChanges: cloud.MailChanges{DoneResetRequests: []cloud.ResetRequest{present}}, Unaudited: true}
+		ch := &cloud.Changes{NotificationChanges: cloud.NotificationChanges{DoneResetRequests: []cloud.ResetRequest{present}}, Unaudited: true}
 		for _, known := range accounts {
 			a, err := v.Account(known.ID)
 			if err != nil {
@@ -133,9 +133,9 @@ func (s *Access) resolveReset(ctx context.Context, r cloud.ResetRequest, account
 			}
 			token := auth.NewToken()
 			t := resetTicket(a, token, now)
-			m := mailTo(cloud.ResetMail, a, b, now, t.ExpiresAt)
+			m := mailTo(cloud.NotifyReset, a, b, now, t.ExpiresAt)
 			m.Language, m.Link = cmp.Or(a.Locale, present.Language), s.mailLink(ResetPath, token)
-			ch.Tickets, ch.Mails = append(ch.Tickets, t), append(ch.Mails, m)
+			ch.Tickets, ch.Notifications = append(ch.Tickets, t), append(ch.Notifications, m)
 			ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: a.BusinessID, At: now, Actor: "anonymous", Action: "password_reset_requested", Target: fmt.Sprintf("account:%d", a.ID), Detail: "{}"})
 		}
 		return ch, nil

@@ -24,7 +24,7 @@ func (d *desk) withMail() *desk {
 // mails are those of a business that wait, oldest first, as kind to address.
 func (d *desk) mails(b cloud.BusinessID) (out []string, links []string) {
 	d.t.Helper()
-	list, err := d.db.ListMails(d.t.Context(), b, 100)
+	list, err := d.db.ListNotifications(d.t.Context(), b, 100)
 	require.NoError(d.t, err)
 	for _, m := range slices.Backward(list) {
 		out, links = append(out, string(m.Kind)+" to "+m.To), append(links, m.Link)
@@ -121,7 +121,7 @@ func TestRequestedResets(t *testing.T) {
 		require.Equal(t, []string{"reset to cus@a.example"}, kinds)
 		kinds, _ = d.mails(2)
 		require.Equal(t, []string{"reset to cus@a.example"}, kinds, "an account that is disabled, and one without a password, get none")
-		list, err := d.db.ListMails(ctx, 1, 1)
+		list, err := d.db.ListNotifications(ctx, 1, 1)
 		require.NoError(t, err)
 		require.Equal(t, "fr", list[0].Language)
 		in, err := d.login("ann@a.example", "")

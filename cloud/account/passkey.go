@@ -143,7 +143,7 @@ func (s *Access) AddPasskey(ctx context.Context, c cloud.Caller, in AddPasskeyIn
 		ch.Rows, ch.DropTickets = []cloud.Row{p}, now
 		ch.Audits = append(ch.Audits, audit(c, now, "passkey_added", "passkey", id)...)
 		out = AddPasskeyOutput{true, showPasskey(p, b.Location())}
-		return nil, s.cfg.addMail(v, ch, cloud.PasskeyMail, a, now)
+		return nil, s.cfg.addMail(v, ch, cloud.NotifyPasskey, a, now)
 	})
 	if err != nil {
 		return AddPasskeyOutput{}, err

@@ -195,7 +195,7 @@ func (s *Access) ChangePassword(ctx context.Context, c cloud.Caller, in Password
 			return nil, err
 		}
 		ch.Tokens = slices.DeleteFunc(ch.Tokens, func(t cloud.Token) bool { return t.Hash == own.Hash })
-		if err := s.cfg.addMail(v, ch, cloud.PasswordMail, a, now); err != nil {
+		if err := s.cfg.addMail(v, ch, cloud.NotifyPassword, a, now); err != nil {
 			return nil, err
 		}
 		ch.Accounts, ch.EndTickets = append(ch.Accounts, a), append(ch.EndTickets, a.ID)

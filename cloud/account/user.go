@@ -235,7 +235,7 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 				return nil, err
 			}
 			if before.PasswordHash != "" {
-				if err = s.cfg.addMail(v, ch, cloud.AdminPasswordMail, a, now); err != nil {
+				if err = s.cfg.addMail(v, ch, cloud.NotifyAdminPassword, a, now); err != nil {
 					return nil, err
 				}
 			}

@@ -315,6 +315,18 @@ func (c Config) partner() []catalog.Operation {
 			Example:     `{"id":"64021","reason":"security"}`,
 		}, l.RotatePickupCode, nil),
 		catalog.Define(catalog.Operation{
+			Name:        "third_party.deliveries.resend_delivery_code",
+			Summary:     "Send the delivery code to the courier",
+			Description: "The courier of a delivery that was not brought yet gets its code by SMS, at the courier's telephone number. At most one a minute for a delivery. Couriers have no email address.",
+			Tag:         "ThirdPartyDelivery",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/third-party-delivery/deliveries/{id}/delivery-code/resend",
+			Types:       providers,
+			Risk:        catalog.RiskMedium,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "CHANNEL_NOT_CONFIGURED"},
+			Example:     `{"id":"64021","channel":"sms"}`,
+		}, c.resending("delivery", l.ResendDeliveryCode), nil),
+		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.resend_pickup_code",
 			Summary:     "Send the pickup code again",
 			Description: "The recipient gets the code of a delivery that waits once more. At most one a minute for a delivery.",
@@ -325,7 +337,7 @@ func (c Config) partner() []catalog.Operation {
 			Risk:        catalog.RiskMedium,
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "CHANNEL_NOT_CONFIGURED"},
 			Example:     `{"id":"64021","channel":"email"}`,
-		}, c.resendPickupCode, nil),
+		}, c.resending("pickup", l.ResendPickupCode), nil),
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.hand_over",
 			Summary:     "Hand the pickup over to another person",
@@ -512,12 +524,16 @@ func (c Config) takeDoors(ctx context.Context, caller cloud.Caller, key locker.D
 	return c.count(ctx, caller, key, c.Pipeline.Limits().Doors, func(d locker.DeliveryBody) string { return "doors/" + strconv.FormatInt(int64(d.DeviceID), 10) })
 }
 
-// resendPickupCode sends a code, once a minute for a delivery.
-func (c Config) resendPickupCode(ctx context.Context, caller cloud.Caller, in locker.ResendInput) (out locker.ResendOutput, err error) {
-	if err := c.count(ctx, caller, in.Delivery, 1, func(d locker.DeliveryBody) string { return "resend/" + strconv.FormatInt(int64(d.DeliveryID), 10) }); err != nil {
-		return out, err
+// resending is an operation that sends a code again, once a minute for a delivery and kind.
+func (c Config) resending(kind string, send func(context.Context, cloud.Caller, locker.ResendInput) (locker.ResendOutput, error)) func(context.Context, cloud.Caller, locker.ResendInput) (locker.ResendOutput, error) {
+	return func(ctx context.Context, caller cloud.Caller, in locker.ResendInput) (out locker.ResendOutput, err error) {
+		if err := c.count(ctx, caller, in.Delivery, 1, func(d locker.DeliveryBody) string {
+			return "resend/" + kind + "/" + strconv.FormatInt(int64(d.DeliveryID), 10)
+		}); err != nil {
+			return out, err
+		}
+		return send(ctx, caller, in)
 	}
-	return c.Lockers.ResendPickupCode(ctx, caller, in)
 }
 
 // opening is an operation that opens doors of a delivery's cabinet, counted.

@@ -318,6 +318,16 @@ func (x *world) delivery() string {
 	return x.id(at(x.made("POST", partner+"/deliveries", x.token(provider), deliveryOf(ref, 88, ref)), "delivery", "delivery_id"))
 }
 
+// notified adds a notification about a delivery, or about one of the sandbox.
+func (x *world) notified(test bool) {
+	n := cloud.Notification{ID: x.next("N"), BusinessID: 42, ProviderID: 17, DeliveryID: 64021, Channel: cloud.ByEmail, Kind: cloud.NotifyParcelReminder, At: time.Now(), Until: time.Now().Add(time.Hour), Sandbox: test,
+		NotificationText: cloud.NotificationText{To: "jane@a.example", Language: "en", Name: "Jane", Business: "Acme", Parcel: &cloud.ParcelNotice{Code: "135790", Until: time.Now()}}}
+	if test {
+		n.DeliveryID = 64023
+	}
+	x.w.Write(x.t, cloud.Changes{NotificationChanges: cloud.NotificationChanges{Notifications: []cloud.Notification{n}}})
+}
+
 func deliveryOf(ref string, device int, numbers ...string) string {
 	var packages []string
 	for _, n := range numbers {
@@ -413,6 +423,8 @@ func (x *world) stand(name string) (s standIn) {
 		s.as, s.in = cloud.ClientEmployee, m{"otp": x.otp()}
 	case "user.password.change", "user.sessions.end_others": // the administrator's token is that of other calls
 		s.as = cloud.Broker
+	case "third_party.deliveries.resend_delivery_code":
+		s.as, s.in = provider, m{"id": "64022"}
 	case "user.sessions.end":
 		s.in = m{"session_id": x.session()}
 	case "user.passkeys.rename", "user.passkeys.remove":

@@ -60,7 +60,7 @@ var thingWords = map[string]texts{
 	"thing.limit_login":     {"Limit of sign-ins", "登录限制", "登入限制", "Limite de connexions", "Grenze der Anmeldungen", "Límite de inicios de sesión"},
 	"thing.live":            {"Live event", "实时事件", "即時事件", "Événement en direct", "Live-Ereignis", "Evento en directo"},
 	"thing.login_failure":   {"Failed sign-in", "登录失败记录", "登入失敗紀錄", "Échec de connexion", "Fehlgeschlagene Anmeldung", "Inicio de sesión fallido"},
-	"thing.mail":            {"Email", "邮件", "郵件", "E-mail", "E-Mail", "Correo"},
+	"thing.notification":    {"Notification", "通知", "通知", "Notification", "Benachrichtigung", "Notificación"},
 	"thing.observation":     {"Observation", "观测", "觀測", "Constat", "Beobachtung", "Observación"},
 	"thing.order_batch":     {"Batch of orders", "订单批次", "訂單批次", "Lot de commandes", "Auftragsstapel", "Lote de pedidos"},
 	"thing.order_term":      {"Search terms of the order", "订单检索词", "訂單檢索詞", "Termes de recherche de la commande", "Suchbegriffe des Auftrags", "Términos de búsqueda del pedido"},

@@ -22,6 +22,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, setups)
 	maps.Copy(all, persons)
 	maps.Copy(all, mails)
+	maps.Copy(all, shortMessages)
 	maps.Copy(all, limitWords)
 	maps.Copy(all, workWords)
 	maps.Copy(all, actions)

@@ -29,7 +29,7 @@ const (
 // deadline and id, behind after.
 type Due interface {
 	ListDueDeliveries(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error)
-	ListDueReminders(ctx context.Context, now time.Time, limit int) ([]cloud.DueDelivery, error)
+	ListDueReminders(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error)
 }
 
 // RunDeadlines reminds recipients, and expires deliveries that were not brought or collected in time,
@@ -40,7 +40,9 @@ func (s deadlines) RunDeadlines(ctx context.Context, rows Due) error {
 	defer t.Stop()
 	for {
 		now := time.Now().UTC()
-		if err := errors.Join(s.remindAll(ctx, rows, now), s.passDeadlines(ctx, rows, now)); err != nil && ctx.Err() == nil {
+		err := errors.Join(s.dueAll(ctx, now, rows.ListDueReminders, (*Work).remind, "remind of delivery"),
+			s.dueAll(ctx, now, rows.ListDueDeliveries, (*Work).expireDelivery, "expire delivery"))
+		if err != nil && ctx.Err() == nil {
 			s.log.Error("look for deadlines", "err", err)
 		}
 		select {
@@ -51,44 +53,25 @@ func (s deadlines) RunDeadlines(ctx context.Context, rows Due) error {
 	}
 }
 
-// remindAll sends the reminders that are due at now, each in a decision of its own. The
-// first that fails ends the look.
-func (s deadlines) remindAll(ctx context.Context, rows Due, now time.Time) error {
-	for {
-		due, err := rows.ListDueReminders(ctx, now, deadlinePage)
-		if err != nil {
-			return err
-		}
-		for _, x := range due {
-			if err := s.decideOn(ctx, x.DeviceID, x.ID, now, (*Work).remind); err != nil {
-				return fmt.Errorf("remind of delivery %d: %w", x.ID, err)
-			}
-		}
-		if len(due) < deadlinePage {
-			return nil
-		}
-	}
-}
-
-// passDeadlines expires what is due at now, each in a decision of its own. One
-// that fails does not hold up the others; it comes again with the next look.
-func (s deadlines) passDeadlines(ctx context.Context, rows Due, now time.Time) error {
+// dueAll decides about all deliveries of a list that are due at now, each in a decision of
+// its own. One that fails does not hold up the others; it comes again with the next look.
+func (s deadlines) dueAll(ctx context.Context, now time.Time, due func(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error), decide func(*Work, *cloud.Delivery) error, failed string) error {
 	for after := (cloud.DueDelivery{}); ; {
-		due, err := rows.ListDueDeliveries(ctx, now, after, deadlinePage)
+		list, err := due(ctx, now, after, deadlinePage)
 		if err != nil {
 			return err
 		}
-		for _, x := range due {
+		for _, x := range list {
 			after = x
-			err := s.decideOn(ctx, x.DeviceID, x.ID, now, (*Work).expireDelivery)
+			err := s.decideOn(ctx, x.DeviceID, x.ID, now, decide)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			if err != nil {
-				s.log.Error("expire delivery", "delivery_id", x.ID, "err", err)
+				s.log.Error(failed, "delivery_id", x.ID, "err", err)
 			}
 		}
-		if len(due) < deadlinePage {
+		if len(list) < deadlinePage {
 			return nil
 		}
 	}
@@ -168,7 +151,7 @@ func (w requests) expireOverdue(d *cloud.Delivery) error {
 			}
 		}
 	}
-	if _, err := w.mailRecipient(d, cloud.ParcelOverdueMail, false); err != nil {
+	if err := w.plan(d, w.received); err != nil {
 		return err
 	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
@@ -249,7 +232,9 @@ func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) er
 		return err
 	}
 	d.DueAt = from.Add(by)
-	w.remindLater(d)
+	if err := w.remindLater(d); err != nil {
+		return err
+	}
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryDelivered, "", time.Time{}
 	w.touch(d)
 	orders, err := w.deviceOrders(d.ID)

@@ -89,19 +89,19 @@ func (s staff) TakeBackByStaff(ctx context.Context, c cloud.Caller, in TakeBackI
 
 // HandOverParcel is HandOver by the recipient. A number that is not known and a link
 // that is not the delivery's are answered alike.
-func (s partners) HandOverParcel(ctx context.Context, _ cloud.Caller, in ParcelHandoverInput) (HandoverOutput, error) {
+func (s recipients) HandOverParcel(ctx context.Context, _ cloud.Caller, in ParcelHandoverInput) (HandoverOutput, error) {
 	return s.handOverByLink(ctx, in.Number, in.Key, &cloud.Handover{Name: in.Name, Phone: in.Phone})
 }
 
 // TakeBackParcel is TakeBack by the recipient.
-func (s partners) TakeBackParcel(ctx context.Context, _ cloud.Caller, in ParcelTakeBackInput) (HandoverOutput, error) {
+func (s recipients) TakeBackParcel(ctx context.Context, _ cloud.Caller, in ParcelTakeBackInput) (HandoverOutput, error) {
 	return s.handOverByLink(ctx, in.Number, in.Key, nil)
 }
 
 // byRecipient names who has a parcel's link, in a rotation.
 const byRecipient = "recipient"
 
-func (s partners) handOverByLink(ctx context.Context, number, key string, to *cloud.Handover) (HandoverOutput, error) {
+func (s recipients) handOverByLink(ctx context.Context, number, key string, to *cloud.Handover) (HandoverOutput, error) {
 	var c cloud.Caller
 	var of DeliveryKey
 	var proven func(cloud.View, cloud.Delivery) error
@@ -124,13 +124,13 @@ func (s partners) handOverByLink(ctx context.Context, number, key string, to *cl
 	if err != nil {
 		return HandoverOutput{}, err
 	}
-	return s.handOver(ctx, c, of, to, byRecipient, proven)
+	return partners(s).handOver(ctx, c, of, to, byRecipient, proven)
 }
 
 // hasLink refuses a key that is not the secret of the link of one of a delivery's
 // parcels. The digits of a telephone number are not proof enough to be
 // given a code that opens a door.
-func (s partners) hasLink(v cloud.View, d cloud.Delivery, key string) error {
+func (s recipients) hasLink(v cloud.View, d cloud.Delivery, key string) error {
 	shipments, err := v.DeliveryShipments(d.ID)
 	if err != nil {
 		return err

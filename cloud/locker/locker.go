@@ -43,9 +43,9 @@ type Orders interface {
 type Config struct {
 	Store    Store
 	Sealer   Sealer
-	Orders   Orders   // nil: no parcel is an order's
-	Mails    bool     // there is a mail server: recipients are sent their codes
-	Webhooks Webhooks // nil: no event is sent
+	Orders   Orders                      // nil: no parcel is an order's
+	Channels []cloud.NotificationChannel // by which people are notified; those of tests have all
+	Webhooks Webhooks                    // nil: no event is sent
 	// Session is how long a door session lasts; 0 is ten minutes.
 	Session time.Duration
 	// Correction is how long after a deposit its compartments may be opened
@@ -60,6 +60,7 @@ type Config struct {
 type Service struct {
 	*core
 	partners
+	recipients
 	staff
 	rekeying
 	deadlines
@@ -67,10 +68,11 @@ type Service struct {
 
 // Sections of the service.
 type (
-	partners  struct{ *core } // deliveries, for the partners that bring them
-	staff     struct{ *core } // cabinets, for the staff that looks after them
-	rekeying  struct{ *core } // codes of a cabinet whose configuration changes
-	deadlines struct{ *core } // what time alone ends
+	partners   struct{ *core } // deliveries, for the partners that bring them
+	recipients struct{ *core } // for the people who have the link of a parcel
+	staff      struct{ *core } // cabinets, for the staff that looks after them
+	rekeying   struct{ *core } // codes of a cabinet whose configuration changes
+	deadlines  struct{ *core } // what time alone ends
 )
 
 // core is what the sections share: decisions, waits for cabinets, and codes.
@@ -108,7 +110,7 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &core{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
-	return &Service{c, partners{c}, staff{c}, rekeying{c}, deadlines{c}}
+	return &Service{c, partners{c}, recipients{c}, staff{c}, rekeying{c}, deadlines{c}}
 }
 
 // Codes are a delivery's two secrets. Pickup is that of whom the recipient has named,

@@ -494,8 +494,10 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 		return err
 	}
 	if first && !taken {
-		w.remindLater(d)
-		if _, err := w.mailRecipient(d, cloud.ParcelWaitingMail, false); err != nil {
+		if err := w.remindLater(d); err != nil {
+			return err
+		}
+		if err := w.notifyRecipient(d, cloud.NotifyParcelWaiting); err != nil {
 			return err
 		}
 	}

@@ -295,7 +295,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.Shipments = append(ch.Shipments, w.ch.Shipments...)
 	ch.Events = append(ch.Events, w.ch.Events...)
 	ch.Outbox = append(ch.Outbox, w.ch.Outbox...)
-	ch.Mails = append(ch.Mails, w.ch.Mails...)
+	ch.Notifications = append(ch.Notifications, w.ch.Notifications...)
 	ch.Reminders = append(ch.Reminders, w.ch.Reminders...)
 	for _, id := range slices.Sorted(maps.Keys(w.codeRows)) {
 		for _, r := range w.codeRows[id] {

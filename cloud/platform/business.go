@@ -183,8 +183,8 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in CreateInput) (o
 			out.Link = c.ForOthers().BaseURL + link
 			return ch, nil
 		}
-		ch.Mails = []cloud.Mail{{ID: auth.NewToken()[:24], BusinessID: b.ID, Kind: cloud.InvitationMail, At: now, Until: i.ExpiresAt,
-			MailText: cloud.MailText{To: i.Email, Language: b.Settings.Locale(), Name: i.Name, Business: b.Name, Link: s.cfg.MailBase + link}}}
+		ch.Notifications = []cloud.Notification{{ID: auth.NewToken()[:24], BusinessID: b.ID, Channel: cloud.ByEmail, Kind: cloud.NotifyInvitation, At: now, Until: i.ExpiresAt,
+			NotificationText: cloud.NotificationText{To: i.Email, Language: b.Settings.Locale(), Name: i.Name, Business: b.Name, Link: s.cfg.MailBase + link}}}
 		return ch, nil
 	})
 	if errors.Is(err, cloud.ErrExists) {

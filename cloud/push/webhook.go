@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -48,13 +47,11 @@ func (h Hook) Send(ctx context.Context, p cloud.Push, devices []cloud.PushToken)
 	if err != nil {
 		return nil, fmt.Errorf("encode push: %w", err)
 	}
-	key, err := signature.StandardKey(h.Secret)
+	headers, err := signature.StandardHeaders(h.Secret, p.ID, time.Now(), body)
 	if err != nil {
 		return nil, fmt.Errorf("secret of the push provider: %w", err)
 	}
-	at := time.Now()
-	status, answer, err := h.Post(ctx, h.URL, [][2]string{{"Content-Type", "application/json"}, {signature.HeaderStandardID, p.ID},
-		{signature.HeaderStandardTimestamp, strconv.FormatInt(at.Unix(), 10)}, {signature.HeaderStandard, signature.Standard(p.ID, at, body, key)}}, body)
+	status, answer, err := h.Post(ctx, h.URL, append(headers, [2]string{"Content-Type", "application/json"}), body)
 	if err != nil {
 		return nil, err
 	}

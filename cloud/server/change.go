@@ -7,14 +7,14 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/fetch"
-	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/notification"
 	"github.com/postern-io/postern/cloud/push"
 )
 
 // Change takes from cfg what can change while the server runs; all else of cfg is left
 // alone. It takes how many connections may be open, where webhooks may go, and, where the
-// server was built with one, the next certificate files, mail server, push provider and
-// admin token. Connections that are open stay. On error nothing has changed. Only one
+// server was built with one, the next certificate files, mail server, SMS gateway,
+// push provider and admin token. Connections that are open stay. On error nothing has changed. Only one
 // goroutine may call it.
 func (s *Server) Change(cfg Config) error {
 	if s.files != nil && cfg.TLS.Cert != "" {
@@ -34,6 +34,9 @@ func (s *Server) Change(cfg Config) error {
 	if s.cfg.PushURL != "" && cfg.PushURL != "" {
 		s.pushHook.Store(hookOf(s, cfg))
 	}
+	if s.cfg.SMSURL != "" && cfg.SMSURL != "" {
+		s.smsGateway.Store(gatewayOf(s, cfg))
+	}
 	return nil
 }
 
@@ -43,11 +46,15 @@ func guardOf(s *Server, cfg Config) fetch.GuardConfig {
 	return fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(s.cfg.BaseURL), ownNames(s.cfg.WebhookProxy), cfg.WebhookHosts)}
 }
 
-// changingMail is a mail.Carrier that hands mails to the mail server of the moment.
-type changingMail struct{ atomic.Pointer[mail.Server] }
+// changingMail is a notification.Carrier that hands mails to the mail server of the moment.
+type changingMail struct {
+	atomic.Pointer[notification.MailServer]
+}
 
-// Send implements mail.Carrier.
-func (c *changingMail) Send(ctx context.Context, m cloud.Mail) error { return c.Load().Send(ctx, m) }
+// Send implements notification.Carrier.
+func (c *changingMail) Send(ctx context.Context, m cloud.Notification) error {
+	return c.Load().Send(ctx, m)
+}
 
 // changingHook is a push.Provider behind the address and secret of the moment.
 type changingHook struct{ atomic.Pointer[push.Hook] }
@@ -68,9 +75,29 @@ func provider(s *Server) push.Provider {
 
 // hookOf is the push provider of cfg.
 func hookOf(s *Server, cfg Config) *push.Hook {
+	return &push.Hook{URL: cfg.PushURL, Secret: cfg.PushSecret, Post: posts(s)}
+}
+
+// changingGateway is a notification.Carrier behind the address and secret of the moment.
+type changingGateway struct {
+	atomic.Pointer[notification.Gateway]
+}
+
+// Send implements notification.Carrier.
+func (c *changingGateway) Send(ctx context.Context, m cloud.Notification) error {
+	return c.Load().Send(ctx, m)
+}
+
+// gatewayOf is the SMS gateway of cfg.
+func gatewayOf(s *Server, cfg Config) *notification.Gateway {
+	return &notification.Gateway{URL: cfg.SMSURL, Secret: cfg.SMSSecret, Post: posts(s)}
+}
+
+// posts sends bodies to addresses that webhooks may go to.
+func posts(s *Server) func(ctx context.Context, url string, headers [][2]string, body []byte) (status int, answer []byte, err error) {
 	f := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
-	return &push.Hook{URL: cfg.PushURL, Secret: cfg.PushSecret, Post: func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
+	return func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
 		d, err := f.Post(ctx, url, headers, body)
 		return d.Status, d.Body, err
-	}}
+	}
 }

@@ -57,7 +57,7 @@ func (s *Server) faces() error {
 	}
 	accounts := account.New(account.Config{Store: s.Store, Confirm: api.Confirm(gate),
 		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable), MailBase: s.mailBase(), Passkeys: passkeys, Mocks: s.Mocks})
-	s.sendMails(account.AccessOf(accounts))
+	sendNotifications(s, account.AccessOf(accounts))
 	var languages []string
 	for _, l := range locale.All() {
 		languages = append(languages, l.Code)

@@ -172,6 +172,9 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	if s.mails != nil {
 		steady("mails", s.mails.Run)
 	}
+	if s.sms != nil {
+		steady("sms", s.sms.Run)
+	}
 	run("jobs", s.jobs.Run)
 	if s.traces != nil {
 		run("traces", s.traces.Run)

@@ -34,11 +34,11 @@ import (
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/live"
 	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/cloud/mail"
 	"github.com/postern-io/postern/cloud/mcp"
 	"github.com/postern-io/postern/cloud/mock"
 	"github.com/postern-io/postern/cloud/mqttbroker"
 	"github.com/postern-io/postern/cloud/node"
+	"github.com/postern-io/postern/cloud/notification"
 	"github.com/postern-io/postern/cloud/oauth"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/oidc"
@@ -113,9 +113,13 @@ type Config struct {
 	// PushSecret; empty: no provider does.
 	PushURL, PushSecret string
 
+	// SMSURL is the gateway that takes short messages to people, signed with SMSSecret;
+	// empty: there is none.
+	SMSURL, SMSSecret string
+
 	// Mail is the server that mails to people go by, with links that begin with
 	// BaseURL; nil: there is none, and links are shown to who made them.
-	Mail *mail.Server
+	Mail *notification.MailServer
 
 	// SignIn are the sign-in providers of businesses (OpenID Connect). They need
 	// BaseURL.
@@ -222,8 +226,9 @@ type Server struct {
 	traces   *trace.Pusher // nil: none
 	spans    *span.Tracer  // nil: calls are not followed
 	pushes   *push.Sender
-	mails    *mail.Sender  // nil: there is no mail server
-	tools    *tool.Service // nil until there are any
+	mails    *notification.Sender // nil: there is no mail server
+	sms      *notification.Sender // nil: there is no gateway
+	tools    *tool.Service        // nil until there are any
 
 	engines []*mcp.Server
 	tls     *tls.Config // nil: there are no certificates
@@ -235,6 +240,7 @@ type Server struct {
 	admin      *admin.Server
 	crowd      *limit.Crowd // of MQTT
 	mailServer changingMail
+	smsGateway changingGateway
 	pushHook   changingHook
 
 	pages *page.Pages
@@ -329,7 +335,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.chats = chat.New(chat.Config{Store: s.Store, Files: s.Files, SignFile: s.Files.Address, Key: s.Keys.chats()})
 	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, SignFile: s.Files.Address, Links: s.Keys.Links()})
 	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Webhooks: s.webhooks})
-	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Mails: s.mailBase() != "", Session: cfg.Session, Links: s.Keys.Links(), Log: cfg.Log})
+	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Channels: channelsOf(cfg), Session: cfg.Session, Links: s.Keys.Links(), Log: cfg.Log})
 	s.Mocks = mock.New(mock.Config{Store: s.Store, Lockers: s.Lockers, Sealer: s.Box, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: s.Store.Instance(), Log: cfg.Log}
 	if cfg.Database != "" {

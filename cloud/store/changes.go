@@ -44,7 +44,7 @@ func (w *writer) changes(c *cloud.Changes) error {
 	w.accounts(c)
 	w.oauth(c)
 	w.factors(c)
-	saveMails(w, c)
+	saveNotifications(w, c)
 	saveIdentities(w, c)
 	savePlatform(w, c)
 	if err := saveRows(w, c); err != nil {

@@ -36,7 +36,7 @@ WHERE provider_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC
 	sqlSaveReminder = `INSERT INTO reminder (delivery_id, at) VALUES ($1, $2) ON CONFLICT (delivery_id) DO UPDATE SET at = excluded.at`
 	sqlReminder     = `SELECT delivery_id, at FROM reminder WHERE delivery_id = $1`
 	sqlDropReminder = `DELETE FROM reminder WHERE delivery_id = $1`
-	sqlDueReminders = `SELECT r.delivery_id, d.device_id, r.at FROM reminder r JOIN delivery d ON d.id = r.delivery_id WHERE r.at <= $1 ORDER BY r.at, r.delivery_id LIMIT $2`
+	sqlDueReminders = `SELECT r.delivery_id, d.device_id, r.at FROM reminder r JOIN delivery d ON d.id = r.delivery_id WHERE r.at <= $1 AND (r.at, r.delivery_id) > ($2, $3) ORDER BY r.at, r.delivery_id LIMIT $4`
 
 	sqlPackages = `SELECT position, tracking_number, reference, size, weight, length, width, height, description, grid_id,
   status, failure_code, order_id, order_package_id FROM package WHERE delivery_id = $1 ORDER BY position`
@@ -494,7 +494,11 @@ func (db lockers) ListDeliveries(ctx context.Context, f DeliveryFilter) ([]cloud
 // those that an opening still runs for, and those not collected by due_at. after
 // is the last one of the page before, zero for the first.
 func (db lockers) ListDueDeliveries(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error) {
-	return readList(ctx, db.database, sqlDueDeliveries, func(r rows, d *cloud.DueDelivery) error {
+	return db.due(ctx, sqlDueDeliveries, now, after, limit)
+}
+
+func (db lockers) due(ctx context.Context, sql string, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error) {
+	return readList(ctx, db.database, sql, func(r rows, d *cloud.DueDelivery) error {
 		return r.Scan(&d.ID, &d.DeviceID, when(&d.At))
 	}, now.UnixMilli(), max(0, after.At.UnixMilli()), int64(after.ID), limit)
 }
@@ -505,10 +509,8 @@ func (v lockerView) Reminder(id cloud.DeliveryID) (cloud.Reminder, error) {
 
 // ListDueReminders lists deliveries, of every business, of which the recipient is to be
 // reminded at now, by that time, at most limit.
-func (db lockers) ListDueReminders(ctx context.Context, now time.Time, limit int) ([]cloud.DueDelivery, error) {
-	return readList(ctx, db.database, sqlDueReminders, func(r rows, d *cloud.DueDelivery) error {
-		return r.Scan(&d.ID, &d.DeviceID, when(&d.At))
-	}, now.UnixMilli(), limit)
+func (db lockers) ListDueReminders(ctx context.Context, now time.Time, after cloud.DueDelivery, limit int) ([]cloud.DueDelivery, error) {
+	return db.due(ctx, sqlDueReminders, now, after, limit)
 }
 
 func (db lockers) readDeliveries(ctx context.Context, sql string, args ...any) (ds []cloud.Delivery, err error) {

@@ -89,7 +89,7 @@ func endNode(s session, instance string, beat int64) (ops []op) {
 	}
 	ops = append(ops, op{sql: sqlEndNode, args: []any{instance, beat}, need: need}, op{sql: sqlFreeTasks, args: []any{instance}})
 	if s.postgres() {
-		for _, sql := range []string{sqlReleaseAll, sqlReleaseOwnPush, sqlReleaseOwnMail, sqlFreeNodeJobs, sqlReleaseTraces} {
+		for _, sql := range []string{sqlReleaseAll, sqlReleaseOwnPush, sqlReleaseNodeNotifications, sqlFreeNodeJobs, sqlReleaseTraces} {
 			ops = append(ops, op{sql: sql, args: []any{instance}})
 		}
 		ops = append(ops, op{sql: nodeNotice})

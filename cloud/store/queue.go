@@ -14,7 +14,8 @@ const MostWaiting = 10_000
 // waits and nothing else, the one that waits longest first.
 const (
 	sqlQueueCommands = `SELECT COUNT(*), MIN(at) FROM (SELECT issued_at AS at FROM command WHERE state = 'queued' ORDER BY issued_at LIMIT $1) AS q`
-	sqlQueueMails    = `SELECT COUNT(*), MIN(at) FROM (SELECT next_at AS at FROM mail WHERE state = 'waiting' ORDER BY next_at, n LIMIT $1) AS q`
+	sqlQueueMails    = `SELECT COUNT(*), MIN(at) FROM (SELECT next_at AS at FROM mail WHERE state = 'waiting' AND channel = 'email' ORDER BY next_at, n LIMIT $1) AS q`
+	sqlQueueSMS      = `SELECT COUNT(*), MIN(at) FROM (SELECT next_at AS at FROM mail WHERE state = 'waiting' AND channel = 'sms' ORDER BY next_at, n LIMIT $1) AS q`
 	sqlQueuePushes   = `SELECT COUNT(*), MIN(at) FROM (SELECT next_at AS at FROM push WHERE state = 'waiting' ORDER BY next_at, n LIMIT $1) AS q`
 	sqlQueueResets   = `SELECT COUNT(*), MIN(at) FROM (SELECT at FROM reset_request WHERE done_at IS NULL ORDER BY at LIMIT $1) AS q`
 	sqlQueueJobs     = `SELECT COUNT(*), MIN(at) FROM (SELECT created_at AS at FROM order_job WHERE finished_at IS NULL ORDER BY created_at, id LIMIT $1) AS q`
@@ -22,12 +23,12 @@ const (
 	sqlQueueArchives = `SELECT COUNT(*), MIN(at) FROM (SELECT created_at AS at FROM business_job WHERE finished_at IS NULL ORDER BY id LIMIT $1) AS q`
 )
 
-var queues = []struct{ name, sql string }{{"commands", sqlQueueCommands}, {"mails", sqlQueueMails}, {"pushes", sqlQueuePushes}, {"resets", sqlQueueResets},
+var queues = []struct{ name, sql string }{{"commands", sqlQueueCommands}, {"mails", sqlQueueMails}, {"sms", sqlQueueSMS}, {"pushes", sqlQueuePushes}, {"resets", sqlQueueResets},
 	{"jobs", sqlQueueJobs}, {"replays", sqlQueueReplays}, {"business_jobs", sqlQueueArchives}}
 
 // Queue is what waits in a table.
 type Queue struct {
-	// Name is commands (not sent to their devices yet), mails, pushes, resets (requests for
+	// Name is commands (not sent to their devices yet), mails, sms, pushes, resets (requests for
 	// new passwords), jobs, replays (of webhooks) or business_jobs (exports, removals).
 	Name   string
 	Count  int64     // at most MostWaiting

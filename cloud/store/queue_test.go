@@ -16,7 +16,7 @@ func TestQueuesAreCountedByTheirIndexes(t *testing.T) {
 	db := openTest(t, Config{Dir: t.TempDir()})
 	c := <-db.engine.(*lite).readers
 	defer func() { db.engine.(*lite).readers <- c }()
-	indexes := map[string]string{"commands": "command_queued", "mails": "mail_due", "pushes": "push_due", "resets": "reset_request_waiting", "jobs": "order_job_open", "replays": "replay_job_open", "business_jobs": "business_job_open"}
+	indexes := map[string]string{"commands": "command_queued", "mails": "mail_waiting", "sms": "mail_waiting", "pushes": "push_due", "resets": "reset_request_waiting", "jobs": "order_job_open", "replays": "replay_job_open", "business_jobs": "business_job_open"}
 	require.Len(t, queues, len(indexes))
 	for _, q := range queues {
 		r, err := c.conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+liteTokens.Replace(q.sql), MostWaiting)

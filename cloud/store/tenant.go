@@ -54,7 +54,7 @@ var tenantTables = withRows([]tenantTable{
 	{"token", "hash", "pass", "", ""},
 	{"second_factor", "account_id", "account", "", ""},
 	{"identity", "business_id", "business", "issuer subject account_id created_at", "business_id"},
-	{"mail", "n", "business", "id account_id kind at until state attempts ended_at reason", "n business_id next_at lease_owner lease_until generation body"},
+	{"mail", "n", "business", "id account_id provider_id delivery_id channel kind at until state attempts ended_at reason", "n business_id next_at lease_owner lease_until generation body"},
 	{"ticket", "hash", "account", "", ""},
 	{"oauth_grant", "id", "account", "id account_id client_id client_name host profile scopes audience created_at used_at expires_at ended_at policy strong", "code_hash code_redirect code_challenge code_expires_at code_used_at"},
 	{"push_token", "driver_id", "person", "", ""},

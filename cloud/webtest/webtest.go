@@ -40,6 +40,9 @@ const (
 // Links makes the secrets of recipients' links.
 var Links = cloud.LinkKey("links of the test's world")
 
+// SandboxMessage is the id of the message in the inbox of the sandbox.
+const SandboxMessage = "6J4GZC2QW7TLNDA3K5RYHXBV"
+
 // PickupCode and DeliveryCode are those of the delivery that waits: no page and
 // no public answer may hold them.
 const (
@@ -79,7 +82,7 @@ func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
 // NewOn fills an empty store.
 func NewOn(t testing.TB, db *store.DB) *World {
 	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
-		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links, Mails: true})}
+		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
 	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110} { // new ids start above those of the world
@@ -96,7 +99,7 @@ func NewOn(t testing.TB, db *store.DB) *World {
 func (w *World) At(t testing.TB, db *store.DB) *World {
 	there := *w
 	there.DB, there.Auth = db, auth.New(db)
-	there.Lockers = locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links, Mails: true})
+	there.Lockers = locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})
 	db.OnCommit(there.Lockers.Committed)
 	return &there
 }
@@ -197,7 +200,7 @@ func (w *World) fill(t testing.TB) {
 		SealedCodes: box.Seal("delivery-codes", fmt.Appendf(nil, `{"d":%q,"p":%q}`, DeliveryCode, PickupCode)),
 		CreatedAt:   now.Add(-5 * time.Hour), DoorsOpenedAt: now.Add(-125 * time.Minute), DepositedAt: now.Add(-2 * time.Hour),
 		Packages: []cloud.Package{{TrackingNumber: Waiting, GridID: 8803, Status: cloud.PackageInCompartment, Weight: 2.4, Size: "M"}}}
-	announced := cloud.Delivery{ID: 64022, Number: "LD-000064022", BusinessID: 42, ProviderID: 17, DeviceID: 89, Reference: "SWP-REF-89", Status: cloud.DeliveryCreated,
+	announced := cloud.Delivery{ID: 64022, Number: "LD-000064022", BusinessID: 42, ProviderID: 17, DeviceID: 89, Courier: &cloud.Courier{Name: "Cy", Phone: "+1 416 555 0144"}, Reference: "SWP-REF-89", Status: cloud.DeliveryCreated,
 		Recipient: cloud.Recipient{Name: "Ada Byron", Phone: "+1 416 555 0199"}, DeliverBefore: now.Add(48 * time.Hour), CollectWithin: 72 * time.Hour, RequestHash: []byte{2},
 		SealedCodes: w.Delivery.SealedCodes, Livemode: true, CreatedAt: now.Add(-time.Hour), Packages: []cloud.Package{{TrackingNumber: Announced, Status: cloud.PackageCreated}}}
 	ch.Deliveries = []cloud.Delivery{w.Delivery, announced}
@@ -206,6 +209,12 @@ func (w *World) fill(t testing.TB) {
 		RequestedAt: now.Add(-time.Minute), OpenedAt: now.Add(-time.Minute), EndsAt: now.Add(9 * time.Minute)}}
 	ch.Exceptions = []cloud.Exception{{ID: 7, BusinessID: 42, DeviceID: 88, GridCode: "A07", Source: "x1", Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: now.Add(-30 * time.Second)}}
 	w.timelines(&ch, now)
+	text := cloud.NotificationText{To: "+14165550123", Language: "en", Name: "Jane Smith", Business: "Acme Logistics", Parcel: &cloud.ParcelNotice{Numbers: []string{"SWP100200390"}, Code: "135790",
+		Locker: "Test locker of Swift Parcel", Doors: []string{"A-1"}, Until: now.Add(70 * time.Hour)}}
+	note := cloud.Notification{ID: "3KQ7ZC2QW7TLNDA3K5RYHXBV", BusinessID: 42, ProviderID: 17, DeliveryID: 64021, Channel: cloud.BySMS, Kind: cloud.NotifyParcelWaiting, At: now.Add(-2 * time.Hour), Until: now.Add(70 * time.Hour), NotificationText: text}
+	test := note
+	test.ID, test.DeliveryID, test.Sandbox = SandboxMessage, 64023, true
+	ch.Notifications = []cloud.Notification{note, test}
 	ch.Endpoints = []cloud.Endpoint{{ID: 5, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://hooks.example/postern", SandboxEnabled: true, Events: []string{"*"},
 		Secret: []byte(Secret), Enabled: true, Status: "healthy", StatusSince: now, CreatedAt: now}}
 	w.Outbox = 900

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/notification"
 	"github.com/postern-io/postern/cmd/internal/cli"
 )
 
@@ -21,7 +21,7 @@ type mailSettings struct {
 	PasswordFile string `yaml:"password_file" json:"password_file"`
 	Roots        string `yaml:"roots" json:"roots"` // certificates that the server's own is checked against; empty: the system's
 
-	server *mail.Server
+	server *notification.MailServer
 }
 
 // checkMail reads the password of the mail server's login. Nothing is connected to.
@@ -42,13 +42,13 @@ func (s *settings) checkMail(bad func(string, ...any)) {
 	if s.BaseURL == "" {
 		bad("mail.server: set base_url too, links in mails begin with it")
 	}
-	if m.Encryption == mail.Plain && !loopback(m.Server) {
+	if m.Encryption == notification.Plain && !loopback(m.Server) {
 		bad("mail.encryption: none shows links that let people in to the network; use starttls or tls")
 	}
 	if (m.User == "") != (m.PasswordFile == "") {
 		bad("mail: set both user and password_file, or neither")
 	}
-	out := mail.Server{Host: host, Port: int(number), Encryption: m.Encryption, From: m.From, User: m.User}
+	out := notification.MailServer{Host: host, Port: int(number), Encryption: m.Encryption, From: m.From, User: m.User}
 	if m.PasswordFile != "" {
 		raw, err := cli.ReadSecret(m.PasswordFile)
 		if err != nil {
@@ -66,7 +66,7 @@ func (s *settings) checkMail(bad func(string, ...any)) {
 			bad("mail.roots %q: name a readable file with certificates in PEM", m.Roots)
 		}
 	}
-	if m.server, err = mail.NewServer(out); err != nil {
+	if m.server, err = notification.NewMailServer(out); err != nil {
 		bad("mail: %w", err)
 	}
 }

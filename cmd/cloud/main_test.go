@@ -103,6 +103,8 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"use client_admin or client_employee", []string{"-base-url", "https://tms.example", "-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2")+", role_claim: groups, roles: {root: platform_admin}}]")}},
 		{"sign_in: set base_url", []string{"-config", file(t, "sign_in: [{business: acme, issuer: 'https://id.example', client_id: x, secret_file: "+file(t, "hunter2")+"}]")}},
 		{"push: set both", []string{"-config", file(t, "push: {url: 'https://push.example/'}")}},
+		{"sms: set both", []string{"-config", file(t, "sms: {secret_file: "+key+"}")}},
+		{"sms.url", []string{"-config", file(t, "sms: {url: 'sms.example', secret_file: "+key+"}")}},
 		{"push.secret_file", []string{"-config", file(t, "push: {url: 'https://push.example/', secret_file: "+key+"}")}},
 		{"push.url", []string{"-config", file(t, "push: {url: 'push.example', secret_file: "+key+"}")}},
 		{"fewer than 24 bytes", []string{"-config", file(t, "push: {url: 'https://push.example/', secret_file: "+file(t, "short")+"}")}},

@@ -89,6 +89,8 @@ func changesLive(name string, started, next settings) bool {
 		return started.Mail.server != nil && next.Mail.server != nil
 	case section == "push":
 		return started.Push.URL != "" && next.Push.URL != ""
+	case section == "sms":
+		return started.SMS.URL != "" && next.SMS.URL != ""
 	}
 	switch name {
 	case "log_level", "access_log", "webhook.allow_networks", "webhook.allow_ports", "webhook.http", "webhook.deny_hosts":
@@ -115,7 +117,8 @@ func valuesOf(s settings) (map[string]string, error) {
 	out := map[string]string{}
 	addValues(out, "", tree)
 	out["admin.token_file"] += s.Admin.token
-	out["push.secret_file"] += s.pushSecret
+	out["push.secret_file"] += s.Push.secret
+	out["sms.secret_file"] += s.SMS.secret
 	out["webhook.proxy_secret_file"] += s.proxyLogin
 	if s.Mail.server != nil {
 		out["mail.password_file"] += s.Mail.server.Password

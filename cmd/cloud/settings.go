@@ -16,7 +16,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/limit"
-	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/notification"
 	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/oidc"
 	"github.com/postern-io/postern/cloud/peer"
@@ -77,10 +77,8 @@ type settings struct {
 		ProxySecret   string   `yaml:"proxy_secret_file" json:"proxy_secret_file"`
 		SecretOverlap string   `yaml:"secret_overlap" json:"secret_overlap"`
 	} `yaml:"webhook" json:"webhook"`
-	Push struct {
-		URL        string `yaml:"url" json:"url"`
-		SecretFile string `yaml:"secret_file" json:"secret_file"`
-	} `yaml:"push" json:"push"`
+	Push    hookSettings     `yaml:"push" json:"push"`
+	SMS     hookSettings     `yaml:"sms" json:"sms"`
 	Mail    mailSettings     `yaml:"mail" json:"mail"`
 	SignIn  []signInSettings `yaml:"sign_in" json:"sign_in"` // providers of businesses
 	Numbers struct {
@@ -100,7 +98,6 @@ type settings struct {
 	proxies     peer.Proxies
 	password    string // of the first administrator
 	overlap     time.Duration
-	pushSecret  string
 	proxyLogin  string
 	providers   []oidc.Provider
 	bucket      *object.BucketConfig // nil: none
@@ -123,7 +120,7 @@ func defaults() settings {
 	s.Webhook.SecretOverlap = webhook.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
 	s.Proxies.Header = peer.XForwardedFor
-	s.Mail.Encryption = mail.StartTLS
+	s.Mail.Encryption = notification.StartTLS
 	s.TLS.HSTS = "4320h"
 	s.Admin.Listen = usualAdmin
 	s.Backup.Every, s.Backup.Keep = usualBackup.String(), usualKept
@@ -242,7 +239,8 @@ func (s *settings) check() error {
 	}
 	s.checkBrokers(bad)
 	s.checkApps(bad)
-	s.checkPush(bad)
+	s.Push.check("push", bad)
+	s.SMS.check("sms", bad)
 	s.checkMail(bad)
 	s.checkSignIn(bad)
 	s.networks = nil
@@ -344,32 +342,40 @@ func (s *settings) checkApps(bad func(string, ...any)) {
 	}
 }
 
-// checkPush reads the secret that pushes are signed with.
-func (s *settings) checkPush(bad func(string, ...any)) {
+// hookSettings are those of an address that takes signed posts (Standard Webhooks).
+type hookSettings struct {
+	URL        string `yaml:"url" json:"url"` // empty: there is none
+	SecretFile string `yaml:"secret_file" json:"secret_file"`
+
+	secret string
+}
+
+// check reads the secret that posts are signed with.
+func (h *hookSettings) check(section string, bad func(string, ...any)) {
 	switch {
-	case s.Push.URL == "" && s.Push.SecretFile == "":
+	case h.URL == "" && h.SecretFile == "":
 		return
-	case s.Push.URL == "" || s.Push.SecretFile == "":
-		bad("push: set both url and secret_file, or neither")
+	case h.URL == "" || h.SecretFile == "":
+		bad("%s: set both url and secret_file, or neither", section)
 		return
-	case !isURL(s.Push.URL, "https", "http"):
-		bad("push.url: use the provider's address, such as https://push.example/send")
-		return
-	}
-	if err := cli.CheckSecret(s.Push.SecretFile); err != nil {
-		bad("push.secret_file: %w", err)
+	case !isURL(h.URL, "https", "http"):
+		bad("%s.url: use the provider's address, such as https://%s.example/send", section, section)
 		return
 	}
-	raw, err := os.ReadFile(s.Push.SecretFile)
+	if err := cli.CheckSecret(h.SecretFile); err != nil {
+		bad("%s.secret_file: %w", section, err)
+		return
+	}
+	raw, err := os.ReadFile(h.SecretFile)
 	if err != nil {
-		bad("push.secret_file: %w", err)
+		bad("%s.secret_file: %w", section, err)
 		return
 	}
-	s.pushSecret = strings.TrimSpace(string(raw))
-	if key, err := signature.StandardKey(s.pushSecret); err != nil {
-		bad("push.secret_file: %w", err)
+	h.secret = strings.TrimSpace(string(raw))
+	if key, err := signature.StandardKey(h.secret); err != nil {
+		bad("%s.secret_file: %w", section, err)
 	} else if len(key) < 24 {
-		bad("push.secret_file: the secret has fewer than 24 bytes")
+		bad("%s.secret_file: the secret has fewer than 24 bytes", section)
 	}
 }
 
@@ -446,7 +452,7 @@ func loopback(addr string) bool {
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, KeysFile: s.KeysFile, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
-		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.pushSecret,
+		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.Push.secret, SMSURL: s.SMS.URL, SMSSecret: s.SMS.secret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, OTLPShare: s.OTLPShare, OTLPHeaders: s.otlpHeaders, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, Admin: server.AdminConfig{Token: s.Admin.token, TLS: s.Admin.TLS}, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, HTTPConnections: s.Connections.HTTP, MQTTConnections: s.Connections.MQTT, Log: log}
 }

@@ -113,6 +113,16 @@ func Standard(id string, at time.Time, body []byte, keys ...[]byte) string {
 	return string(out)
 }
 
+// StandardHeaders are the headers of Standard Webhooks of a body, signed with a secret as
+// in settings: whsec_… or any text. Error: the secret's base64 is none.
+func StandardHeaders(secret, id string, at time.Time, body []byte) ([][2]string, error) {
+	key, err := StandardKey(secret)
+	if err != nil {
+		return nil, err
+	}
+	return [][2]string{{HeaderStandardID, id}, {HeaderStandardTimestamp, unix(at)}, {HeaderStandard, Standard(id, at, body, key)}}, nil
+}
+
 // StandardAsymmetric is one v1a signature, to stand in webhook-signature alone
 // or beside others, separated by a space.
 func StandardAsymmetric(key ed25519.PrivateKey, id string, at time.Time, body []byte) string {

@@ -242,7 +242,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"Lists":                    lists,
 		"DueDeliveries":            dueDeliveries,
 		"Pushes":                   pushes,
-		"Mails":                    mails,
+		"Notifications":            notifications,
 		"Identities":               identities,
 		"Rows":                     rows,
 		"WorkItems":                workItems,

@@ -7,18 +7,22 @@ import (
 	"mime/quotedprintable"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
-	"github.com/postern-io/postern/cloud/mail"
-	"github.com/postern-io/postern/cloud/mail/mailtest"
+	"github.com/postern-io/postern/cloud/notification"
+	"github.com/postern-io/postern/cloud/notification/mailtest"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
@@ -31,7 +35,7 @@ func TestPeopleGetMails(t *testing.T) {
 	t.Parallel()
 	post := mailtest.New(t)
 	settings := post.Settings()
-	at, err := mail.NewServer(settings)
+	at, err := notification.NewMailServer(settings)
 	require.NoError(t, err)
 	s, err := New(t.Context(), Config{Dir: storetest.MigratedDir(t), BaseURL: "https://tms.example", Mail: at})
 	require.NoError(t, err)
@@ -116,4 +120,59 @@ func TestPeopleGetMails(t *testing.T) {
 		limited = append(limited, url.QueryEscape(body))
 	}
 	require.Len(t, limited, 2)
+}
+
+// A short message goes through the gateway; one about a test stays here.
+func TestShortMessagesGoByTheGateway(t *testing.T) {
+	t.Parallel()
+	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	judge, err := standardwebhooks.NewWebhook(secret)
+	require.NoError(t, err)
+	type sms struct{ ID, To, Text string }
+	taken := make(chan sms, 10)
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || judge.Verify(body, r.Header) != nil {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		var in struct{ To, Text string }
+		_ = json.Unmarshal(body, &in)
+		taken <- sms{r.Header.Get("webhook-id"), in.To, in.Text}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer gateway.Close()
+	at, err := url.Parse(gateway.URL)
+	require.NoError(t, err)
+	port, err := strconv.ParseUint(at.Port(), 10, 16)
+	require.NoError(t, err)
+	s, err := New(t.Context(), Config{Dir: storetest.MigratedDir(t), BaseURL: "https://tms.example", SMSURL: gateway.URL + "/send", SMSSecret: secret,
+		WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, WebhookPorts: []uint16{uint16(port)}, WebhookHTTP: true})
+	require.NoError(t, err)
+	require.Equal(t, []cloud.NotificationChannel{cloud.BySMS}, channelsOf(s.cfg))
+	now := time.Now()
+	note := cloud.Notification{ID: "one", BusinessID: 42, DeliveryID: 7, Channel: cloud.BySMS, Kind: cloud.NotifyParcelWaiting, At: now, Until: now.Add(time.Hour),
+		NotificationText: cloud.NotificationText{To: "+14165550123", Language: "en", Business: "Acme", Parcel: &cloud.ParcelNotice{Code: "135790", Locker: "Front St", Doors: []string{"A-1"}, Until: now.Add(time.Hour)}}}
+	test := note
+	test.ID, test.Sandbox = "test", true
+	require.NoError(t, s.Store.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 42, Code: "acme", Name: "Acme"}}},
+			NotificationChanges: cloud.NotificationChanges{Notifications: []cloud.Notification{note, test}}}, nil
+	}))
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, Listeners{HTTP: ln}) }()
+	got := <-taken
+	require.Equal(t, []string{"one", "+14165550123"}, []string{got.ID, got.To})
+	require.Contains(t, got.Text, "Code 135790.")
+	require.Eventually(t, func() bool {
+		list, err := s.Store.ListNotifications(t.Context(), 42, 10)
+		require.NoError(t, err)
+		return list[1].State == cloud.NotificationSent && list[1].Parcel == nil && list[0].State == cloud.NotificationSandbox
+	}, time.Minute, 10*time.Millisecond)
+	stop()
+	require.NoError(t, <-done)
+	require.Empty(t, taken)
 }

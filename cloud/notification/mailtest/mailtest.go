@@ -22,7 +22,7 @@ import (
 	"github.com/emersion/go-smtp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud/mail"
+	"github.com/postern-io/postern/cloud/notification"
 )
 
 // Login of the server.
@@ -103,12 +103,12 @@ func (s *Server) Refuse(code int) {
 }
 
 // Settings are those by which the server is reached.
-func (s *Server) Settings() mail.Server {
+func (s *Server) Settings() notification.MailServer {
 	_, port, err := net.SplitHostPort(s.addr)
 	require.NoError(s.t, err)
 	n, err := strconv.Atoi(port)
 	require.NoError(s.t, err)
-	return mail.Server{Host: "localhost", Port: n, Encryption: mail.StartTLS, User: User, Password: Password, From: "Postern <no-reply@tms.example>", TLS: &tls.Config{RootCAs: s.pool}}
+	return notification.MailServer{Host: "localhost", Port: n, Encryption: notification.StartTLS, User: User, Password: Password, From: "Postern <no-reply@tms.example>", TLS: &tls.Config{RootCAs: s.pool}}
 }
 
 type session struct {

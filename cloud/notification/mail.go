@@ -1,4 +1,4 @@
-package mail
+package notification
 
 import (
 	"context"
@@ -20,8 +20,8 @@ const (
 	Plain    = "none"     // for a server on this machine alone
 )
 
-// Server is a mail server (RFC 5321).
-type Server struct {
+// MailServer is a mail server (RFC 5321).
+type MailServer struct {
 	Host       string
 	Port       int
 	Encryption string // StartTLS, TLS or Plain
@@ -32,8 +32,8 @@ type Server struct {
 	TLS            *tls.Config
 }
 
-// NewServer checks a mail server's settings. It connects to nothing.
-func NewServer(s Server) (*Server, error) {
+// NewMailServer checks a mail server's settings. It connects to nothing.
+func NewMailServer(s MailServer) (*MailServer, error) {
 	if _, err := mail.ParseAddress(s.From); err != nil {
 		return nil, errors.New("the sender is no address such as Postern <no-reply@tms.example>")
 	}
@@ -44,7 +44,7 @@ func NewServer(s Server) (*Server, error) {
 	return &s, err
 }
 
-func (s *Server) client() (*gomail.Client, error) {
+func (s *MailServer) client() (*gomail.Client, error) {
 	options := []gomail.Option{gomail.WithPort(s.Port), gomail.WithTimeout(sendTimeout), gomail.WithoutNoop()}
 	conf := &tls.Config{}
 	if s.TLS != nil {
@@ -69,7 +69,7 @@ func (s *Server) client() (*gomail.Client, error) {
 }
 
 // Send implements Carrier. Its errors name neither addresses nor texts.
-func (s *Server) Send(ctx context.Context, m cloud.Mail) error {
+func (s *MailServer) Send(ctx context.Context, m cloud.Notification) error {
 	msg, err := s.message(m)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Server) Send(ctx context.Context, m cloud.Mail) error {
 }
 
 // message is a mail as it is sent. ErrRefused for an address that is none.
-func (s *Server) message(m cloud.Mail) (*gomail.Msg, error) {
+func (s *MailServer) message(m cloud.Notification) (*gomail.Msg, error) {
 	l, err := Compose(m)
 	if err != nil {
 		return nil, err

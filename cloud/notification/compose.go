@@ -1,4 +1,4 @@
-package mail
+package notification
 
 import (
 	"bytes"
@@ -17,18 +17,18 @@ import (
 type Letter struct{ Subject, Text, HTML string }
 
 // wording are the words of each kind of mail.
-var wording = map[cloud.MailKind]struct{ subject, body, link string }{
-	cloud.InvitationMail:     {"mail.subject.invitation", "mail.body.invitation", "mail.link.invitation"},
-	cloud.ResetMail:          {"mail.subject.reset", "mail.body.reset", "mail.link.reset"},
-	cloud.AdminResetMail:     {"mail.subject.admin_reset", "mail.body.admin_reset", "mail.link.admin_reset"},
-	cloud.AdminPasswordMail:  {"mail.subject.admin_password", "mail.body.admin_password", ""},
-	cloud.PasswordMail:       {"mail.subject.password", "mail.body.password", ""},
-	cloud.PasskeyMail:        {"mail.subject.passkey", "mail.body.passkey", ""},
-	cloud.FactorRemovedMail:  {"mail.subject.factor_removed", "mail.body.factor_removed", ""},
-	cloud.ParcelWaitingMail:  {"mail.subject.parcel_waiting", "mail.body.parcel_waiting", ""},
-	cloud.ParcelCodeMail:     {"mail.subject.parcel_code", "mail.body.parcel_code", ""},
-	cloud.ParcelReminderMail: {"mail.subject.parcel_reminder", "mail.body.parcel_reminder", ""},
-	cloud.ParcelOverdueMail:  {"mail.subject.parcel_overdue", "mail.body.parcel_overdue", ""},
+var wording = map[cloud.NotificationKind]struct{ subject, body, link string }{
+	cloud.NotifyInvitation:     {"mail.subject.invitation", "mail.body.invitation", "mail.link.invitation"},
+	cloud.NotifyReset:          {"mail.subject.reset", "mail.body.reset", "mail.link.reset"},
+	cloud.NotifyAdminReset:     {"mail.subject.admin_reset", "mail.body.admin_reset", "mail.link.admin_reset"},
+	cloud.NotifyAdminPassword:  {"mail.subject.admin_password", "mail.body.admin_password", ""},
+	cloud.NotifyPassword:       {"mail.subject.password", "mail.body.password", ""},
+	cloud.NotifyPasskey:        {"mail.subject.passkey", "mail.body.passkey", ""},
+	cloud.NotifyFactorRemoved:  {"mail.subject.factor_removed", "mail.body.factor_removed", ""},
+	cloud.NotifyParcelWaiting:  {"mail.subject.parcel_waiting", "mail.body.parcel_waiting", ""},
+	cloud.NotifyParcelCode:     {"mail.subject.parcel_code", "mail.body.parcel_code", ""},
+	cloud.NotifyParcelReminder: {"mail.subject.parcel_reminder", "mail.body.parcel_reminder", ""},
+	cloud.NotifyParcelOverdue:  {"mail.subject.parcel_overdue", "mail.body.parcel_overdue", ""},
 }
 
 // letter is what the HTML of a mail is made of.
@@ -56,7 +56,7 @@ var page = template.Must(template.New("mail").Parse(`<!doctype html>
 `))
 
 // Compose writes a mail in its language, as plain text and as HTML.
-func Compose(m cloud.Mail) (Letter, error) {
+func Compose(m cloud.Notification) (Letter, error) {
 	business, name := oneLine(cmp.Or(m.Business, "Postern")), oneLine(m.Name)
 	word := func(key string, args ...any) string { return locale.Word(m.Language, key, args...) }
 	said, ok := wording[m.Kind]
@@ -92,7 +92,7 @@ func Compose(m cloud.Mail) (Letter, error) {
 }
 
 // parcelFacts are what a recipient needs beside the code.
-func parcelFacts(lang string, p cloud.MailParcel) []fact {
+func parcelFacts(lang string, p cloud.ParcelNotice) []fact {
 	return []fact{
 		{locale.Word(lang, "mail.parcel.locker"), oneLine(strings.Join(slices.DeleteFunc([]string{p.Locker, p.Address}, func(s string) bool { return s == "" }), ", "))},
 		{locale.Word(lang, "mail.parcel.door"), oneLine(strings.Join(p.Doors, ", "))},

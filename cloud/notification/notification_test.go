@@ -1,4 +1,4 @@
-package mail_test
+package notification_test
 
 import (
 	"bytes"
@@ -21,18 +21,18 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
-	"github.com/postern-io/postern/cloud/mail"
-	"github.com/postern-io/postern/cloud/mail/mailtest"
+	"github.com/postern-io/postern/cloud/notification"
+	"github.com/postern-io/postern/cloud/notification/mailtest"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 const secret = "a-token-that-lets-people-in"
 
-func invitation(id string) cloud.Mail {
+func invitation(id string) cloud.Notification {
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	return cloud.Mail{ID: id, BusinessID: 1, Kind: cloud.InvitationMail, At: now, Until: now.Add(time.Hour),
-		MailText: cloud.MailText{To: "zoe@a.example", Language: "en", Name: "Zoe", Business: "Acme & Söhne", Link: "https://cloud.test/invitation?key=" + secret}}
+	return cloud.Notification{ID: id, BusinessID: 1, Channel: cloud.ByEmail, Kind: cloud.NotifyInvitation, At: now, Until: now.Add(time.Hour),
+		NotificationText: cloud.NotificationText{To: "zoe@a.example", Language: "en", Name: "Zoe", Business: "Acme & Söhne", Link: "https://cloud.test/invitation?key=" + secret}}
 }
 
 // parts are a mail's bodies by their type.
@@ -63,17 +63,20 @@ func parts(t *testing.T, raw string) (netmail.Header, map[string]string) {
 func TestMailsInSixLanguages(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, kind := range cloud.MailKinds() {
+	for _, kind := range cloud.NotificationKinds() {
 		for _, l := range locale.All() {
+			if kind == cloud.NotifyDeliveryCode {
+				continue // couriers have a telephone number alone
+			}
 			m := invitation("m")
 			m.Kind, m.Language, m.Name, m.Business = kind, l.Code, "<b>Zoe</b>\r\nBcc: eve@x.example", "Acme\r\nBcc: eve@x.example"
-			if kind != cloud.InvitationMail && kind != cloud.ResetMail && kind != cloud.AdminResetMail {
+			if kind != cloud.NotifyInvitation && kind != cloud.NotifyReset && kind != cloud.NotifyAdminReset {
 				m.Link = ""
 			}
 			if strings.HasPrefix(string(kind), "parcel_") {
-				m.Parcel = &cloud.MailParcel{Numbers: []string{"PK-1", "PK-2"}, Code: "135790", Locker: "Front St <b>Lobby", Address: "120 Front St", Doors: []string{"A-3"}, Until: time.Date(2026, 12, 1, 18, 30, 0, 0, time.FixedZone("", -5*3600))}
+				m.Parcel = &cloud.ParcelNotice{Numbers: []string{"PK-1", "PK-2"}, Code: "135790", Locker: "Front St <b>Lobby", Address: "120 Front St", Doors: []string{"A-3"}, Until: time.Date(2026, 12, 1, 18, 30, 0, 0, time.FixedZone("", -5*3600))}
 			}
-			x, err := mail.Compose(m)
+			x, err := notification.Compose(m)
 			require.NoError(t, err)
 			if m.Parcel != nil {
 				require.NotContains(t, x.Subject, m.Parcel.Code)
@@ -104,18 +107,18 @@ type rig struct {
 	server *mailtest.Server
 }
 
-func (r *rig) write(mails ...cloud.Mail) {
+func (r *rig) write(mails ...cloud.Notification) {
 	r.t.Helper()
 	require.NoError(r.t, r.db.Decide(r.t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{MailChanges: cloud.MailChanges{Mails: mails}}, nil
+		return &cloud.Changes{NotificationChanges: cloud.NotificationChanges{Notifications: mails}}, nil
 	}))
 }
 
-func (r *rig) row(id string) cloud.MailRow {
+func (r *rig) row(id string) cloud.NotificationRow {
 	r.t.Helper()
-	list, err := r.db.ListMails(r.t.Context(), 1, 100)
+	list, err := r.db.ListNotifications(r.t.Context(), 1, 100)
 	require.NoError(r.t, err)
-	i := slices.IndexFunc(list, func(m cloud.MailRow) bool { return m.ID == id })
+	i := slices.IndexFunc(list, func(m cloud.NotificationRow) bool { return m.ID == id })
 	require.GreaterOrEqual(r.t, i, 0)
 	return list[i]
 }
@@ -126,10 +129,10 @@ func TestMailServer(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, db: storetest.OpenSQLite(t), server: mailtest.New(t)}
 	settings := r.server.Settings()
-	at, err := mail.NewServer(settings)
+	at, err := notification.NewMailServer(settings)
 	require.NoError(t, err)
 	ctx := t.Context()
-	send := func(m cloud.Mail) error { return at.Send(ctx, m) }
+	send := func(m cloud.Notification) error { return at.Send(ctx, m) }
 
 	require.NoError(t, send(invitation("first")))
 	got := <-r.server.Mails
@@ -146,53 +149,53 @@ func TestMailServer(t *testing.T) {
 
 	wrong := settings
 	wrong.Password = "another password"
-	other, err := mail.NewServer(wrong)
+	other, err := notification.NewMailServer(wrong)
 	require.NoError(t, err)
 	err = other.Send(ctx, invitation("login"))
 	require.Error(t, err)
-	require.NotErrorIs(t, err, mail.ErrRefused, "the settings can be put right")
+	require.NotErrorIs(t, err, notification.ErrRefused, "the settings can be put right")
 	require.NotContains(t, err.Error(), wrong.Password)
 	unknown := settings
 	unknown.TLS = nil
-	other, err = mail.NewServer(unknown)
+	other, err = notification.NewMailServer(unknown)
 	require.NoError(t, err)
 	require.Error(t, other.Send(ctx, invitation("cert")), "a certificate that no authority vouches for")
 
 	r.server.Refuse(451)
 	err = send(invitation("busy"))
 	require.Error(t, err)
-	require.NotErrorIs(t, err, mail.ErrRefused)
+	require.NotErrorIs(t, err, notification.ErrRefused)
 	r.server.Refuse(550)
 	err = send(invitation("gone"))
-	require.ErrorIs(t, err, mail.ErrRefused)
+	require.ErrorIs(t, err, notification.ErrRefused)
 	require.NotContains(t, err.Error(), "zoe@a.example")
 	r.server.Refuse(0)
 	r.server.Stop()
 	err = send(invitation("down"))
 	require.Error(t, err)
-	require.NotErrorIs(t, err, mail.ErrRefused)
+	require.NotErrorIs(t, err, notification.ErrRefused)
 	r.server.Start()
 	require.NoError(t, send(invitation("back")))
 	require.Contains(t, (<-r.server.Mails).Raw, "<back@tms.example>")
 	m := invitation("address")
 	m.To = "no address"
-	require.ErrorIs(t, send(m), mail.ErrRefused)
+	require.ErrorIs(t, send(m), notification.ErrRefused)
 }
 
 func TestMailSettings(t *testing.T) {
 	t.Parallel()
-	good := mail.Server{Host: "mail.example", Port: 587, Encryption: mail.StartTLS, From: "no-reply@tms.example"}
-	_, err := mail.NewServer(good)
+	good := notification.MailServer{Host: "mail.example", Port: 587, Encryption: notification.StartTLS, From: "no-reply@tms.example"}
+	_, err := notification.NewMailServer(good)
 	require.NoError(t, err)
-	for name, change := range map[string]func(*mail.Server){
-		"sender":     func(s *mail.Server) { s.From = "Postern" },
-		"encryption": func(s *mail.Server) { s.Encryption = "ssl" },
-		"login":      func(s *mail.Server) { s.Encryption, s.User, s.Password = mail.Plain, "u", "p" },
-		"port":       func(s *mail.Server) { s.Port = 70000 },
+	for name, change := range map[string]func(*notification.MailServer){
+		"sender":     func(s *notification.MailServer) { s.From = "Postern" },
+		"encryption": func(s *notification.MailServer) { s.Encryption = "ssl" },
+		"login":      func(s *notification.MailServer) { s.Encryption, s.User, s.Password = notification.Plain, "u", "p" },
+		"port":       func(s *notification.MailServer) { s.Port = 70000 },
 	} {
 		bad := good
 		change(&bad)
-		_, err := mail.NewServer(bad)
+		_, err := notification.NewMailServer(bad)
 		require.Error(t, err, name)
 	}
 }
@@ -205,7 +208,7 @@ type carrier struct {
 	next  func(try int) error
 }
 
-func (c *carrier) Send(_ context.Context, m cloud.Mail) error {
+func (c *carrier) Send(_ context.Context, m cloud.Notification) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tries++
@@ -219,30 +222,30 @@ func (c *carrier) Send(_ context.Context, m cloud.Mail) error {
 // memory keeps one mail as the store does, without a database, for time in a bubble.
 type memory struct {
 	mu    sync.Mutex
-	m     cloud.MailRow
+	m     cloud.NotificationRow
 	taken bool
 	ends  int
 	fail  error // of the next end
 }
 
-func (s *memory) MailDue(_ context.Context, now time.Time) (bool, error) {
+func (s *memory) NotificationDue(_ context.Context, _ cloud.NotificationChannel, now time.Time) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.m.State == cloud.MailWaiting && !s.taken && !now.Before(s.m.NextAt), nil
+	return s.m.State == cloud.NotificationWaiting && !s.taken && !now.Before(s.m.NextAt), nil
 }
 
-func (s *memory) ClaimMails(_ context.Context, now time.Time, _ int) ([]cloud.MailRow, error) {
-	if due, _ := s.MailDue(context.Background(), now); !due {
+func (s *memory) ClaimNotifications(_ context.Context, by cloud.NotificationChannel, now time.Time, _ int) ([]cloud.NotificationRow, error) {
+	if due, _ := s.NotificationDue(context.Background(), by, now); !due {
 		return nil, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken = true
 	s.m.Attempts++
-	return []cloud.MailRow{s.m}, nil
+	return []cloud.NotificationRow{s.m}, nil
 }
 
-func (s *memory) EndMail(_ context.Context, m cloud.MailRow) error {
+func (s *memory) EndNotification(_ context.Context, m cloud.NotificationRow) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fail; err != nil {
@@ -254,21 +257,23 @@ func (s *memory) EndMail(_ context.Context, m cloud.MailRow) error {
 	return nil
 }
 
-func (s *memory) RetryMail(_ context.Context, m cloud.MailRow) error {
+func (s *memory) RetryNotification(_ context.Context, m cloud.NotificationRow) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.m, s.taken = m, false
 	return nil
 }
 
-func (s *memory) RecoverMails(context.Context) error {
+func (s *memory) RecoverNotifications(context.Context, cloud.NotificationChannel) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken = false
 	return nil
 }
 
-func (s *memory) DropMails(context.Context, time.Time, time.Time) error { return nil }
+func (s *memory) DropNotifications(context.Context, time.Time, time.Time, time.Time) error {
+	return nil
+}
 
 // A mail waits for a server that is down, and ends once; one that never comes back,
 // or a node that ends in the middle of every attempt, ends after so many attempts;
@@ -279,7 +284,7 @@ func TestMailsEndOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		next  func(int) error
 		until time.Duration
-		state cloud.MailState
+		state cloud.NotificationState
 		tries int
 	}{
 		"down, then back": {func(try int) error {
@@ -287,27 +292,27 @@ func TestMailsEndOnce(t *testing.T) {
 				return down
 			}
 			return nil
-		}, 24 * time.Hour, cloud.MailSent, 6},
-		"refused":       {func(int) error { return mail.ErrRefused }, 24 * time.Hour, cloud.MailFailed, 1},
-		"down for ever": {func(int) error { return down }, 1000 * time.Hour, cloud.MailFailed, mail.MaxAttempts},
-		"too late":      {func(int) error { return down }, time.Minute, cloud.MailExpired, 3},
+		}, 24 * time.Hour, cloud.NotificationSent, 6},
+		"refused":       {func(int) error { return notification.ErrRefused }, 24 * time.Hour, cloud.NotificationFailed, 1},
+		"down for ever": {func(int) error { return down }, 1000 * time.Hour, cloud.NotificationFailed, notification.MaxAttempts},
+		"too late":      {func(int) error { return down }, time.Minute, cloud.NotificationExpired, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				m := invitation("m")
 				m.Until = time.Now().Add(c.until)
-				db, out := &memory{m: cloud.MailRow{Mail: m, State: cloud.MailWaiting}}, &carrier{next: c.next}
+				db, out := &memory{m: cloud.NotificationRow{Notification: m, State: cloud.NotificationWaiting}}, &carrier{next: c.next}
 				var unsent int
 				var log bytes.Buffer
-				s := mail.New(mail.Config{Store: db, Carrier: out, Log: slog.New(slog.NewTextHandler(&log, nil)), Ended: func(context.Context, cloud.MailRow) error { unsent++; return nil }})
+				s := notification.New(notification.Config{Channel: cloud.ByEmail, Store: db, Carrier: out, Log: slog.New(slog.NewTextHandler(&log, nil)), Ended: func(context.Context, cloud.NotificationRow) error { unsent++; return nil }})
 				done := make(chan error, 1)
 				go func() { done <- s.Run(ctx) }()
 				time.Sleep(900 * time.Hour)
 				cancel()
 				require.NoError(t, <-done)
 				require.Equal(t, []any{c.state, c.tries, 1}, []any{db.m.State, out.tries, db.ends})
-				require.Equal(t, c.state != cloud.MailSent, unsent == 1)
+				require.Equal(t, c.state != cloud.NotificationSent, unsent == 1)
 				require.NotContains(t, log.String(), secret)
 				require.NotContains(t, log.String(), "zoe@a.example")
 			})
@@ -321,16 +326,16 @@ func TestMailWhoseEndIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		db, out := &memory{m: cloud.MailRow{Mail: invitation("m"), State: cloud.MailWaiting}, fail: errors.New("the database is gone")}, &carrier{next: func(int) error { return nil }}
-		s := mail.New(mail.Config{Store: db, Carrier: out})
+		db, out := &memory{m: cloud.NotificationRow{Notification: invitation("m"), State: cloud.NotificationWaiting}, fail: errors.New("the database is gone")}, &carrier{next: func(int) error { return nil }}
+		s := notification.New(notification.Config{Channel: cloud.ByEmail, Store: db, Carrier: out})
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()
-		s.Committed(&cloud.Changes{MailChanges: cloud.MailChanges{Mails: []cloud.Mail{db.m.Mail}}})
+		s.Committed(&cloud.Changes{NotificationChanges: cloud.NotificationChanges{Notifications: []cloud.Notification{db.m.Notification}}})
 		time.Sleep(time.Hour)
 		cancel()
 		require.NoError(t, <-done)
 		require.Equal(t, []string{"m", "m"}, out.sent)
-		require.Equal(t, []any{cloud.MailSent, 1}, []any{db.m.State, db.ends})
+		require.Equal(t, []any{cloud.NotificationSent, 1}, []any{db.m.State, db.ends})
 	})
 }
 
@@ -339,14 +344,14 @@ func TestMailsFromTheDatabase(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, db: storetest.OpenSQLite(t), server: mailtest.New(t)}
 	settings := r.server.Settings()
-	at, err := mail.NewServer(settings)
+	at, err := notification.NewMailServer(settings)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	s := mail.New(mail.Config{Store: r.db, Carrier: at})
+	s := notification.New(notification.Config{Channel: cloud.ByEmail, Store: r.db, Carrier: at})
 	r.db.OnCommit(s.Committed)
 	// An earlier run ended in the middle of an attempt.
 	r.write(invitation("one"))
-	claimed, err := r.db.ClaimMails(ctx, time.Now().Add(time.Minute), 10)
+	claimed, err := r.db.ClaimNotifications(ctx, cloud.ByEmail, time.Now().Add(time.Minute), 10)
 	require.NoError(t, err)
 	require.Len(t, claimed, 1)
 	done := make(chan error, 1)
@@ -358,7 +363,9 @@ func TestMailsFromTheDatabase(t *testing.T) {
 		ids = append(ids, head.Get("Message-ID"))
 	}
 	require.ElementsMatch(t, []string{"<one@tms.example>", "<two@tms.example>"}, ids)
-	require.Eventually(t, func() bool { return r.row("one").State == cloud.MailSent && r.row("two").State == cloud.MailSent }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return r.row("one").State == cloud.NotificationSent && r.row("two").State == cloud.NotificationSent
+	}, time.Minute, 5*time.Millisecond)
 	require.Empty(t, r.row("one").Link)
 	require.Equal(t, []int{2, 1}, []int{r.row("one").Attempts, r.row("two").Attempts})
 	cancel()
