@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -44,6 +45,10 @@ type Compartment struct {
 	// before and reported later is doubtful.
 	ClearedAt time.Time
 }
+
+// Name is what the compartment's door is called towards people, everywhere: what is
+// printed on it, or the code of its place where nothing is.
+func (c Compartment) Name() string { return cmp.Or(c.Label, c.GridCode) }
 
 // Dispute is how the views of a compartment differ. Each is a delivery's number,
 // "" for nothing inside.
@@ -420,7 +425,7 @@ type LockerChanges struct {
 func (s *LockerChanges) preview(e *effectList) {
 	previewEach(e, "Compartments", s.Compartments, func(x Compartment) {
 		old, err := e.view.Compartment(x.DeviceID, x.Door)
-		showChanged(e, "compartment", fmt.Sprintf("%d/%d", x.DeviceID, x.Door), x.GridCode, x, old, err, Compartment.members)
+		showChanged(e, "compartment", fmt.Sprintf("%d/%d", x.DeviceID, x.Door), x.Name(), x, old, err, Compartment.members)
 	})
 	previewEach(e, "Deliveries", s.Deliveries, func(x Delivery) {
 		old, err := e.view.Delivery(x.ID)

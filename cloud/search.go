@@ -27,4 +27,5 @@ type DoorFound struct {
 	Code     string
 	Address  string
 	GridCode string
+	Door     string // its name
 }

@@ -52,6 +52,7 @@ type WorkItem struct {
 	Device         string   // name of the cabinet
 	GridID         GridID
 	GridCode       string
+	Door           string // name of it
 	DeliveryID     DeliveryID
 	DeliveryStatus DeliveryStatus
 	Title          string // number of the parcel, address of the endpoint, summary of the approval

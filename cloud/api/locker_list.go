@@ -31,7 +31,7 @@ func (c Config) lockerLists() []catalog.Operation {
 				},
 				Story: []catalog.Strand{
 					{Operation: "otep.events", Fills: map[string]string{"tracking_number": "{packages.0.tracking_number}", "format": "otep"}, Rows: "data", Icon: "parcel", At: "occurred_at", What: "status_code", Words: "otep", More: []string{"location.name", "incident_reason"}},
-					{Operation: "smart_lockers.devices.door_reports", Fills: map[string]string{"id": "{device_id}", "delivery_id": "{delivery_id}"}, Rows: "door_reports", Icon: "door", At: "requested_at", What: "kind", Words: "value", More: []string{"requested_by_name", "reason", "doors.0.grid_code"}, State: "state", States: "opening"},
+					{Operation: "smart_lockers.devices.door_reports", Fills: map[string]string{"id": "{device_id}", "delivery_id": "{delivery_id}"}, Rows: "door_reports", Icon: "door", At: "requested_at", What: "kind", Words: "value", More: []string{"requested_by_name", "reason", "doors.0.door_name"}, State: "state", States: "opening"},
 					{Operation: "audit.list", Fills: map[string]string{"target": "{delivery_number}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", Words: "action", More: []string{"actor_name", "surface"}},
 				},
 			},
@@ -61,7 +61,7 @@ func (c Config) lockerLists() []catalog.Operation {
 				Name: "cabinet_exception", Path: "exceptions", Area: "lockers", Icon: "warning",
 				Live: []string{"Exceptions"},
 				ID:   "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
-				Columns: []string{"type", "severity", "status", "device_id", "grid_code", "opened_at", "closed_at"},
+				Columns: []string{"type", "severity", "status", "device_id", "door_name", "opened_at", "closed_at"},
 				Links: []catalog.Link{
 					{Words: "todo.door", To: "/console/cabinets/{device_id}#door-{grid_code}", Operation: "smart_lockers.devices.find"},
 					{Words: "todo.parcel", To: "/console/parcels/{delivery_id}", Operation: "smart_lockers.deliveries.find"},

@@ -41,7 +41,7 @@ func (c Config) notifications() []catalog.Operation {
 			Noun: &catalog.Noun{
 				Name: "sandbox_message", Path: "inbox", Area: "lockers", Icon: "inbox", Begin: "provider",
 				ID: "message_id", Title: []string{"subject", "kind"}, Find: "sandbox.messages.find",
-				Columns: []string{"kind", "channel", "sent_to", "text", "delivery_number", "created_at"},
+				Columns: []string{"kind", "channel", "sent_to", "text", "delivery_id", "created_at"},
 			},
 		}, l.Inbox, nil),
 		catalog.Define(catalog.Operation{

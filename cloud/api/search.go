@@ -80,7 +80,7 @@ func (c finders) doors(ctx context.Context, caller cloud.Caller, text string, li
 	err = c.Store.Look(ctx, func(v cloud.View) error {
 		found, err := v.SearchDoors(caller.Account.BusinessID, cabinet, names, limit)
 		for _, d := range found {
-			out = append(out, search.Hit{ID: strconv.FormatInt(int64(d.DeviceID), 10), Title: cmp.Or(d.Name, d.Code), Detail: d.Address, Exact: true, Door: d.GridCode})
+			out = append(out, search.Hit{ID: strconv.FormatInt(int64(d.DeviceID), 10), Title: cmp.Or(d.Name, d.Code), Detail: d.Address, Exact: true, Door: d.GridCode, DoorName: d.Door})
 		}
 		return err
 	})

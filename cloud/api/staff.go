@@ -77,7 +77,7 @@ func (c Config) staff() []catalog.Operation {
 					"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire", "smart_lockers.grids.block", "smart_lockers.grids.unblock", "smart_lockers.grids.clear"},
 				Keys:    map[string]string{"smart_lockers.devices.open": "o", "smart_lockers.grids.block": "b", "smart_lockers.grids.unblock": "b", "smart_lockers.grids.clear": "b"},
 				Related: []catalog.Relation{{Noun: "delivery", By: "device_id"}, {Noun: "cabinet_exception", By: "device_id"}, {Noun: "door_report", By: "id"}},
-				Parts:   []catalog.Part{{Input: "grid_ids", Of: "grids", ID: "grid_id", Title: "grid_code"}, {Input: "grid_id", Of: "grids", ID: "grid_id", Title: "grid_code"}},
+				Parts:   []catalog.Part{{Input: "grid_ids", Of: "grids", ID: "grid_id", Title: "door_name"}, {Input: "grid_id", Of: "grids", ID: "grid_id", Title: "door_name"}},
 			},
 		}, c.Lockers.ListDevices, nil),
 		catalog.Define(catalog.Operation{

@@ -22,6 +22,7 @@ type HistoryInput struct {
 type HistoryDoor struct {
 	GridID   cloud.GridID `json:"grid_id"`
 	GridCode string       `json:"grid_code"`
+	DoorName string       `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
 	Door     uint         `json:"compartment_number"`
 	OpenedAt *string      `json:"opened_at"` // null: not seen open
 	ClosedAt *string      `json:"closed_at"`
@@ -73,26 +74,26 @@ func (s staff) ListDoorHistory(ctx context.Context, c cloud.Caller, in HistoryIn
 		if err != nil {
 			return err
 		}
-		codes := map[cloud.GridID]string{}
+		byID := map[cloud.GridID]cloud.Compartment{}
 		for _, cell := range cells {
-			codes[cell.GridID] = cell.GridCode
+			byID[cell.GridID] = cell
 		}
 		list, listed, err := v.DoorHistory(d.ID, in.Delivery, since, page)
 		out = HistoryOutput{Result: true, PageOutput: in.Output(in, listed), Reports: []HistoryLine{}}
 		for _, o := range list {
-			out.Reports = append(out.Reports, historyLine(o, codes, biz.Location()))
+			out.Reports = append(out.Reports, historyLine(o, byID, biz.Location()))
 		}
 		return err
 	})
 	return out, err
 }
 
-func historyLine(o cloud.Opening, codes map[cloud.GridID]string, l *time.Location) HistoryLine {
+func historyLine(o cloud.Opening, cells map[cloud.GridID]cloud.Compartment, l *time.Location) HistoryLine {
 	out := HistoryLine{OpeningID: o.ID, Kind: string(o.Kind), By: o.Requester.Type, ByID: cloud.OrNull(o.Requester.ID), ByName: cloud.OrNull(o.Requester.Name), Reason: cloud.OrNull(o.Reason),
 		DeliveryID: cloud.OrNull(o.DeliveryID), State: o.State, EndReason: cloud.OrNull(o.EndReason), RequestedAt: cloud.Stamp(o.RequestedAt, l), OpenedAt: cloud.Stamp(o.OpenedAt, l),
 		EndedAt: cloud.Stamp(o.EndedAt, l), Doors: []HistoryDoor{}}
 	for _, d := range o.Doors {
-		out.Doors = append(out.Doors, HistoryDoor{GridID: d.GridID, GridCode: codes[d.GridID], Door: d.Door, OpenedAt: cloud.Stamp(d.OpenedAt, l), ClosedAt: cloud.Stamp(d.ClosedAt, l), Error: cloud.OrNull(d.Error)})
+		out.Doors = append(out.Doors, HistoryDoor{GridID: d.GridID, GridCode: cells[d.GridID].GridCode, DoorName: cells[d.GridID].Name(), Door: d.Door, OpenedAt: cloud.Stamp(d.OpenedAt, l), ClosedAt: cloud.Stamp(d.ClosedAt, l), Error: cloud.OrNull(d.Error)})
 	}
 	return out
 }

@@ -101,7 +101,7 @@ func (w requests) refuseFull() error {
 			reason = "an opening runs on it"
 		}
 		if reason != "" {
-			used = append(used, InUse{cell.GridCode, cell.Door, reason})
+			used = append(used, InUse{cell.GridCode, cell.Name(), cell.Door, reason})
 		}
 	}
 	if len(used) > 0 {

@@ -117,6 +117,7 @@ func (in LayoutInput) check() error {
 // InUse is a compartment that a layout may not change, and why.
 type InUse struct {
 	GridCode string `json:"grid_code"`
+	DoorName string `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
 	Door     uint   `json:"compartment_number"`
 	Reason   string `json:"reason"`
 }
@@ -259,7 +260,7 @@ func (w requests) refuseMoved(cells []*cloud.Compartment, next map[uint]PlacedGr
 			same = l.Board == old.Board && l.Channel == old.Channel
 		}
 		if !same {
-			used = append(used, InUse{cell.GridCode, cell.Door, reason})
+			used = append(used, InUse{cell.GridCode, cell.Name(), cell.Door, reason})
 		}
 	}
 	if len(used) > 0 {

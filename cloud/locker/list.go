@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -200,6 +201,7 @@ type CabinetExceptionBody struct {
 	Status      string            `json:"status"`
 	DeviceID    cloud.DeviceID    `json:"device_id"`
 	GridCode    string            `json:"grid_code"`
+	DoorName    string            `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
 	DeliveryID  *cloud.DeliveryID `json:"delivery_id"`
 	Note        string            `json:"note"`
 	Resolution  *string           `json:"resolution"`
@@ -239,8 +241,16 @@ func (s staff) ListCabinetExceptions(ctx context.Context, c cloud.Caller, in Cab
 		list, listed, err := v.Exceptions(f)
 		out = CabinetExceptionsOutput{Result: err == nil, PageOutput: in.Output(in, listed), Exceptions: []CabinetExceptionBody{}}
 		l := biz.Location()
+		doors := map[cloud.DeviceID][]cloud.Compartment{}
 		for _, e := range list {
-			out.Exceptions = append(out.Exceptions, CabinetExceptionBody{ExceptionID: e.ID, Type: e.Type, Severity: e.Severity, Status: e.Status, DeviceID: e.DeviceID, GridCode: e.GridCode,
+			if _, ok := doors[e.DeviceID]; !ok && err == nil {
+				doors[e.DeviceID], err = v.Compartments(e.DeviceID)
+			}
+			name := e.GridCode
+			if i := slices.IndexFunc(doors[e.DeviceID], func(c cloud.Compartment) bool { return c.GridCode == e.GridCode }); i >= 0 {
+				name = doors[e.DeviceID][i].Name()
+			}
+			out.Exceptions = append(out.Exceptions, CabinetExceptionBody{DoorName: name, ExceptionID: e.ID, Type: e.Type, Severity: e.Severity, Status: e.Status, DeviceID: e.DeviceID, GridCode: e.GridCode,
 				DeliveryID: cloud.OrNull(e.DeliveryID), Note: e.Note, Resolution: cloud.OrNull(e.Resolution), OpenedAt: cloud.Stamp(e.OpenedAt, l), ClosedAt: cloud.Stamp(e.ClosedAt, l)})
 		}
 		return err

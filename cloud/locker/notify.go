@@ -63,7 +63,7 @@ func (w *rows) sendCode(d *cloud.Delivery, kind cloud.NotificationKind, by cloud
 	}
 	for _, c := range cells {
 		if slices.ContainsFunc(d.Packages, func(x cloud.Package) bool { return x.GridID == c.GridID && x.Status == cloud.PackageInCompartment }) {
-			p.Doors = append(p.Doors, cmp.Or(c.Label, c.GridCode))
+			p.Doors = append(p.Doors, c.Name())
 		}
 	}
 	until := d.DueAt

@@ -15,6 +15,7 @@ import (
 type GridBody struct {
 	GridID       cloud.GridID `json:"grid_id"`
 	GridCode     string       `json:"grid_code"`
+	DoorName     string       `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
 	ShelfCode    string       `json:"shelf_code"`
 	Door         uint         `json:"compartment_number"`
 	PickupNumber *int         `json:"pickup_locker_number"`
@@ -62,7 +63,7 @@ func gridBody(c cloud.Compartment) GridBody {
 	if c.Dispute != nil {
 		m = &MismatchBody{Cabinet: cloud.OrNull(c.Dispute.Cabinet), Cloud: cloud.OrNull(c.Dispute.Cloud), OutOfUse: c.OutOfUse()}
 	}
-	return GridBody{Mismatch: m, GridID: c.GridID, GridCode: c.GridCode, ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
+	return GridBody{Mismatch: m, GridID: c.GridID, GridCode: c.GridCode, DoorName: c.Name(), ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
 		Column: c.Column, Row: c.Row, Size: c.Size, PickupEnabled: c.PickupEnabled, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
 }
 

@@ -57,6 +57,7 @@ var page = template.Must(template.New("mail").Parse(`<!doctype html>
 
 // Compose writes a mail in its language, as plain text and as HTML.
 func Compose(m cloud.Notification) (Letter, error) {
+	m.Language = locale.Negotiate(m.Language)
 	business, name := oneLine(cmp.Or(m.Business, "Postern")), oneLine(m.Name)
 	word := func(key string, args ...any) string { return locale.Word(m.Language, key, args...) }
 	said, ok := wording[m.Kind]

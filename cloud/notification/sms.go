@@ -93,6 +93,7 @@ func ComposeSMS(m cloud.Notification) (ShortMessage, error) {
 		return ShortMessage{}, fmt.Errorf("%w: there are no words for short messages of kind %q", ErrRefused, m.Kind)
 	}
 	p := *m.Parcel
+	m.Language = locale.Negotiate(m.Language)
 	word := func(key string, args ...any) string { return locale.Word(m.Language, key, args...) }
 	until := word("sms.until", locale.DateHour(m.Language, p.Until))
 	switch m.Kind {

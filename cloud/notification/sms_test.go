@@ -65,6 +65,11 @@ func TestShortMessagesInSixLanguages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, notification.ShortMessage{Text: "Harbour Parcels: your parcel is in the locker. Code 135790. Front St Lobby, 120 Front St. Compartment A-3, B-12. Collect by 1 Dec, 6:30 pm. PK-1, PK-2",
 		Encoding: notification.GSM7, Segments: 1}, x)
+	for lang, begins := range map[string]string{"zh-CN": "Harbour Parcels：", "fr-CA": "Harbour Parcels : ", "de_AT": "Harbour Parcels: Ihr", "xx": "Harbour Parcels: your"} {
+		x, err = notification.ComposeSMS(short(cloud.NotifyParcelWaiting, lang))
+		require.NoError(t, err)
+		require.Contains(t, x.Text, begins, lang)
+	}
 	m.Kind = cloud.NotifyReset
 	_, err = notification.ComposeSMS(m)
 	require.ErrorIs(t, err, notification.ErrRefused)

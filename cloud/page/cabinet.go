@@ -157,7 +157,7 @@ func (f frame) movement(l locker.HistoryLine) movement {
 		if i > 0 {
 			m.Doors += ", "
 		}
-		m.Doors += d.GridCode
+		m.Doors += d.DoorName
 	}
 	return m
 }
@@ -188,7 +188,7 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		if !out.Online && status == "closed" {
 			status = unread
 		}
-		x := drawerDoor{Grid: g.GridID, Lock: status, door: door{Guess: guess, GridCode: g.GridCode, Size: g.Size, Number: g.Door, Door: status, State: g.State, Sign: sign(status, g.State)}}
+		x := drawerDoor{Grid: g.GridID, Lock: status, door: door{Guess: guess, GridCode: g.GridCode, Name: g.DoorName, Size: g.Size, Number: g.Door, Door: status, State: g.State, Sign: sign(status, g.State)}}
 		if g.BlockReason != nil {
 			x.Reason = v.blockReason(*g.BlockReason)
 		}

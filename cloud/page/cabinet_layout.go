@@ -252,7 +252,7 @@ func layoutErrors(lang string, e *cloud.Error) (out []fieldError) {
 	}
 	if used, ok := e.Details["grids"].([]locker.InUse); ok {
 		for _, g := range used {
-			add(fmt.Sprintf("%s (%d)", g.GridCode, g.Door))
+			add(fmt.Sprintf("%s (%d)", g.DoorName, g.Door))
 		}
 	}
 	slices.SortFunc(out, func(a, b fieldError) int { return strings.Compare(a.Text, b.Text) })

@@ -407,12 +407,12 @@ type count struct {
 
 // door is one door as it is drawn.
 type door struct {
-	GridCode, Label, Size string
-	Number                uint
-	Door, State           string // door status, compartment state
-	Sign                  string // what stands out: open, jammed, unknown, never, blocked, occupied, reserved, cleaning, free
-	Reason                string
-	Guess                 bool // no reading says that a free compartment is free
+	GridCode, Name, Size string
+	Number               uint
+	Door, State          string // door status, compartment state
+	Sign                 string // what stands out: open, jammed, unknown, never, blocked, occupied, reserved, cleaning, free
+	Reason               string
+	Guess                bool // no reading says that a free compartment is free
 }
 
 type (
@@ -555,7 +555,7 @@ func doorList(o cloud.Opening, cells []cloud.Compartment) string {
 	for _, d := range o.Doors {
 		name := fmt.Sprint(d.Door)
 		if i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.Door == d.Door }); i >= 0 {
-			name = cells[i].GridCode
+			name = cells[i].Name()
 		}
 		if out != "" {
 			out += ", "
@@ -588,7 +588,7 @@ func columns(f frame, cells []cloud.Compartment, online, never bool) ([][]door, 
 		if !online && status == "closed" {
 			status = unread
 		}
-		d := door{Guess: guess, GridCode: c.GridCode, Label: c.Label, Size: c.Size, Number: c.Door, Door: status, State: c.State}
+		d := door{Guess: guess, GridCode: c.GridCode, Name: c.Name(), Size: c.Size, Number: c.Door, Door: status, State: c.State}
 		if c.BlockReason != "" {
 			d.Reason = f.blockReason(c.BlockReason)
 		}

@@ -134,7 +134,7 @@ func kitCabinets(f frame) []cabinet {
 	doors := func(n int) [][]door {
 		out := [][]door{{}, {}}
 		for i, x := range [][2]string{{"closed", cloud.GridFree}, {"closed", cloud.GridReserved}, {"closed", cloud.GridOccupied}, {"open", cloud.GridOccupied}, {"jammed", cloud.GridBlocked}, {"unknown", cloud.GridOccupied}, {"never", cloud.GridFree}, {"closed", cloud.GridBlocked}, {"closed", cloud.GridCleaning}}[:n] {
-			d := door{GridCode: "A0" + strconv.Itoa(i+1), Size: []string{"S", "M", "L"}[i%3], Number: uint(i + 1), Door: x[0], State: x[1], Sign: sign(x[0], x[1])}
+			d := door{GridCode: "A0" + strconv.Itoa(i+1), Name: "A-" + strconv.Itoa(i+1), Size: []string{"S", "M", "L"}[i%3], Number: uint(i + 1), Door: x[0], State: x[1], Sign: sign(x[0], x[1])}
 			out[i%2] = append(out[i%2], d)
 		}
 		return slices.DeleteFunc(out, func(c []door) bool { return len(c) == 0 })

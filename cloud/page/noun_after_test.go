@@ -141,7 +141,7 @@ func TestAPreviewHasWords(t *testing.T) {
 	g := r.fillIn(path, url.Values{"in:grid_id": {"8801"}, "in:reason": {"dirty"}})
 	require.Equal(t, 200, g.status, g.body)
 	part := g.body[strings.Index(g.body, "<main"):strings.Index(g.body, "</main>")]
-	require.Contains(t, part, "A01")
+	require.Contains(t, part, "A-1")
 	require.NotRegexp(t, `<bdi>(8801|true|false|\{\}|[A-Z]+_[A-Z_]+)</bdi>`, part)
 }
 

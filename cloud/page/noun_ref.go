@@ -133,7 +133,7 @@ func (r *references) readDoors() {
 	for _, x := range grids {
 		if g, ok := x.(map[string]any); ok {
 			code := plainText(g["grid_code"])
-			r.doors[plainText(g["grid_id"])] = shown{Text: outside(code, maxValue), To: ConsolePath + "/" + n.Path + "/" + url.PathEscape(plainText(r.cabinet)) + "#door-" + url.PathEscape(code)}
+			r.doors[plainText(g["grid_id"])] = shown{Text: outside(plainText(g["door_name"]), maxValue), To: ConsolePath + "/" + n.Path + "/" + url.PathEscape(plainText(r.cabinet)) + "#door-" + url.PathEscape(code)}
 		}
 	}
 }

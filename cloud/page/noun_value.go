@@ -277,9 +277,19 @@ func (g *factGroup) add(name string, s shown) {
 	}
 }
 
+// isPlaceOfDoor reports whether a member is the code of a door's place, which a record that
+// names the door leaves out.
+func isPlaceOfDoor(record map[string]any, member string) bool {
+	_, named := record["door_name"]
+	return named && member == "grid_code"
+}
+
 // lay adds the members of an object and of the objects in it.
 func (p nounPages) lay(f frame, g *factGroup, prefix string, v map[string]any, order []string, refs *references) {
 	for _, name := range inOrder(slices.Sorted(maps.Keys(v)), order) {
+		if isPlaceOfDoor(v, name) {
+			continue
+		}
 		if inner, ok := v[name].(map[string]any); ok {
 			p.lay(f, g, prefix+memberWords(f.Lang, name)+" · ", inner, nil, refs)
 			continue
@@ -295,7 +305,7 @@ func (p nounPages) inner(f frame, list []any, order []string, refs *references) 
 	for _, x := range list {
 		record, _ := x.(map[string]any)
 		for name, v := range record {
-			if _, isObject := v.(map[string]any); !isObject && plainText(v) != "" && plainText(v) != "[]" && !slices.Contains(names, name) {
+			if _, isObject := v.(map[string]any); !isObject && plainText(v) != "" && plainText(v) != "[]" && !slices.Contains(names, name) && !isPlaceOfDoor(record, name) {
 				names = append(names, name)
 			}
 		}
@@ -348,7 +358,7 @@ func (p nounPages) ordered(n *catalog.Noun, record map[string]any) []string {
 	var out []string
 	code := strings.TrimSuffix(n.State, "_id") // of the state beside its number, which has words
 	add := func(name string) {
-		if _, ok := record[name]; ok && !slices.Contains(out, name) && (name != code || code == n.State) {
+		if _, ok := record[name]; ok && !slices.Contains(out, name) && (name != code || code == n.State) && !isPlaceOfDoor(record, name) {
 			out = append(out, name)
 		}
 	}

@@ -380,7 +380,7 @@ func TestTheConsoleDrawsWhatStands(t *testing.T) {
 	r.signedIn()
 	g := r.do("GET", "/console", nil)
 	for _, want := range []string{"Contents disagree", "Keypad locked", "Acme Logistics", "Front St Lobby", "Union Station East", "s-open", "s-occupied", "s-blocked", "s-unknown", "s-reserved", "s-free", "the door did not open",
-		"Online since", "Offline, last seen", "LD-000064021", "in the locker", "locker_delivery.delivered", "delivered", "A07", "running"} {
+		"Online since", "Offline, last seen", "LD-000064021", "in the locker", "locker_delivery.delivered", "delivered", "A-7", "running"} {
 		require.Contains(t, g.body, want)
 	}
 	require.NotContains(t, g.body, "Berlin Hauptbahnhof", "another business's cabinet")

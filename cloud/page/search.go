@@ -87,7 +87,7 @@ func (p drawnPages) findRecords(ctx *fasthttp.RequestCtx) {
 		for _, h := range g.Hits {
 			hit := findHit{To: recordAddress(n, map[string]any{n.ID: h.ID}), Title: outside(h.Title, maxValue), Detail: outside(h.Detail, maxValue), Exact: h.Exact}
 			if h.Door != "" {
-				hit.To, hit.Title = hit.To+"#door-"+url.PathEscape(h.Door), hit.Title+" · "+v.T("cab.door", outside(h.Door, maxValue))
+				hit.To, hit.Title = hit.To+"#door-"+url.PathEscape(h.Door), hit.Title+" · "+v.T("cab.door", outside(h.DoorName, maxValue))
 			}
 			if h.State != "" {
 				hit.State = stateShown(v.frame, n.States, h.State)

@@ -189,7 +189,7 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 		if !strings.Contains(text, "%[") {
 			return text
 		}
-		return fmt.Sprintf(text, x.DeviceName, x.GridCode, title, fmt.Sprint(x.Parcels))
+		return fmt.Sprintf(text, x.DeviceName, outside(x.DoorName, maxValue), title, fmt.Sprint(x.Parcels))
 	}
 	out.Headline, out.Next = say("item"), say("next")
 	step := func(allowed bool, to, text string) {

@@ -27,7 +27,7 @@ func TestWorkList(t *testing.T) {
 	r.signedIn()
 	g = r.do("GET", "/console/work", nil)
 	require.Equal(t, 200, g.status, g.body)
-	require.Contains(t, g.body, "Door A01 at")
+	require.Contains(t, g.body, "Door A-1 at")
 	require.Contains(t, g.body, "/console/cabinets/88#door-A01")
 	require.NotContains(t, g.body, "exception-9302", "of another business")
 	confirm := "/console/parcels/" + strconv.Itoa(int(r.w.Delivery.ID)) + "/confirm"

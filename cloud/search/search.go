@@ -75,7 +75,9 @@ type Hit struct {
 	Detail string `json:"detail" doc:"What else tells it from others; empty when nothing does"`
 	State  string `json:"state" doc:"Empty for records without one"`
 	Exact  bool   `json:"exact" doc:"It is called exactly as the query"`
-	Door   string `json:"door" doc:"Of the cabinet, where the query names a door; else empty"`
+	// DoorName is what pages call it.
+	DoorName string `json:"door_name" doc:"Of that door, as on it: pickup_locker_code, or grid_code where there is none"`
+	Door     string `json:"door" doc:"Of the cabinet, where the query names a door; else empty"`
 }
 
 // GraphQLName is the name of the type in GraphQL.

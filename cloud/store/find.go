@@ -34,7 +34,7 @@ AND LOWER(email) @bytewise >= LOWER(CAST($3 AS TEXT)) AND LOWER(email) @bytewise
 	sqlFindByPart = `SELECT ` + accountColumns + ` FROM account WHERE business_id = $1 AND type = $2
 AND id > COALESCE((SELECT id FROM account WHERE business_id = $1 AND type = $2 ORDER BY id DESC LIMIT 1 OFFSET 2000), 0)
 AND (LOWER(name) LIKE $3 ESCAPE '!' OR LOWER(email) LIKE $3 ESCAPE '!') ORDER BY id DESC LIMIT $4`
-	sqlFindDoors = `SELECT d.id, d.name, d.code, d.address, c.grid_code FROM device d JOIN compartment c ON c.device_id = d.id
+	sqlFindDoors = `SELECT d.id, d.name, d.code, d.address, c.grid_code, COALESCE(NULLIF(c.label, ''), c.grid_code) FROM device d JOIN compartment c ON c.device_id = d.id
 WHERE d.business_id = $1 AND d.protocol <> 'mock' AND d.retired_at IS NULL AND (c.col <> 0 OR c.pickup_enabled)
 AND (CAST($2 AS TEXT) = '' OR LOWER(d.name) = LOWER(CAST($2 AS TEXT)) OR LOWER(d.code) = LOWER(CAST($2 AS TEXT)))
 AND (UPPER(c.grid_code) IN (` + doorSpellings + `) OR UPPER(c.label) IN (` + doorSpellings + `)) ORDER BY d.id, c.door LIMIT $3`
@@ -99,7 +99,7 @@ func (v lockerView) SearchDoors(b cloud.BusinessID, cabinet string, names []stri
 		args = append(args, strings.ToUpper(names[min(i, len(names)-1)]))
 	}
 	return list(v.ctx, v.q, sqlFindDoors, func(x rows, d *cloud.DoorFound) error {
-		return x.Scan(&d.DeviceID, &d.Name, &d.Code, &d.Address, &d.GridCode)
+		return x.Scan(&d.DeviceID, &d.Name, &d.Code, &d.Address, &d.GridCode, &d.Door)
 	}, args...)
 }
 

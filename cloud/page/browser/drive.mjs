@@ -72,11 +72,11 @@ for (const colorScheme of full ? ["light", "dark"] : ["light"]) {
   const { context, page } = await open({});
   await signIn(page);
   await page.waitForSelector(".live.on");
-  const door = page.locator("#cabinets li.door", { hasText: "A07" }).first();
+  const door = page.locator("#cabinets li.door", { hasText: "A-7" }).first();
   const before = await door.getAttribute("class");
   await fetch(process.env.CHANGE);
   await page.waitForFunction((was) => {
-    const d = [...document.querySelectorAll("#cabinets li.door")].find((x) => x.textContent.includes("A07"));
+    const d = [...document.querySelectorAll("#cabinets li.door")].find((x) => x.textContent.includes("A-7"));
     return d && d.className !== was;
   }, before);
   found.live = true;
