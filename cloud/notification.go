@@ -42,10 +42,12 @@ const (
 )
 
 // PhoneNumber is a telephone number of E.164 with its +, such as +14165550123, of what a
-// person wrote; "" when it is none with a country code.
+// person wrote; "" when it is none with a country code. A trunk prefix that is written
+// beside the country code, as in +44 (0)20 7946 0958, is left out.
 func PhoneNumber(s string) string {
+	s = strings.Replace(strings.TrimPrefix(strings.TrimSpace(s), "tel:"), "(0)", "", 1)
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || strings.ContainsRune("-.()/\u2010\u2011\u2013", r) {
+		if unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune("-.()/\u2010\u2011\u2013", r) {
 			return -1
 		}
 		return r
@@ -72,6 +74,7 @@ type Notification struct {
 	Channel    NotificationChannel
 	Kind       NotificationKind
 	At         time.Time
+	From       time.Time // it is not sent before; zero: At
 	Until      time.Time // it is of no use afterwards
 	// Sandbox says that it is about a test: it is kept to be read there and never sent.
 	Sandbox bool
@@ -81,8 +84,8 @@ type Notification struct {
 // NotificationText is what of a notification is sealed at rest, and erased when it was
 // sent or has ended otherwise.
 type NotificationText struct {
-	To       string `json:"to"` // email address, or telephone number of E.164 with its +
-	Language string `json:"language"`
+	To       string `json:"to"`       // email address, or telephone number of E.164 with its +
+	Language string `json:"language"` // those that the person reads, the best first, separated by commas
 	Name     string `json:"name"`     // of the person
 	Business string `json:"business"` // name
 	Link     string `json:"link,omitempty"`
@@ -108,7 +111,7 @@ const (
 	NotificationWaiting NotificationState = "waiting"
 	NotificationSent    NotificationState = "sent"    // the mail server or gateway took it
 	NotificationFailed  NotificationState = "failed"  // it refused it, or was asked too often
-	NotificationExpired NotificationState = "expired" // it was of no use any more
+	NotificationExpired NotificationState = "expired" // it was of no use any more: too late, or no longer true
 	NotificationSandbox NotificationState = "sandbox" // it is about a test and stays in the inbox of the sandbox
 )
 
@@ -142,7 +145,6 @@ type NotificationFilter struct {
 	BusinessID BusinessID // required
 	ProviderID ProviderID
 	DeliveryID DeliveryID
-	Channel    NotificationChannel
 	Status     NotificationState
 	Sandbox    bool // those of the sandbox alone; else all others
 	Page       Page

@@ -160,7 +160,7 @@ func TestLayoutOfCabinetInUse(t *testing.T) {
 				_, err := set(s.staff(), change)
 				require.Equal(s.t, "LAYOUT_IN_USE", code(err), what)
 				e := err.(*cloud.Error)
-				require.Equal(s.t, []locker.InUse{{GridCode: "A01", Door: 1, Reason: reason}}, e.Details["grids"], what)
+				require.Equal(s.t, []locker.InUse{{GridCode: "A01", DoorName: "A-1", Door: 1, Reason: reason}}, e.Details["grids"], what)
 			}
 		}
 		refused("it is reserved")

@@ -1,11 +1,11 @@
 package locker
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -40,10 +40,7 @@ func (w *rows) notifyRecipient(d *cloud.Delivery, kind cloud.NotificationKind) e
 // waits, and gives where it goes: "" nowhere, without the channel, to a person without an
 // address for it, and while another person was named to collect, who has the code.
 func (w *rows) sendCode(d *cloud.Delivery, kind cloud.NotificationKind, by cloud.NotificationChannel) (to string, err error) {
-	to = d.Recipient.Email
-	if by == cloud.BySMS {
-		to = cloud.PhoneNumber(d.Recipient.Phone)
-	}
+	to = addressOf(d.Recipient, by)
 	if to == "" || !w.s.reaches(*d, by) || d.Handover != nil {
 		return "", nil
 	}
@@ -70,7 +67,54 @@ func (w *rows) sendCode(d *cloud.Delivery, kind cloud.NotificationKind, by cloud
 	if late := w.received.Add(lateNotice); until.Before(late) {
 		until = late
 	}
-	return to, w.notify(d, cloud.Notification{Kind: kind, Channel: by, Until: until, NotificationText: cloud.NotificationText{To: to, Language: d.Recipient.Language, Name: d.Recipient.Name, Parcel: &p}})
+	var from time.Time
+	if kind == cloud.NotifyParcelCode {
+		if from, err = w.codeTurn(d, by); err != nil {
+			return "", err
+		}
+	}
+	return to, w.notify(d, cloud.Notification{Kind: kind, From: from, Channel: by, Until: until, NotificationText: cloud.NotificationText{To: to, Language: d.Recipient.Language, Name: d.Recipient.Name, Parcel: &p}})
+}
+
+// addressOf is where a person is reached by a channel; "" nowhere.
+func addressOf(r cloud.Recipient, by cloud.NotificationChannel) string {
+	if by == cloud.BySMS {
+		return cloud.PhoneNumber(r.Phone)
+	}
+	return r.Email
+}
+
+// languages are those of a person who reads one of them, the best first: lang, where it is
+// the tag of one, then that of the business.
+func languages(lang string, b cloud.Business) string {
+	if !languageTag.MatchString(lang) || lang == b.Settings.Locale() {
+		return b.Settings.Locale()
+	}
+	return strings.ReplaceAll(lang, "_", "-") + ", " + b.Settings.Locale()
+}
+
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$`)
+
+// codePause is how much time there is at least between two codes to one person.
+const codePause = time.Minute
+
+// codeTurn is when a further code of a delivery may go by a channel: codes that follow each
+// other within a minute wait for it, and the last one of them alone is still true then.
+func (w *rows) codeTurn(d *cloud.Delivery, by cloud.NotificationChannel) (time.Time, error) {
+	recent, _, err := w.v.Notifications(cloud.NotificationFilter{BusinessID: d.BusinessID, DeliveryID: d.ID, Page: cloud.Page{Sort: "id", Down: true, Limit: 8}})
+	turn := w.received
+	for _, n := range recent {
+		if n.Channel != by || n.Kind != cloud.NotifyParcelCode || !n.At.After(w.received.Add(-codePause)) {
+			continue
+		}
+		if n.NextAt.After(w.received) && !n.NextAt.After(n.At.Add(codePause)) { // it has the next turn
+			return n.NextAt, err
+		}
+		if after := n.At.Add(codePause); after.After(turn) {
+			turn = after
+		}
+	}
+	return turn, err
 }
 
 // notify adds a notification about a delivery, with what all have.
@@ -80,7 +124,7 @@ func (w *rows) notify(d *cloud.Delivery, n cloud.Notification) error {
 		return err
 	}
 	n.ID, n.At, n.BusinessID, n.ProviderID, n.DeliveryID, n.Sandbox = rand.Text()[:24], w.received, d.BusinessID, d.ProviderID, d.ID, !d.Livemode
-	n.Business, n.Language = b.Name, cmp.Or(n.Language, b.Settings.Locale())
+	n.Business, n.Language = b.Name, languages(n.Language, b)
 	n.Parcel.Locker, n.Parcel.Address, n.Parcel.Until = w.device.Name, w.device.Address, n.Parcel.Until.In(w.zone(b))
 	w.ch.Notifications = append(w.ch.Notifications, n)
 	return nil
@@ -152,6 +196,14 @@ func (w *Work) remind(d *cloud.Delivery) error {
 	if err != nil {
 		return err
 	}
+	b, err := w.v.Business(d.BusinessID)
+	if err != nil {
+		return err
+	}
+	if later := waking(w.received, w.zone(b)); later.After(w.received) { // the look is late
+		w.ch.Reminders = append(w.ch.Reminders, cloud.Reminder{DeliveryID: d.ID, At: later})
+		return nil
+	}
 	w.ch.Reminders = append(w.ch.Reminders, cloud.Reminder{DeliveryID: d.ID})
 	switch {
 	case d.Status == cloud.DeliveryDelivered && w.received.Before(d.DueAt):
@@ -160,6 +212,52 @@ func (w *Work) remind(d *cloud.Delivery) error {
 		return w.notifyRecipient(d, cloud.NotifyParcelOverdue)
 	}
 	return nil
+}
+
+// WhenToNotify is when a notification that waits may be sent, asked at now: at that time,
+// later where it can wait for the morning, and never (zero) once it is no longer true. The
+// code in it is another one by now, the parcel was collected, another person collects it or
+// brings it, or its reader has another address.
+func (s deadlines) WhenToNotify(ctx context.Context, n cloud.Notification, now time.Time) (when time.Time, err error) {
+	if n.DeliveryID == 0 || n.Parcel == nil {
+		return now, nil
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := v.Delivery(n.DeliveryID)
+		if errors.Is(err, cloud.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		codes, err := s.openCodes(d)
+		if err != nil {
+			return err
+		}
+		holds := waits(d) && d.Handover == nil && codes.Pickup == n.Parcel.Code && addressOf(d.Recipient, n.Channel) == n.To
+		switch n.Kind {
+		case cloud.NotifyDeliveryCode:
+			holds = canBeBrought(d, now) && codes.Delivery == n.Parcel.Code && d.Courier != nil && cloud.PhoneNumber(d.Courier.Phone) == n.To
+		case cloud.NotifyParcelReminder:
+			holds = holds && now.Before(d.DueAt)
+		case cloud.NotifyParcelOverdue:
+			holds = holds && isOverdue(d)
+		}
+		if !holds {
+			return nil
+		}
+		when = now
+		if n.Kind == cloud.NotifyParcelReminder || n.Kind == cloud.NotifyParcelOverdue {
+			when = waking(now, n.Parcel.Until.Location()) // that of the cabinet
+		}
+		return nil
+	})
+	return when, err
+}
+
+// canBeBrought reports whether the code of a courier still opens compartments.
+func canBeBrought(d cloud.Delivery, now time.Time) bool {
+	return (d.Status == cloud.DeliveryCreated || d.Status == cloud.DeliveryDoorsOpened) && now.Before(d.DeliverBefore)
 }
 
 // ResendInput asks for the pickup code to be sent to the recipient again.
@@ -191,7 +289,7 @@ func (s partners) ResendPickupCode(ctx context.Context, c cloud.Caller, in Resen
 // operation 14.
 func (s partners) ResendDeliveryCode(ctx context.Context, c cloud.Caller, in ResendInput) (ResendOutput, error) {
 	return s.resend(ctx, c, in, "delivery_code_resent", func(w *Work, d *cloud.Delivery) (string, error) {
-		if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
+		if !canBeBrought(*d, w.received) {
 			return "", conflict(*d)
 		}
 		to := ""

@@ -3,6 +3,7 @@ package locker_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -94,7 +95,7 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 		require.Len(s.t, s.notes(), 1)
 		m := s.notes()[0]
 		require.Equal(s.t, cloud.NotifyParcelWaiting, m.Kind)
-		require.Equal(s.t, []string{"jane.smith@example.com", "fr", "Jane Smith"}, []string{m.To, m.Language, m.Name})
+		require.Equal(s.t, []string{"jane.smith@example.com", "fr, en", "Jane Smith"}, []string{m.To, m.Language, m.Name})
 		d := s.find()
 		require.Equal(s.t, *d.PickupCode, m.Parcel.Code)
 		require.Equal(s.t, []string{"PK-1", "PK-2"}, m.Parcel.Numbers)
@@ -255,5 +256,121 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 		_, err = resend(s, l, "email")
 		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err))
 		require.Len(s.t, s.notes(), 1, "the code of the other person is not the recipient's to have")
+	})
+}
+
+// sendable are the short messages that a sender would hand over after a while.
+func (s *story) sendable(l *locker.Service, after time.Duration) (out []cloud.NotificationRow) {
+	s.t.Helper()
+	now := time.Now().Add(after)
+	list, err := s.Store.ClaimNotifications(ctx, cloud.BySMS, now, 20)
+	require.NoError(s.t, err)
+	for _, n := range list {
+		when, err := l.WhenToNotify(ctx, n.Notification, now)
+		require.NoError(s.t, err)
+		if now.Before(n.Until) && !when.IsZero() && !when.After(now) {
+			out = append(out, n)
+		}
+	}
+	require.NoError(s.t, s.Store.RecoverNotifications(ctx, cloud.BySMS))
+	return out
+}
+
+// What waits for a gateway that is down is sent only while it is still true.
+func TestNotificationsThatAreNoLongerTrue(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the stories of cmd/e2e")
+	f := plays(t)
+	edit := func(s *story, l *locker.Service, in locker.EditInput) {
+		s.t.Helper()
+		in.Delivery = "ref:R-1"
+		_, err := l.Edit(ctx, s.Box.ProviderCaller, in)
+		require.NoError(s.t, err)
+	}
+	courier := func(s *story, l *locker.Service) {
+		s.t.Helper()
+		edit(s, l, locker.EditInput{Courier: &cloud.Courier{Name: "Cy", Phone: "+14165550001"}})
+		_, err := l.ResendDeliveryCode(ctx, s.Box.ProviderCaller, locker.ResendInput{Delivery: "ref:R-1", Channel: cloud.BySMS})
+		require.NoError(s.t, err)
+		require.Len(s.t, s.sendable(l, time.Hour), 1)
+	}
+	waiting := func(s *story, l *locker.Service) {
+		s.t.Helper()
+		s.waiting(l)
+		require.Len(s.t, s.sendable(l, time.Hour), 1)
+	}
+	for name, step := range map[string]struct {
+		begin func(*story, *locker.Service)
+		then  func(*story, *locker.Service)
+	}{
+		"another courier": {courier, func(s *story, l *locker.Service) {
+			edit(s, l, locker.EditInput{Courier: &cloud.Courier{Name: "Di", Phone: "+14165550002"}})
+		}},
+		"cancelled":       {courier, func(s *story, _ *locker.Service) { require.NoError(s.t, s.cancel()) }},
+		"brought already": {courier, func(s *story, l *locker.Service) { edit(s, l, locker.EditInput{Notify: &cloud.Notify{}}); s.waiting(l) }},
+		"another telephone number": {waiting, func(s *story, l *locker.Service) {
+			edit(s, l, locker.EditInput{Recipient: &cloud.Recipient{Name: "Jane", Phone: "+14165550777"}})
+		}},
+		"collected": {waiting, func(s *story, _ *locker.Service) { s.pickUp("op-9", 2, nil, 1) }},
+		"another person collects": {waiting, func(s *story, l *locker.Service) {
+			_, err := l.HandOver(ctx, s.Box.ProviderCaller, locker.HandoverInput{Delivery: "ref:R-1", Name: "Bo"})
+			require.NoError(s.t, err)
+		}},
+	} {
+		f(name, 1, func(s *story) {
+			l := s.notifying(cloud.BySMS)
+			step.begin(s, l)
+			step.then(s, l)
+			require.Empty(s.t, s.sendable(l, time.Hour))
+		})
+	}
+	f("another code: the last one alone is sent, a minute after the one before", 1, func(s *story) {
+		l := s.notifying(cloud.BySMS)
+		waiting(s, l)
+		for range 8 {
+			_, err := l.RotatePickupCode(ctx, s.Box.ProviderCaller, locker.RotateInput{Delivery: "ref:R-1"})
+			require.NoError(s.t, err)
+		}
+		require.Empty(s.t, s.sendable(l, 0), "the first one went before")
+		require.Empty(s.t, s.sendable(l, 30*time.Second))
+		left := s.sendable(l, time.Minute)
+		require.Len(s.t, left, 1)
+		require.Equal(s.t, *s.find().PickupCode, left[0].Parcel.Code)
+	})
+	f("a look that is late, and a gateway that is back in the night", 1, func(s *story) {
+		l := s.notifying(cloud.BySMS)
+		waiting(s, l)
+		id := s.find().DeliveryID
+		night, evening := "Etc/GMT+2", "Etc/GMT+4" // ten and eight in the evening
+		zone := func(name *string) {
+			_, err := l.EditDevice(ctx, s.staff(), locker.DeviceEdit{Device: s.ID, Timezone: name})
+			require.NoError(s.t, err)
+		}
+		zone(&night)
+		require.NoError(s.t, s.Store.Decide(ctx, s.ID, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{LockerChanges: cloud.LockerChanges{Reminders: []cloud.Reminder{{DeliveryID: id, At: time.Now().Add(-65 * time.Minute)}}}}, nil
+		}))
+		time.Sleep(5 * time.Second)
+		s.look(l)
+		require.Len(s.t, s.notes(), 1)
+		require.Equal(s.t, "2000-01-01 08:00:00", s.planned(id).In(time.FixedZone("", -2*3600)).Format(time.DateTime))
+		zone(&evening)
+		_, err := l.ExpireDelivery(ctx, s.staff(), locker.EndInput{Delivery: locker.DeliveryKey(s.id()), Reason: "Too long"})
+		require.NoError(s.t, err)
+		s.look(l)
+		overdue := func(n cloud.NotificationRow) bool { return n.Kind == cloud.NotifyParcelOverdue }
+		require.True(s.t, slices.ContainsFunc(s.sendable(l, 0), overdue), "it is eight in the evening")
+		require.False(s.t, slices.ContainsFunc(s.sendable(l, 4*time.Hour), overdue), "it is midnight")
+		require.True(s.t, slices.ContainsFunc(s.sendable(l, 12*time.Hour+time.Minute), overdue))
+	})
+	f("past its deadline", 1, func(s *story) {
+		l := s.notifying(cloud.BySMS)
+		courier(s, l)
+		s.open()
+		s.soon(time.Second)
+		time.Sleep(time.Minute)
+		require.Equal(s.t, cloud.DeliveryDoorsOpened, s.find().Status)
+		require.Empty(s.t, s.sendable(l, 0))
+		_, err := l.ResendDeliveryCode(ctx, s.Box.ProviderCaller, locker.ResendInput{Delivery: "ref:R-1", Channel: cloud.BySMS})
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(err))
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/postern-io/postern/cloud"
@@ -55,8 +56,9 @@ var page = template.Must(template.New("mail").Parse(`<!doctype html>
 </body></html>
 `))
 
-// Compose writes a mail in its language, as plain text and as HTML.
-func Compose(m cloud.Notification) (Letter, error) {
+// Compose writes a mail in its language, as plain text and as HTML, for a reader at now: a
+// time limit that has passed is left out.
+func Compose(m cloud.Notification, now time.Time) (Letter, error) {
 	m.Language = locale.Negotiate(m.Language)
 	business, name := oneLine(cmp.Or(m.Business, "Postern")), oneLine(m.Name)
 	word := func(key string, args ...any) string { return locale.Word(m.Language, key, args...) }
@@ -68,7 +70,7 @@ func Compose(m cloud.Notification) (Letter, error) {
 	switch {
 	case m.Parcel != nil:
 		l.Lines[1] += " " + word("mail.parcel.code")
-		l.Code, l.Facts = oneLine(m.Parcel.Code), parcelFacts(m.Language, *m.Parcel)
+		l.Code, l.Facts = oneLine(m.Parcel.Code), parcelFacts(m.Language, *m.Parcel, now)
 	case l.Link != "":
 		l.Button = word(said.link)
 		l.Lines = append(l.Lines, word("mail.once"))
@@ -93,16 +95,22 @@ func Compose(m cloud.Notification) (Letter, error) {
 }
 
 // parcelFacts are what a recipient needs beside the code.
-func parcelFacts(lang string, p cloud.ParcelNotice) []fact {
-	return []fact{
+func parcelFacts(lang string, p cloud.ParcelNotice, now time.Time) []fact {
+	facts := []fact{
 		{locale.Word(lang, "mail.parcel.locker"), oneLine(strings.Join(slices.DeleteFunc([]string{p.Locker, p.Address}, func(s string) bool { return s == "" }), ", "))},
 		{locale.Word(lang, "mail.parcel.door"), oneLine(strings.Join(p.Doors, ", "))},
 		{locale.Word(lang, "mail.parcel.until"), locale.DateHour(lang, p.Until)},
 		{locale.Word(lang, "mail.parcel.number"), oneLine(strings.Join(p.Numbers, ", "))},
 	}
+	if !p.Until.After(now) {
+		facts = slices.Delete(facts, 2, 3)
+	}
+	return facts
 }
 
-// oneLine is a text without what could end a line of a mail.
+// oneLine is a text without what could end a line of a mail, or turn what follows round.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }), " ")
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
+	}), " ")
 }

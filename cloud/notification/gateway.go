@@ -43,11 +43,11 @@ func (g *Gateway) Send(ctx context.Context, m cloud.Notification) error {
 	if cloud.PhoneNumber(m.To) != m.To || m.To == "" {
 		return fmt.Errorf("%w: the recipient has no telephone number with a country code", ErrRefused)
 	}
-	x, err := ComposeSMS(m)
+	x, err := ComposeSMS(m, time.Now())
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(gatewayBody{m.ID, m.To, x.Text, m.Language, x.Encoding, x.Segments, m.Kind, m.BusinessID, m.Until.UTC().Format(time.RFC3339)})
+	body, err := json.Marshal(gatewayBody{m.ID, m.To, x.Text, x.Language, x.Encoding, x.Segments, m.Kind, m.BusinessID, m.Until.UTC().Format(time.RFC3339)})
 	if err != nil {
 		return fmt.Errorf("encode short message: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // Decider is the database, as far as lists are made of it.
@@ -27,7 +28,7 @@ type Row struct {
 	Status         cloud.NotificationState   `json:"status"`
 	DeliveryID     cloud.DeliveryID          `json:"delivery_id"`
 	Attempts       int                       `json:"attempts"`
-	Reason         *string                   `json:"reason" doc:"Why it was not sent: refused, or server for one that was asked too often"`
+	Reason         *string                   `json:"reason" doc:"Why it was not sent: refused; server for one that was asked too often; obsolete for one that was no longer true"`
 	CreatedAt      *string                   `json:"created_at"`
 	EndedAt        *string                   `json:"ended_at"`
 }
@@ -35,9 +36,8 @@ type Row struct {
 // Input asks for a part of the notifications.
 type Input struct {
 	check.Keyset
-	Delivery cloud.DeliveryID          `query:"delivery_id" min:"1"`
-	Channel  cloud.NotificationChannel `query:"channel" enum:"email,sms"`
-	Status   cloud.NotificationState   `query:"status" enum:"waiting,sent,failed,expired"`
+	Delivery cloud.DeliveryID        `query:"delivery_id" min:"1"`
+	Status   cloud.NotificationState `query:"status" enum:"waiting,sent,failed,expired"`
 }
 
 // Output lists notifications.
@@ -54,7 +54,7 @@ func (l Lists) List(ctx context.Context, c cloud.Caller, in Input) (out Output, 
 		return out, err
 	}
 	f := ownedBy(c)
-	f.DeliveryID, f.Channel, f.Status, f.Page = in.Delivery, in.Channel, in.Status, page
+	f.DeliveryID, f.Status, f.Page = in.Delivery, in.Status, page
 	err = l.Store.Look(ctx, func(v cloud.View) error {
 		list, listed, zone, err := read(v, f)
 		if err != nil {
@@ -105,8 +105,7 @@ type Message struct {
 // InboxInput asks for a part of the inbox of the sandbox.
 type InboxInput struct {
 	check.Keyset
-	Delivery cloud.DeliveryID          `query:"delivery_id" min:"1"`
-	Channel  cloud.NotificationChannel `query:"channel" enum:"email,sms"`
+	Delivery cloud.DeliveryID `query:"delivery_id" min:"1"`
 }
 
 // InboxOutput lists messages of the sandbox.
@@ -124,7 +123,7 @@ func (l Lists) Inbox(ctx context.Context, c cloud.Caller, in InboxInput) (out In
 		return out, err
 	}
 	f := ownedBy(c)
-	f.Sandbox, f.DeliveryID, f.Channel, f.Page = true, in.Delivery, in.Channel, page
+	f.Sandbox, f.DeliveryID, f.Page = true, in.Delivery, page
 	err = l.Store.Look(ctx, func(v cloud.View) error {
 		list, listed, zone, err := read(v, f)
 		if err != nil {
@@ -178,7 +177,7 @@ func (l Lists) FindMessage(ctx context.Context, c cloud.Caller, in MessageInput)
 
 // message is a notification of the sandbox in words.
 func message(v cloud.View, n cloud.NotificationRow, zone *time.Location) (Message, error) {
-	m := Message{MessageID: n.ID, Kind: n.Kind, Channel: n.Channel, SentTo: n.To, Language: n.Language, DeliveryID: n.DeliveryID, CreatedAt: cloud.Stamp(n.At, zone)}
+	m := Message{MessageID: n.ID, Kind: n.Kind, Channel: n.Channel, SentTo: n.To, Language: locale.Negotiate(n.Language), DeliveryID: n.DeliveryID, CreatedAt: cloud.Stamp(n.At, zone)}
 	switch d, err := v.Delivery(n.DeliveryID); {
 	case err == nil:
 		m.DeliveryNumber = &d.Number
@@ -186,11 +185,11 @@ func message(v cloud.View, n cloud.NotificationRow, zone *time.Location) (Messag
 		return m, err
 	}
 	if n.Channel == cloud.BySMS {
-		x, err := ComposeSMS(n.Notification)
+		x, err := ComposeSMS(n.Notification, n.At)
 		m.Text, m.Segments = x.Text, &x.Segments
 		return m, leaveRefused(err)
 	}
-	x, err := Compose(n.Notification)
+	x, err := Compose(n.Notification, n.At)
 	m.Subject, m.Text = &x.Subject, x.Text
 	return m, leaveRefused(err)
 }

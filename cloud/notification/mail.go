@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/mail"
 	"strings"
+	"time"
 
 	gomail "github.com/wneessen/go-mail"
 
@@ -99,7 +100,7 @@ func (s *MailServer) Send(ctx context.Context, m cloud.Notification) error {
 
 // message is a mail as it is sent. ErrRefused for an address that is none.
 func (s *MailServer) message(m cloud.Notification) (*gomail.Msg, error) {
-	l, err := Compose(m)
+	l, err := Compose(m, time.Now())
 	if err != nil {
 		return nil, err
 	}

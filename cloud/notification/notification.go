@@ -40,9 +40,14 @@ var ErrRefused = errors.New("the notification is refused")
 type Store interface {
 	NotificationDue(ctx context.Context, by cloud.NotificationChannel, now time.Time) (bool, error)
 	ClaimNotifications(ctx context.Context, by cloud.NotificationChannel, now time.Time, limit int) ([]cloud.NotificationRow, error)
-	EndNotification(ctx context.Context, m cloud.NotificationRow) error
+	EndNotification(ctx context.Context, m cloud.NotificationRow) (bool, error)
 	RetryNotification(ctx context.Context, m cloud.NotificationRow) error
 	RecoverNotifications(ctx context.Context, by cloud.NotificationChannel) error
+}
+
+// Archive is what Clean needs of the database.
+type Archive interface {
+	ExpireNotifications(ctx context.Context, now time.Time) error
 	DropNotifications(ctx context.Context, sandbox, others, requests time.Time) error
 }
 
@@ -54,6 +59,10 @@ type Config struct {
 	// Prepare makes notifications of what waits to become some, before each look; nil:
 	// nothing does.
 	Prepare func(ctx context.Context) error
+	// When is asked before each attempt, at a time: that time or an earlier one lets it be
+	// sent, a later one puts it off until then, zero says that it is no longer true. nil:
+	// each is sent.
+	When func(ctx context.Context, m cloud.Notification, now time.Time) (time.Time, error)
 	// Ended is called with each notification that was not taken; nil: nothing is.
 	Ended func(ctx context.Context, m cloud.NotificationRow) error
 	Log   *slog.Logger // nil: nothing is logged
@@ -72,6 +81,9 @@ func New(cfg Config) *Sender {
 	}
 	return &Sender{cfg, make(chan struct{}, 1)}
 }
+
+// obsolete is why one that is no longer true was not sent.
+const obsolete = "obsolete"
 
 // Times and sizes.
 const (
@@ -104,22 +116,14 @@ func (s *Sender) Run(ctx context.Context) error {
 	if err := s.cfg.Store.RecoverNotifications(ctx, s.cfg.Channel); err != nil {
 		return err
 	}
-	look, clean := time.NewTicker(lookEvery), time.NewTicker(cleanEvery)
+	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	defer clean.Stop()
 	torn := false // an attempt was begun, and its end is not written
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-clean.C:
-			now := time.Now().UTC()
-			err = s.cfg.Store.DropNotifications(ctx, now.Add(-keptSandbox), now.Add(-kept), now.Add(-keptRequest))
-			if err != nil && ctx.Err() == nil {
-				s.cfg.Log.Error("drop old notifications", "err", err)
-			}
-			continue
 		case <-s.wake:
 		case <-look.C:
 		}
@@ -131,6 +135,24 @@ func (s *Sender) Run(ctx context.Context) error {
 		}
 		if torn = err != nil; torn && ctx.Err() == nil {
 			s.cfg.Log.Error("send notifications", "channel", s.cfg.Channel, "err", err)
+		}
+	}
+}
+
+// Clean ends what is of no use any more and removes what is old, until ctx ends. It runs
+// whether or not there are channels: the sandbox needs none.
+func Clean(ctx context.Context, a Archive, log *slog.Logger) error {
+	t := time.NewTicker(cleanEvery)
+	defer t.Stop()
+	for {
+		now := time.Now().UTC()
+		if err := errors.Join(a.ExpireNotifications(ctx, now), a.DropNotifications(ctx, now.Add(-keptSandbox), now.Add(-kept), now.Add(-keptRequest))); err != nil && ctx.Err() == nil {
+			log.Error("clean notifications", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
 		}
 	}
 }
@@ -174,9 +196,21 @@ func (s *Sender) try(ctx context.Context, m cloud.NotificationRow) error {
 	case m.Attempts > MaxAttempts:
 		return s.end(ctx, m, cloud.NotificationFailed, m.Reason, now)
 	}
+	if s.cfg.When != nil {
+		switch when, err := s.cfg.When(ctx, m.Notification, now); {
+		case err != nil:
+			return err
+		case when.IsZero():
+			return s.end(ctx, m, cloud.NotificationExpired, obsolete, now)
+		case when.After(now):
+			m.NextAt = when
+			return s.cfg.Store.RetryNotification(ctx, m)
+		}
+	}
 	sending, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	err := s.cfg.Carrier.Send(sending, m.Notification)
+	now = time.Now().UTC()
 	switch {
 	case err == nil:
 		return s.end(ctx, m, cloud.NotificationSent, "", now)
@@ -194,10 +228,11 @@ func (s *Sender) try(ctx context.Context, m cloud.NotificationRow) error {
 
 func (s *Sender) end(ctx context.Context, m cloud.NotificationRow, state cloud.NotificationState, reason string, now time.Time) error {
 	m.State, m.Reason, m.EndedAt = state, reason, now
-	if err := s.cfg.Store.EndNotification(ctx, m); err != nil {
+	ended, err := s.cfg.Store.EndNotification(ctx, m)
+	if err != nil {
 		return fmt.Errorf("end notification %s: %w", m.ID, err)
 	}
-	if state != cloud.NotificationSent && s.cfg.Ended != nil {
+	if ended && state != cloud.NotificationSent && reason != obsolete && s.cfg.Ended != nil {
 		return s.cfg.Ended(ctx, m)
 	}
 	return nil

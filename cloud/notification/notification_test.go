@@ -74,9 +74,9 @@ func TestMailsInSixLanguages(t *testing.T) {
 				m.Link = ""
 			}
 			if strings.HasPrefix(string(kind), "parcel_") {
-				m.Parcel = &cloud.ParcelNotice{Numbers: []string{"PK-1", "PK-2"}, Code: "135790", Locker: "Front St <b>Lobby", Address: "120 Front St", Doors: []string{"A-3"}, Until: time.Date(2026, 12, 1, 18, 30, 0, 0, time.FixedZone("", -5*3600))}
+				m.Parcel = &cloud.ParcelNotice{Numbers: []string{"PK-1", "PK-2"}, Code: "135790", Locker: "Front St <b>Lobby", Address: "120 Front St", Doors: []string{"A-3"}, Until: time.Date(2099, 12, 1, 18, 30, 0, 0, time.FixedZone("", -5*3600))}
 			}
-			x, err := notification.Compose(m)
+			x, err := notification.Compose(m, m.At)
 			require.NoError(t, err)
 			if m.Parcel != nil {
 				require.NotContains(t, x.Subject, m.Parcel.Code)
@@ -245,16 +245,16 @@ func (s *memory) ClaimNotifications(_ context.Context, by cloud.NotificationChan
 	return []cloud.NotificationRow{s.m}, nil
 }
 
-func (s *memory) EndNotification(_ context.Context, m cloud.NotificationRow) error {
+func (s *memory) EndNotification(_ context.Context, m cloud.NotificationRow) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fail; err != nil {
 		s.fail = nil
-		return err
+		return false, err
 	}
 	s.m, s.taken = m, false
 	s.ends++
-	return nil
+	return true, nil
 }
 
 func (s *memory) RetryNotification(_ context.Context, m cloud.NotificationRow) error {
@@ -268,10 +268,6 @@ func (s *memory) RecoverNotifications(context.Context, cloud.NotificationChannel
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken = false
-	return nil
-}
-
-func (s *memory) DropNotifications(context.Context, time.Time, time.Time, time.Time) error {
 	return nil
 }
 
@@ -315,6 +311,42 @@ func TestMailsEndOnce(t *testing.T) {
 				require.Equal(t, c.state != cloud.NotificationSent, unsent == 1)
 				require.NotContains(t, log.String(), secret)
 				require.NotContains(t, log.String(), "zoe@a.example")
+			})
+		})
+	}
+}
+
+// One that can wait waits for its time and one that is no longer true is not sent, without
+// a line; nor has one a line that another node has by now.
+func TestNotificationsAreAskedAboutBeforeTheyGo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		when  time.Duration // after the start; negative: never
+		state cloud.NotificationState
+		sent  int
+	}{"later": {5 * time.Hour, cloud.NotificationSent, 1}, "never": {-1, cloud.NotificationExpired, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				m, start := invitation("m"), time.Now()
+				m.Until = start.Add(24 * time.Hour)
+				db, out := &memory{m: cloud.NotificationRow{Notification: m, State: cloud.NotificationWaiting}}, &carrier{next: func(int) error {
+					require.GreaterOrEqual(t, time.Since(start), c.when)
+					return nil
+				}}
+				s := notification.New(notification.Config{Store: db, Channel: cloud.ByEmail, Carrier: out, Ended: func(context.Context, cloud.NotificationRow) error { t.Error("a line about it"); return nil },
+					When: func(_ context.Context, _ cloud.Notification, now time.Time) (time.Time, error) {
+						if c.when < 0 {
+							return time.Time{}, nil
+						}
+						return start.Add(c.when), nil
+					}})
+				done := make(chan error, 1)
+				go func() { done <- s.Run(ctx) }()
+				time.Sleep(30 * time.Hour)
+				cancel()
+				require.NoError(t, <-done)
+				require.Equal(t, []any{c.state, c.sent, 1}, []any{db.m.State, out.tries, db.ends})
 			})
 		})
 	}

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
@@ -15,8 +18,9 @@ import (
 // ShortMessage is a short message as it is sent.
 type ShortMessage struct {
 	Text     string
+	Language string
 	Encoding string // gsm7 or ucs2 (3GPP TS 23.038)
-	Segments int    // messages that it is carried in and charged as: 1 or 2
+	Segments int    // messages that it is carried in and charged as
 }
 
 // Encodings of short messages.
@@ -25,7 +29,8 @@ const (
 	UCS2 = "ucs2"
 )
 
-// maxSegments is how many messages a text is carried in at most.
+// maxSegments is how many messages a text is carried in, unless the compartments alone fill
+// more.
 const maxSegments = 2
 
 // The alphabet of 3GPP TS 23.038, 6.2.1, and its extension, whose characters count twice.
@@ -84,10 +89,11 @@ var smsWords = map[cloud.NotificationKind]string{
 	cloud.NotifyDeliveryCode:   "sms.delivery_code",
 }
 
-// ComposeSMS writes a short message in its language. Code, compartments and a time limit
-// that has not passed are always in it; parcel numbers, the locker's address, then the ends of names give way until
-// two messages hold it.
-func ComposeSMS(m cloud.Notification) (ShortMessage, error) {
+// ComposeSMS writes a short message in its language, for a reader at now. Code, compartments
+// and a time limit that has not passed are always in it. Until two messages hold it, parcel
+// numbers give way, then letters that would halve what a message holds, the locker's address,
+// the ends of names, and the names.
+func ComposeSMS(m cloud.Notification, now time.Time) (ShortMessage, error) {
 	key, ok := smsWords[m.Kind]
 	if !ok || m.Parcel == nil {
 		return ShortMessage{}, fmt.Errorf("%w: there are no words for short messages of kind %q", ErrRefused, m.Kind)
@@ -95,27 +101,36 @@ func ComposeSMS(m cloud.Notification) (ShortMessage, error) {
 	p := *m.Parcel
 	m.Language = locale.Negotiate(m.Language)
 	word := func(key string, args ...any) string { return locale.Word(m.Language, key, args...) }
-	until := word("sms.until", locale.DateHour(m.Language, p.Until))
-	switch m.Kind {
-	case cloud.NotifyDeliveryCode:
+	until := ""
+	switch {
+	case !p.Until.After(now):
+	case m.Kind == cloud.NotifyDeliveryCode:
 		until = word("sms.deliver_before", locale.DateHour(m.Language, p.Until))
-	case cloud.NotifyParcelOverdue:
-		until = ""
+	default:
+		until = word("sms.until", locale.DateHour(m.Language, p.Until))
 	}
 	business, place := oneLine(cmp.Or(m.Business, "Postern")), oneLine(p.Locker)
 	address, numbers := oneLine(p.Address), oneLine(strings.Join(p.Numbers, ", "))
-	for {
-		parts := []string{word(key, business), word("sms.code", oneLine(p.Code)), strings.Join(filled(place, address), ", ") + ".", "", until, numbers}
+	for folds := false; ; {
+		parts := []string{word(key, business), word("sms.code", oneLine(p.Code)), "", "", until, numbers}
+		if where := filled(place, address); len(where) > 0 {
+			parts[2] = strings.Join(where, ", ") + "."
+		}
 		if len(p.Doors) > 0 {
 			parts[3] = word("sms.door", oneLine(strings.Join(p.Doors, ", ")))
 		}
-		out := ShortMessage{Text: plainSigns.Replace(strings.Join(filled(parts...), " "))}
+		out := ShortMessage{Text: plainSigns.Replace(strings.Join(filled(parts...), " ")), Language: m.Language}
+		if folds {
+			out.Text = fold(out.Text)
+		}
 		out.Encoding, out.Segments = measure(out.Text)
 		switch {
 		case out.Segments <= maxSegments:
 			return out, nil
 		case numbers != "":
 			numbers = ""
+		case !folds && canFold(out.Text):
+			folds = true
 		case address != "":
 			address = ""
 		case max(size(place), size(business)) > shortName:
@@ -124,19 +139,52 @@ func ComposeSMS(m cloud.Notification) (ShortMessage, error) {
 			} else {
 				business = shorter(business)
 			}
-		default: // doors without end
-			return out, fmt.Errorf("%w: the short message has %d parts", ErrRefused, out.Segments)
+		case place != "":
+			place = ""
+		default: // many compartments: none is left out
+			return out, nil
 		}
 	}
 }
 
-// shortName is to how many characters names are cut at most.
-const shortName = 12
+// canFold reports whether a text has letters that fold replaces, and fold makes it one of the
+// 7-bit alphabet.
+func canFold(text string) bool {
+	encoding, _ := measure(text)
+	after, _ := measure(fold(text))
+	return encoding == UCS2 && after == GSM7
+}
+
+// fold replaces letters that the 7-bit alphabet lacks by those without their marks, as people
+// write them in short messages: ó is o, û is u.
+func fold(text string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(gsmBasic+gsmExtended, r) {
+			return r
+		}
+		if plain, ok := struck[r]; ok {
+			return plain
+		}
+		if bare, _ := utf8.DecodeRuneInString(norm.NFD.String(string(r))); strings.ContainsRune(gsmBasic, bare) {
+			return bare
+		}
+		return r
+	}, norm.NFC.String(text))
+}
+
+// struck are letters whose marks Unicode does not take apart.
+var struck = map[rune]rune{'ł': 'l', 'Ł': 'L', 'đ': 'd', 'Đ': 'D', 'ı': 'i', 'œ': 'o', 'Œ': 'O', 'ħ': 'h', 'Ħ': 'H'}
+
+// To how many characters names are cut at least and at most.
+const (
+	shortName = 12
+	longName  = 60 // at once
+)
 
 // shorter is a name without its last characters.
 func shorter(name string) string {
 	r := []rune(name)
-	return strings.TrimSpace(string(r[:max(shortName, len(r)-4)]))
+	return strings.TrimSpace(string(r[:min(max(shortName, len(r)-4), longName)]))
 }
 
 func size(s string) int { return utf8.RuneCountInString(s) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,8 +19,11 @@ import (
 	"github.com/postern-io/postern/cloud/notification"
 )
 
+// then is when the messages of the tests are read.
+var then = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+
 func short(kind cloud.NotificationKind, lang string) cloud.Notification {
-	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	now := then
 	return cloud.Notification{ID: "sms-1", BusinessID: 1, Channel: cloud.BySMS, Kind: kind, At: now, Until: now.Add(time.Hour),
 		NotificationText: cloud.NotificationText{To: "+14165550123", Language: lang, Business: "Harbour Parcels", Parcel: &cloud.ParcelNotice{Numbers: []string{"PK-1", "PK-2"}, Code: "135790",
 			Locker: "Front St Lobby", Address: "120 Front St", Doors: []string{"A-3", "B-12"}, Until: time.Date(2026, 12, 1, 18, 30, 0, 0, time.FixedZone("", -5*3600))}}}
@@ -39,7 +43,7 @@ func TestShortMessagesInSixLanguages(t *testing.T) {
 				m.Business += strings.Repeat(" & Söhne", long)
 				m.Parcel.Locker += strings.Repeat(" 大厅", long)
 				m.Parcel.Address += strings.Repeat("\r\nfloor", long)
-				x, err := notification.ComposeSMS(m)
+				x, err := notification.ComposeSMS(m, then)
 				require.NoError(t, err)
 				require.LessOrEqual(t, x.Segments, 2)
 				until := map[bool]string{true: "6:30", false: "18:30"}[l.Code == "en"]
@@ -61,22 +65,74 @@ func TestShortMessagesInSixLanguages(t *testing.T) {
 		}
 	}
 	m := short(cloud.NotifyParcelWaiting, "en")
-	x, err := notification.ComposeSMS(m)
+	x, err := notification.ComposeSMS(m, then)
 	require.NoError(t, err)
 	require.Equal(t, notification.ShortMessage{Text: "Harbour Parcels: your parcel is in the locker. Code 135790. Front St Lobby, 120 Front St. Compartment A-3, B-12. Collect by 1 Dec, 6:30 pm. PK-1, PK-2",
-		Encoding: notification.GSM7, Segments: 1}, x)
+		Language: "en", Encoding: notification.GSM7, Segments: 1}, x)
 	for lang, begins := range map[string]string{"zh-CN": "Harbour Parcels：", "fr-CA": "Harbour Parcels : ", "de_AT": "Harbour Parcels: Ihr", "xx": "Harbour Parcels: your"} {
-		x, err = notification.ComposeSMS(short(cloud.NotifyParcelWaiting, lang))
+		x, err = notification.ComposeSMS(short(cloud.NotifyParcelWaiting, lang), then)
 		require.NoError(t, err)
 		require.Contains(t, x.Text, begins, lang)
 	}
 	m.Kind = cloud.NotifyReset
-	_, err = notification.ComposeSMS(m)
+	_, err = notification.ComposeSMS(m, then)
 	require.ErrorIs(t, err, notification.ErrRefused)
 	m = short(cloud.NotifyParcelWaiting, "en")
 	m.Parcel.Doors = []string{strings.Repeat("A-1, ", 100)}
-	_, err = notification.ComposeSMS(m)
-	require.ErrorIs(t, err, notification.ErrRefused, "never cut in the middle of what opens a door")
+	x, err = notification.ComposeSMS(m, then)
+	require.NoError(t, err)
+	require.Greater(t, x.Segments, 2)
+	require.Contains(t, x.Text, "A-1, A-1, A-1, .", "never cut in the middle of what opens a door")
+	m = short(cloud.NotifyParcelCode, "en")
+	m.Parcel.Until = then
+	x, err = notification.ComposeSMS(m, then)
+	require.NoError(t, err)
+	require.NotContains(t, x.Text, "Collect", "a time that has passed")
+	m.Business, m.Parcel.Locker = "Acme \u202e", "Front\u200b St\u2066"
+	x, err = notification.ComposeSMS(m, then)
+	require.NoError(t, err)
+	require.Contains(t, x.Text, "Acme: the pickup code of your parcel. Code 135790. Front St, ")
+	require.Equal(t, notification.GSM7, x.Encoding)
+}
+
+// Whatever letters places and months are written with, ten compartments are all named, and
+// two messages hold them where they can.
+func TestShortMessagesOfManyCompartments(t *testing.T) {
+	t.Parallel()
+	for _, l := range locale.All() {
+		for _, kind := range smsKinds {
+			for _, place := range []string{"Front St Lobby", "Estación Atocha", "Łódź Główna Dworzec", "Ωμέγα"} {
+				for month := range 12 {
+					for n := 1; n <= 10; n++ {
+						m := short(kind, l.Code)
+						m.Business, m.Parcel.Locker, m.Parcel.Doors = "Müller Łódź Logistik", place, nil
+						m.Parcel.Until = time.Date(2027, time.Month(month+1), 28, 18, 30, 0, 0, time.UTC)
+						for i := range n {
+							m.Parcel.Doors = append(m.Parcel.Doors, fmt.Sprintf("B-%d", 10+i))
+						}
+						x, err := notification.ComposeSMS(m, then)
+						require.NoError(t, err)
+						require.Contains(t, x.Text, strings.Join(m.Parcel.Doors, ", "))
+						most := 2
+						if n > 4 && x.Encoding == notification.UCS2 {
+							most = 3
+						}
+						require.LessOrEqual(t, x.Segments, most, "%s: %s", l.Code, x.Text)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Numbers are read as people write them; none is guessed.
+func TestPhoneNumbers(t *testing.T) {
+	t.Parallel()
+	for written, want := range map[string]string{"+1 (416) 555-0123": "+14165550123", "0049 30 901820": "+4930901820", "+44 (0)20 7946 0958": "+442079460958", "+49 (0) 30 901820": "+4930901820",
+		"\u202a+14165550123\u202c": "+14165550123", "+1\u00ad4165550123": "+14165550123", "tel:+14165550123": "+14165550123", "416 555 0123": "", "(416) 555-0123": "", "020 7946 0958": "", "+0 20 7946": "",
+		"+1 416 555 0123 ext 4": "", "+12": "", "": "", "+1234567890123456": "", "ann@a.example": ""} {
+		require.Equal(t, want, cloud.PhoneNumber(written), written)
+	}
 }
 
 // The gateway gets what any library of Standard Webhooks verifies; its answers decide.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/node"
+	"github.com/postern-io/postern/cloud/notification"
 	"github.com/postern-io/postern/cloud/report"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/store"
@@ -169,6 +170,7 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	steady("webhooks", s.Webhooks.Run)
 	steady("mock cabinets", s.Mocks.Run)
 	steady("pushes", s.pushes.Run)
+	steady("old notifications", func(ctx context.Context) error { return notification.Clean(ctx, s.Store, s.log) })
 	if s.mails != nil {
 		steady("mails", s.mails.Run)
 	}

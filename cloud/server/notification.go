@@ -33,7 +33,7 @@ func channelsOf(cfg Config) (out []cloud.NotificationChannel) {
 // sendNotifications builds what sends notifications by the channels that there are.
 func sendNotifications(s *Server, access *account.Access) {
 	sender := func(by cloud.NotificationChannel, c notification.Carrier, prepare func(context.Context) error) *notification.Sender {
-		x := notification.New(notification.Config{Store: s.Store, Channel: by, Carrier: c, Log: s.log, Ended: s.auditUnsent, Prepare: prepare})
+		x := notification.New(notification.Config{Store: s.Store, Channel: by, Carrier: c, Log: s.log, Ended: s.auditUnsent, Prepare: prepare, When: s.Lockers.WhenToNotify})
 		s.Store.OnCommit(x.Committed)
 		return x
 	}

@@ -213,6 +213,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlReleasePush":                "walks the partial index of waiting pushes, once at start",
 		"sqlReleaseOwnPush":             "walks the partial index of waiting pushes, once at start",
 		"sqlReleaseNotifications":       "walks the partial index of waiting mails, once at start",
+		"sqlExpireNotifications":        "walks the partial index of what waits, each ten minutes",
 		"sqlReleaseNodeNotifications":   "walks the partial index of waiting mails, once at a node's end",
 		"sqlReleaseOwnNotifications":    "walks the partial index of waiting mails, once at start",
 		"sqlCountFaults":                "walks the partial index of open device exceptions, for the metrics",

@@ -28,10 +28,12 @@ WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
 	sqlReleaseNotifications     = `UPDATE mail SET lease_owner = '', lease_until = NULL WHERE state = 'waiting' AND channel = $1 AND lease_owner <> ''`
 	sqlReleaseOwnNotifications  = `UPDATE mail SET lease_owner = '', lease_until = NULL WHERE state = 'waiting' AND channel = $1 AND lease_owner = $2 AND lease_owner <> ''`
 	sqlReleaseNodeNotifications = `UPDATE mail SET lease_owner = '', lease_until = NULL WHERE state = 'waiting' AND lease_owner = $1 AND lease_owner <> ''`
-	sqlDropNotifications        = `DELETE FROM mail WHERE n IN (SELECT n FROM mail WHERE at < $1 ORDER BY at, n LIMIT $2)`
-	sqlDropSandbox              = `DELETE FROM mail WHERE n IN (SELECT n FROM mail WHERE at < $1 AND state = 'sandbox' ORDER BY at, n LIMIT $2)`
-	sqlNotifications            = `SELECT ` + notificationColumns + ` FROM mail WHERE business_id = $1 ORDER BY n DESC LIMIT $2`
-	sqlSandboxNotification      = `SELECT ` + notificationColumns + ` FROM mail WHERE business_id = $1 AND id = $2 AND state = 'sandbox'`
+	sqlExpireNotifications      = `UPDATE mail SET state = 'expired', ended_at = $1, body = NULL
+WHERE n IN (SELECT n FROM mail WHERE state = 'waiting' AND until < $1 AND (lease_owner = '' OR lease_until < @now) LIMIT $2)`
+	sqlDropNotifications   = `DELETE FROM mail WHERE n IN (SELECT n FROM mail WHERE at < $1 ORDER BY at, n LIMIT $2)`
+	sqlDropSandbox         = `DELETE FROM mail WHERE n IN (SELECT n FROM mail WHERE at < $1 AND state = 'sandbox' ORDER BY at, n LIMIT $2)`
+	sqlNotifications       = `SELECT ` + notificationColumns + ` FROM mail WHERE business_id = $1 ORDER BY n DESC LIMIT $2`
+	sqlSandboxNotification = `SELECT ` + notificationColumns + ` FROM mail WHERE business_id = $1 AND id = $2 AND state = 'sandbox'`
 
 	requestColumns = `digest, email, language, at, done_at`
 	sqlRequest     = `SELECT ` + requestColumns + ` FROM reset_request WHERE digest = $1`
@@ -46,12 +48,15 @@ func notificationPurpose(id string) string { return "mail/" + id }
 
 func saveNotifications(w *writer, c *cloud.Changes) {
 	for _, m := range c.Notifications {
-		state, ended := cloud.NotificationWaiting, time.Time{}
+		state, next, ended := cloud.NotificationWaiting, m.From, time.Time{}
+		if next.Before(m.At) {
+			next = m.At
+		}
 		if m.Sandbox {
 			state, ended = cloud.NotificationSandbox, m.At
 		}
 		w.add(anything, sqlSaveNotification, m.ID, int64(m.BusinessID), int64(m.AccountID), int64(m.ProviderID), int64(m.DeliveryID), string(m.Channel), string(m.Kind), ms(m.At), ms(m.Until),
-			string(state), ms(m.At), ms(ended), w.seal(notificationPurpose(m.ID), []byte(text(m.NotificationText))))
+			string(state), ms(next), ms(ended), w.seal(notificationPurpose(m.ID), []byte(text(m.NotificationText))))
 	}
 	for _, r := range c.ResetRequests {
 		w.add(anything, sqlSaveRequest, r.Digest[:], r.Email, r.Language, ms(r.At), cloud.ResetPause.Milliseconds())
@@ -90,9 +95,15 @@ func (b sealer) scanNotification(r rows, m *cloud.NotificationRow) error {
 	return nil
 }
 
-func (v factorView) Notifications(f cloud.NotificationFilter) ([]cloud.NotificationRow, cloud.Listed, error) {
+// notificationList is a part of the notifications about deliveries. Each of its filters has an
+// index.
+func notificationList(f cloud.NotificationFilter) keyList {
 	var c conditions
-	c.and("business_id = $%d", int64(f.BusinessID))
+	business := "business_id = $%d"
+	if f.ProviderID != 0 || f.DeliveryID != 0 {
+		business = "+" + business // is checked, and not searched by: the others have fewer rows
+	}
+	c.and(business, int64(f.BusinessID))
 	if f.Sandbox {
 		c.and("state = 'sandbox'")
 	} else {
@@ -104,13 +115,14 @@ func (v factorView) Notifications(f cloud.NotificationFilter) ([]cloud.Notificat
 	if f.DeliveryID != 0 {
 		c.and("delivery_id = $%d", int64(f.DeliveryID))
 	}
-	if f.Channel != "" {
-		c.and("channel = $%d", string(f.Channel))
-	}
 	if f.Status != "" {
 		c.and("state = $%d", string(f.Status))
 	}
-	return part(v.snapshot, keyList{from: "mail", columns: notificationColumns, where: c, page: f.Page}, sortable{"id": {id: "n"}}, v.sealer().scanNotification)
+	return keyList{from: "mail", columns: notificationColumns, where: c, page: f.Page}
+}
+
+func (v factorView) Notifications(f cloud.NotificationFilter) ([]cloud.NotificationRow, cloud.Listed, error) {
+	return part(v.snapshot, notificationList(f), sortable{"id": {id: "n"}}, v.sealer().scanNotification)
 }
 
 func (v factorView) SandboxNotification(b cloud.BusinessID, id string) (cloud.NotificationRow, error) {
@@ -135,10 +147,20 @@ func (db pushes) ClaimNotifications(ctx context.Context, by cloud.NotificationCh
 	return out, err
 }
 
-// EndNotification writes what became of a notification and erases its text; nothing when
-// another node has it by now.
-func (db pushes) EndNotification(ctx context.Context, m cloud.NotificationRow) error {
-	return db.exec(ctx, sqlEndNotification, m.ID, db.node, m.Generation, string(m.State), m.Reason, ms(m.EndedAt))
+// EndNotification writes what became of a notification, erases its text and reports that it
+// did; nothing when another node has it by now.
+func (db pushes) EndNotification(ctx context.Context, m cloud.NotificationRow) (ended bool, err error) {
+	var n int64
+	err = db.write(ctx, 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+		return nil, s.last(ctx, []op{{sql: sqlEndNotification, args: []any{m.ID, db.node, m.Generation, string(m.State), m.Reason, ms(m.EndedAt)}, count: &n}})
+	})
+	return n > 0, err
+}
+
+// ExpireNotifications ends notifications of any channel that were of no use before now and
+// that no node tries, and erases their texts.
+func (db pushes) ExpireNotifications(ctx context.Context, now time.Time) error {
+	return db.inSteps(ctx, sqlExpireNotifications, ms(now))
 }
 
 // RetryNotification puts a notification off until NextAt.

@@ -9,6 +9,15 @@ DROP INDEX @beside IF EXISTS mail_sandbox_provider;
 CREATE INDEX @beside mail_sandbox_provider ON mail (provider_id, n) WHERE state = 'sandbox';
 DROP INDEX @beside IF EXISTS mail_sandbox_old;
 CREATE INDEX @beside mail_sandbox_old ON mail (at, n) WHERE state = 'sandbox';
+-- Those about deliveries that are none of the sandbox, by business, by provider, and of each by state.
+DROP INDEX @beside IF EXISTS mail_live;
+CREATE INDEX @beside mail_live ON mail (business_id, n) WHERE state <> 'sandbox' AND delivery_id > 0;
+DROP INDEX @beside IF EXISTS mail_live_state;
+CREATE INDEX @beside mail_live_state ON mail (business_id, state, n) WHERE state <> 'sandbox' AND delivery_id > 0;
+DROP INDEX @beside IF EXISTS mail_live_provider;
+CREATE INDEX @beside mail_live_provider ON mail (provider_id, n) WHERE state <> 'sandbox' AND delivery_id > 0;
+DROP INDEX @beside IF EXISTS mail_live_provider_state;
+CREATE INDEX @beside mail_live_provider_state ON mail (provider_id, state, n) WHERE state <> 'sandbox' AND delivery_id > 0;
 -- What waits, by channel.
 DROP INDEX @beside IF EXISTS mail_waiting;
 CREATE INDEX @beside mail_waiting ON mail (channel, next_at, n) WHERE state = 'waiting';

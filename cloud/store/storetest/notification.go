@@ -46,11 +46,17 @@ func notifications(t *testing.T, db *store.DB) {
 	for _, m := range mine {
 		m.State, m.EndedAt, m.Reason = cloud.NotificationSent, now, ""
 		m.Generation++
-		require.NoError(t, db.EndNotification(ctx, m), "under another lease")
+		ended, err := db.EndNotification(ctx, m)
+		require.NoError(t, err)
+		require.False(t, ended, "under another lease")
 		m.Generation--
-		require.NoError(t, db.EndNotification(ctx, m))
+		ended, err = db.EndNotification(ctx, m)
+		require.NoError(t, err)
+		require.True(t, ended)
 		m.State = cloud.NotificationFailed
-		require.NoError(t, db.EndNotification(ctx, m), "it has ended")
+		ended, err = db.EndNotification(ctx, m)
+		require.NoError(t, err)
+		require.False(t, ended, "it has ended")
 	}
 	list, err := db.ListNotifications(ctx, 1, 10)
 	require.NoError(t, err)
@@ -99,7 +105,7 @@ func notifications(t *testing.T, db *store.DB) {
 		}
 		require.Equal(t, []string{"late", "sms"}, about(cloud.NotificationFilter{BusinessID: 1}), "about deliveries alone")
 		require.Equal(t, []string{"sms"}, about(cloud.NotificationFilter{BusinessID: 1, ProviderID: 3}))
-		require.Equal(t, []string{"late", "sms"}, about(cloud.NotificationFilter{BusinessID: 1, DeliveryID: 7, Channel: cloud.BySMS, Status: cloud.NotificationWaiting}))
+		require.Equal(t, []string{"late", "sms"}, about(cloud.NotificationFilter{BusinessID: 1, DeliveryID: 7, Status: cloud.NotificationWaiting}))
 		require.Equal(t, []string{"test"}, about(cloud.NotificationFilter{BusinessID: 1, Sandbox: true}))
 		require.Empty(t, about(cloud.NotificationFilter{BusinessID: 2, Sandbox: true}))
 		require.Empty(t, about(cloud.NotificationFilter{BusinessID: 1, ProviderID: 4, Sandbox: true}))
@@ -118,8 +124,23 @@ func notifications(t *testing.T, db *store.DB) {
 	})
 	for _, m := range again {
 		m.State, m.EndedAt = cloud.NotificationSent, now
-		require.NoError(t, db.EndNotification(ctx, m))
+		_, err := db.EndNotification(ctx, m)
+		require.NoError(t, err)
 	}
+	put := mail("put off", now)
+	put.Channel, put.From, put.Until = cloud.BySMS, now.Add(time.Minute), now.Add(2*time.Minute)
+	write(t, db, 0, &cloud.Changes{NotificationChanges: cloud.NotificationChanges{Notifications: []cloud.Notification{put}}})
+	due, err = db.NotificationDue(ctx, cloud.BySMS, now.Add(time.Minute-time.Millisecond))
+	require.NoError(t, err)
+	require.False(t, due)
+	require.NoError(t, db.ExpireNotifications(ctx, now.Add(2*time.Minute)))
+	due, err = db.NotificationDue(ctx, cloud.BySMS, now.Add(time.Hour))
+	require.NoError(t, err)
+	require.True(t, due)
+	require.NoError(t, db.ExpireNotifications(ctx, now.Add(2*time.Minute+time.Millisecond)))
+	due, err = db.NotificationDue(ctx, cloud.BySMS, now.Add(time.Hour))
+	require.NoError(t, err)
+	require.False(t, due, "without a carrier it ends as well")
 
 	// One request an address waits, and a further one is kept after a while.
 	request := func(at time.Time) cloud.ResetRequest {
@@ -152,7 +173,7 @@ func notifications(t *testing.T, db *store.DB) {
 	require.NoError(t, db.DropNotifications(ctx, now, now.Add(time.Second), now.Add(time.Hour)))
 	list, err = db.ListNotifications(ctx, 1, 10)
 	require.NoError(t, err)
-	require.Len(t, list, 1)
+	require.Len(t, list, 2)
 	waiting, err = db.ListResetRequests(ctx, 10)
 	require.NoError(t, err)
 	require.Empty(t, waiting)

@@ -39,7 +39,7 @@ func workItems(t *testing.T, db *store.DB) {
 		e := cloud.Exception{ID: id, BusinessID: businesses[device], DeviceID: device, GridCode: "A01", Source: fmt.Sprint("s", id), Type: []string{"door_left_open", "item_missing", "overdue"}[r.IntN(3)],
 			Severity: []string{"high", "medium", "low"}[r.IntN(3)], Status: []string{"open", "open", "resolved"}[r.IntN(3)], OpenedAt: now.Add(time.Duration(r.IntN(40)) * time.Minute)}
 		ch.Exceptions = append(ch.Exceptions, e)
-		w := cloud.WorkItem{Kind: cloud.WorkException, Subject: strconv.FormatInt(int64(id), 10), Type: e.Type, Severity: e.Severity, Since: e.OpenedAt, DeviceID: device, Device: fmt.Sprint("Cabinet ", device), GridCode: "A01"}
+		w := cloud.WorkItem{Kind: cloud.WorkException, Subject: strconv.FormatInt(int64(id), 10), Type: e.Type, Severity: e.Severity, Since: e.OpenedAt, DeviceID: device, Device: fmt.Sprint("Cabinet ", device), GridCode: "A01", Door: "A01"}
 		if e.Type == "overdue" {
 			w.Kind = cloud.WorkOverdue
 		}
