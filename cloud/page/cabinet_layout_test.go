@@ -99,7 +99,7 @@ func TestLayoutPage(t *testing.T) {
 	form["row"][2] = "30"
 	g = post("88", form, "do", "save")
 	require.Equal(t, 409, g.status)
-	require.Contains(t, g.body, "A03 (3)")
+	require.Contains(t, g.body, "A-3 (3)")
 	require.Equal(t, 404, r.do("GET", "/console/cabinets/90/layout", nil).status)
 	require.Equal(t, 404, post("90", form, "do", "save").status)
 }

@@ -62,7 +62,7 @@ func TestHomeSaysWhatHappened(t *testing.T) {
 	r.signedIn()
 	g := r.do("GET", "/console", nil)
 	clean(t, r, g)
-	for _, want := range []string{"Just now", "Put on hold", `href="/console/orders/7"`, "Sent to others today", "none asks", "Door A01 at Front St Lobby stands open", "things need you"} {
+	for _, want := range []string{"Just now", "Put on hold", `href="/console/orders/7"`, "Sent to others today", "none asks", "Door A-1 at Front St Lobby stands open", "things need you"} {
 		require.Contains(t, g.body, want)
 	}
 	for _, not := range []string{`href="/console/orders/8"`, `href="/console/orders/9"`, "Open exceptions"} {

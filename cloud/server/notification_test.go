@@ -151,7 +151,7 @@ func TestShortMessagesGoByTheGateway(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []cloud.NotificationChannel{cloud.BySMS}, channelsOf(s.cfg))
 	now := time.Now()
-	note := cloud.Notification{ID: "one", BusinessID: 42, DeliveryID: 7, Channel: cloud.BySMS, Kind: cloud.NotifyParcelWaiting, At: now, Until: now.Add(time.Hour),
+	note := cloud.Notification{ID: "one", BusinessID: 42, Channel: cloud.BySMS, Kind: cloud.NotifyParcelWaiting, At: now, Until: now.Add(time.Hour),
 		NotificationText: cloud.NotificationText{To: "+14165550123", Language: "en", Business: "Acme", Parcel: &cloud.ParcelNotice{Code: "135790", Locker: "Front St", Doors: []string{"A-1"}, Until: now.Add(time.Hour)}}}
 	test := note
 	test.ID, test.Sandbox = "test", true
@@ -164,7 +164,12 @@ func TestShortMessagesGoByTheGateway(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, Listeners{HTTP: ln}) }()
-	got := <-taken
+	var got sms
+	select {
+	case got = <-taken:
+	case <-time.After(time.Minute):
+		t.Fatal("nothing came")
+	}
 	require.Equal(t, []string{"one", "+14165550123"}, []string{got.ID, got.To})
 	require.Contains(t, got.Text, "Code 135790.")
 	require.Eventually(t, func() bool {

@@ -39,6 +39,10 @@ func testSchemas(t *testing.T, test func(t *testing.T, at func(number int64) *sc
 			path, url := "", ""
 			if engine == "sqlite" {
 				path = filepath.Join(t.TempDir(), "s.db")
+				first, err := sql.Open("sqlite", "file:"+path+"?"+liteWriterDSN) // a change of the journal mode waits for no lock
+				require.NoError(t, err)
+				require.NoError(t, first.PingContext(t.Context()))
+				require.NoError(t, first.Close())
 			} else {
 				url = freshSchema(t)
 			}
