@@ -215,7 +215,7 @@ func (w *Work) remind(d *cloud.Delivery) error {
 }
 
 // WhenToNotify is when a notification that waits may be sent, asked at now: at that time,
-// later where it can wait for the morning, and never (zero) once it is no longer true. The
+// later where it can wait for the morning or a courier corrects the deposit, and never (zero) once it is no longer true. The
 // code in it is another one by now, the parcel was collected, another person collects it or
 // brings it, or its reader has another address.
 func (s deadlines) WhenToNotify(ctx context.Context, n cloud.Notification, now time.Time) (when time.Time, err error) {
@@ -233,6 +233,10 @@ func (s deadlines) WhenToNotify(ctx context.Context, n cloud.Notification, now t
 		codes, err := s.openCodes(d)
 		if err != nil {
 			return err
+		}
+		if d.Status == cloud.DeliveryCorrecting && n.Kind != cloud.NotifyDeliveryCode {
+			when = now.Add(time.Minute) // what comes of it is known soon
+			return nil
 		}
 		holds := waits(d) && d.Handover == nil && codes.Pickup == n.Parcel.Code && addressOf(d.Recipient, n.Channel) == n.To
 		switch n.Kind {

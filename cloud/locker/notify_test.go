@@ -362,6 +362,21 @@ func TestNotificationsThatAreNoLongerTrue(t *testing.T) {
 		require.False(s.t, slices.ContainsFunc(s.sendable(l, 4*time.Hour), overdue), "it is midnight")
 		require.True(s.t, slices.ContainsFunc(s.sendable(l, 12*time.Hour+time.Minute), overdue))
 	})
+	f("a courier corrects the deposit: its recipient is notified after that", 1, func(s *story) {
+		l := s.notifying(cloud.BySMS)
+		s.waiting(l)
+		s.Command(&wire.CloseSession{})
+		var b asked
+		_, err := s.correct(func(x asked) { b = x; s.opened(x) })
+		require.NoError(s.t, err)
+		require.Equal(s.t, cloud.DeliveryCorrecting, s.find().Status)
+		n := s.notes()[0].Notification
+		when, err := l.WhenToNotify(ctx, n, time.Now())
+		require.NoError(s.t, err)
+		require.Equal(s.t, time.Minute, time.Until(when))
+		s.settle(b)
+		require.Len(s.t, s.sendable(l, time.Minute), 1)
+	})
 	f("past its deadline", 1, func(s *story) {
 		l := s.notifying(cloud.BySMS)
 		courier(s, l)

@@ -203,7 +203,7 @@ func (s *Sender) try(ctx context.Context, m cloud.NotificationRow) error {
 		case when.IsZero():
 			return s.end(ctx, m, cloud.NotificationExpired, obsolete, now)
 		case when.After(now):
-			m.NextAt = when
+			m.NextAt, m.Attempts = when, m.Attempts-1 // nothing was tried
 			return s.cfg.Store.RetryNotification(ctx, m)
 		}
 	}

@@ -339,6 +339,9 @@ func TestNotificationsAreAskedAboutBeforeTheyGo(t *testing.T) {
 						if c.when < 0 {
 							return time.Time{}, nil
 						}
+						if later := now.Add(time.Minute); later.Before(start.Add(c.when)) { // again and again
+							return later, nil
+						}
 						return start.Add(c.when), nil
 					}})
 				done := make(chan error, 1)
@@ -346,7 +349,7 @@ func TestNotificationsAreAskedAboutBeforeTheyGo(t *testing.T) {
 				time.Sleep(30 * time.Hour)
 				cancel()
 				require.NoError(t, <-done)
-				require.Equal(t, []any{c.state, c.sent, 1}, []any{db.m.State, out.tries, db.ends})
+				require.Equal(t, []any{c.state, c.sent, 1, 1}, []any{db.m.State, out.tries, db.ends, db.m.Attempts})
 			})
 		})
 	}

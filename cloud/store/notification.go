@@ -23,7 +23,7 @@ WHERE n IN (SELECT n FROM mail WHERE state = 'waiting' AND channel = $2 AND next
 RETURNING ` + notificationColumns
 	sqlEndNotification = `UPDATE mail SET state = $4, reason = $5, ended_at = $6, lease_owner = '', lease_until = NULL, body = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
-	sqlRetryNotification = `UPDATE mail SET reason = $4, next_at = $5, lease_owner = '', lease_until = NULL
+	sqlRetryNotification = `UPDATE mail SET reason = $4, next_at = $5, attempts = $6, lease_owner = '', lease_until = NULL
 WHERE id = $1 AND lease_owner = $2 AND generation = $3 AND state = 'waiting'`
 	sqlReleaseNotifications     = `UPDATE mail SET lease_owner = '', lease_until = NULL WHERE state = 'waiting' AND channel = $1 AND lease_owner <> ''`
 	sqlReleaseOwnNotifications  = `UPDATE mail SET lease_owner = '', lease_until = NULL WHERE state = 'waiting' AND channel = $1 AND lease_owner = $2 AND lease_owner <> ''`
@@ -163,9 +163,9 @@ func (db pushes) ExpireNotifications(ctx context.Context, now time.Time) error {
 	return db.inSteps(ctx, sqlExpireNotifications, ms(now))
 }
 
-// RetryNotification puts a notification off until NextAt.
+// RetryNotification puts a notification off until NextAt, with the attempts that it says.
 func (db pushes) RetryNotification(ctx context.Context, m cloud.NotificationRow) error {
-	return db.exec(ctx, sqlRetryNotification, m.ID, db.node, m.Generation, m.Reason, ms(m.NextAt))
+	return db.exec(ctx, sqlRetryNotification, m.ID, db.node, m.Generation, m.Reason, ms(m.NextAt), m.Attempts)
 }
 
 // RecoverNotifications gives back what an earlier run of this node was trying by a channel;
