@@ -110,7 +110,13 @@ func parcelFacts(lang string, p cloud.ParcelNotice, now time.Time) []fact {
 
 // oneLine is a text without what could end a line of a mail, or turn what follows round.
 func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, s)
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
+		return unicode.IsControl(r) || unicode.IsSpace(r) || r == '\u2028' || r == '\u2029'
 	}), " ")
 }

@@ -82,7 +82,7 @@ func TestShortMessagesInSixLanguages(t *testing.T) {
 	x, err = notification.ComposeSMS(m, then)
 	require.NoError(t, err)
 	require.Greater(t, x.Segments, 2)
-	require.Contains(t, x.Text, "A-1, A-1, A-1, .", "never cut in the middle of what opens a door")
+	require.Contains(t, x.Text, "A-1, A-1, A-1,.", "never cut in the middle of what opens a door")
 	m = short(cloud.NotifyParcelCode, "en")
 	m.Parcel.Until = then
 	x, err = notification.ComposeSMS(m, then)
