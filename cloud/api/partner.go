@@ -329,7 +329,7 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.resend_pickup_code",
 			Summary:     "Send the pickup code again",
-			Description: "The recipient gets the code of a delivery that waits once more. At most one a minute for a delivery.",
+			Description: "The person who collects a delivery that waits, the recipient or the one named in the recipient's place, gets the code once more. At most one a minute for a delivery.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/third-party-delivery/deliveries/{id}/pickup-code/resend",
@@ -341,7 +341,7 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.hand_over",
 			Summary:     "Hand the pickup over to another person",
-			Description: "A handover code takes the place of the recipient's pickup code, which is dead at the cabinet as soon as it has the new list. The code is in the answer and in the event; a second handover takes the place of the first.",
+			Description: "A handover code takes the place of the recipient's pickup code, which is dead at the cabinet as soon as it has the new list. The code is in the answer and in the event, and goes to the telephone number by SMS where the deployment has a gateway; a second handover takes the place of the first.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/third-party-delivery/deliveries/{id}/handover",

@@ -310,7 +310,7 @@ func (c Config) staff() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.hand_over",
 			Summary:     "Hand the pickup of a delivery over to another person",
-			Description: "For a recipient who asks for it. A handover code takes the place of the pickup code; its partner is sent the code with the event, and the answer shows none.",
+			Description: "For a recipient who asks for it. A handover code takes the place of the pickup code; its partner is sent the code with the event, the person named gets it by SMS where there is a gateway and a telephone number, and the answer shows none.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/smart-lockers/deliveries/{id}/handover",

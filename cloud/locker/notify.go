@@ -23,8 +23,12 @@ func (s *core) reaches(d cloud.Delivery, by cloud.NotificationChannel) bool {
 }
 
 // notifyRecipient adds notifications with the pickup code to the recipient of a delivery
-// that waits, by each channel that the partner wants and the recipient has.
+// that waits, by each channel that the partner wants and the recipient has. None go while
+// another person was named to collect.
 func (w *rows) notifyRecipient(d *cloud.Delivery, kind cloud.NotificationKind) error {
+	if d.Handover != nil {
+		return nil
+	}
 	for by, wanted := range map[cloud.NotificationChannel]bool{cloud.ByEmail: d.Notify.Email, cloud.BySMS: d.Notify.SMS} {
 		if !wanted {
 			continue
@@ -36,12 +40,27 @@ func (w *rows) notifyRecipient(d *cloud.Delivery, kind cloud.NotificationKind) e
 	return nil
 }
 
-// sendCode adds a notification with the pickup code to the recipient of a delivery that
-// waits, and gives where it goes: "" nowhere, without the channel, to a person without an
-// address for it, and while another person was named to collect, who has the code.
+// notifyOfCode notifies the person who collects a delivery of its new code. A person whom the
+// recipient has named is notified by SMS when the partner or staff have done it: a link that
+// anyone may have is no leave to send messages to any number.
+func (w *rows) notifyOfCode(d *cloud.Delivery, by string) error {
+	if d.Handover == nil {
+		return w.notifyRecipient(d, cloud.NotifyParcelCode)
+	}
+	if by == byRecipient {
+		return nil
+	}
+	_, err := w.sendCode(d, cloud.NotifyParcelCode, cloud.BySMS)
+	return err
+}
+
+// sendCode adds a notification with the pickup code to the person who collects a delivery
+// that waits, and gives where it goes: "" nowhere, without the channel, and to a person
+// without an address for it.
 func (w *rows) sendCode(d *cloud.Delivery, kind cloud.NotificationKind, by cloud.NotificationChannel) (to string, err error) {
-	to = addressOf(d.Recipient, by)
-	if to == "" || !w.s.reaches(*d, by) || d.Handover != nil {
+	reader := collector(*d)
+	to = addressOf(reader, by)
+	if to == "" || !w.s.reaches(*d, by) {
 		return "", nil
 	}
 	codes, err := w.s.openCodes(*d)
@@ -73,7 +92,16 @@ func (w *rows) sendCode(d *cloud.Delivery, kind cloud.NotificationKind, by cloud
 			return "", err
 		}
 	}
-	return to, w.notify(d, cloud.Notification{Kind: kind, From: from, Channel: by, Until: until, NotificationText: cloud.NotificationText{To: to, Language: d.Recipient.Language, Name: d.Recipient.Name, Parcel: &p}})
+	return to, w.notify(d, cloud.Notification{Kind: kind, From: from, Channel: by, Until: until, NotificationText: cloud.NotificationText{To: to, Language: reader.Language, Name: reader.Name, Parcel: &p}})
+}
+
+// collector is the person who collects a delivery: its recipient, or the one whom the
+// recipient has named.
+func collector(d cloud.Delivery) cloud.Recipient {
+	if h := d.Handover; h != nil {
+		return cloud.Recipient{Name: h.Name, Phone: h.Phone, Language: d.Recipient.Language}
+	}
+	return d.Recipient
 }
 
 // addressOf is where a person is reached by a channel; "" nowhere.
@@ -238,14 +266,14 @@ func (s deadlines) WhenToNotify(ctx context.Context, n cloud.Notification, now t
 			when = now.Add(time.Minute) // what comes of it is known soon
 			return nil
 		}
-		holds := waits(d) && d.Handover == nil && codes.Pickup == n.Parcel.Code && addressOf(d.Recipient, n.Channel) == n.To
+		holds := waits(d) && codes.Pickup == n.Parcel.Code && addressOf(collector(d), n.Channel) == n.To
 		switch n.Kind {
 		case cloud.NotifyDeliveryCode:
 			holds = canBeBrought(d, now) && codes.Delivery == n.Parcel.Code && d.Courier != nil && cloud.PhoneNumber(d.Courier.Phone) == n.To
 		case cloud.NotifyParcelReminder:
-			holds = holds && now.Before(d.DueAt)
+			holds = holds && d.Handover == nil && now.Before(d.DueAt)
 		case cloud.NotifyParcelOverdue:
-			holds = holds && isOverdue(d)
+			holds = holds && d.Handover == nil && isOverdue(d)
 		}
 		if !holds {
 			return nil
@@ -276,8 +304,8 @@ type ResendOutput struct {
 	SentTo string `json:"sent_to" doc:"The address or telephone number, masked"`
 }
 
-// ResendPickupCode sends the pickup code of a delivery that waits to its recipient once
-// more. Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, CHANNEL_NOT_CONFIGURED,
+// ResendPickupCode sends the pickup code of a delivery that waits to the person who collects
+// it once more. Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT, CHANNEL_NOT_CONFIGURED,
 // VALIDATION_FAILED. Source: lockers-devices 5, operation 23.
 func (s partners) ResendPickupCode(ctx context.Context, c cloud.Caller, in ResendInput) (ResendOutput, error) {
 	return s.resend(ctx, c, in, "pickup_code_resent", func(w *Work, d *cloud.Delivery) (string, error) {

@@ -247,15 +247,39 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 		_, err = l.ResendPickupCode(ctx, other, locker.ResendInput{Delivery: "ref:R-1", Channel: "email"})
 		require.Equal(s.t, "DELIVERY_NOT_FOUND", code(err))
 	})
-	f("not while another person collects", 1, func(s *story) {
-		l := s.notifying(cloud.ByEmail)
+	f("the person who collects in the recipient's place", 1, func(s *story) {
+		l := s.notifying(cloud.ByEmail, cloud.BySMS)
 		s.addressed(l, nil)
 		s.waiting(l)
-		_, err := l.HandOver(ctx, s.Box.ProviderCaller, locker.HandoverInput{Delivery: "ref:R-1", Name: "Bo"})
-		require.NoError(s.t, err)
-		_, err = resend(s, l, "email")
+		require.Len(s.t, s.notes(), 1)
+		hand := func(phone string) *string {
+			out, err := l.HandOver(ctx, s.Box.ProviderCaller, locker.HandoverInput{Delivery: "ref:R-1", Name: "Bo", Phone: phone})
+			require.NoError(s.t, err)
+			return out.PickupCode
+		}
+		hand("")
+		_, err := resend(s, l, "email")
 		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err))
 		require.Len(s.t, s.notes(), 1, "the code of the other person is not the recipient's to have")
+		given := hand("+1 416 555 0188")
+		n := s.notes()[0]
+		require.Equal(s.t, []any{2, cloud.BySMS, cloud.NotifyParcelCode, "+14165550188", "Bo", *given}, []any{len(s.notes()), n.Channel, n.Kind, n.To, n.Name, n.Parcel.Code})
+		when, err := l.WhenToNotify(ctx, n.Notification, time.Now())
+		require.NoError(s.t, err)
+		require.False(s.t, when.IsZero())
+		out, err := resend(s, l, "sms")
+		require.NoError(s.t, err)
+		require.Equal(s.t, "***188", out.SentTo)
+		_, err = l.ExpireDelivery(ctx, s.staff(), locker.EndInput{Delivery: locker.DeliveryKey(s.id()), Reason: "Too long"})
+		require.NoError(s.t, err)
+		s.look(l)
+		require.Len(s.t, s.notes(), 3, "reminders are the recipient's")
+		_, err = l.TakeBack(ctx, s.Box.ProviderCaller, locker.TakeBackInput{Delivery: "ref:R-1"})
+		require.NoError(s.t, err)
+		require.Equal(s.t, []any{4, "jane.smith@example.com"}, []any{len(s.notes()), s.notes()[0].To})
+		when, err = l.WhenToNotify(ctx, n.Notification, time.Now())
+		require.NoError(s.t, err)
+		require.True(s.t, when.IsZero(), "not to the other person any more")
 	})
 }
 

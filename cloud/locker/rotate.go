@@ -160,7 +160,7 @@ func (w *codeList) rotate(d *cloud.Delivery, kind, reason, by, code string, veri
 		return Rotation{}, err
 	}
 	if kind != wire.CodeDelivery && waits(*d) {
-		if err := w.notifyRecipient(d, cloud.NotifyParcelCode); err != nil {
+		if err := w.notifyOfCode(d, by); err != nil {
 			return Rotation{}, err
 		}
 	}
