@@ -20,6 +20,7 @@ type Receipt struct {
 const (
 	NoticeWebhook = "webhook"
 	NoticeMail    = "mail"
+	NoticeSMS     = "sms"
 	NoticePush    = "push"
 	NoticeChat    = "chat"
 	NoticeCabinet = "cabinet"
@@ -70,7 +71,13 @@ func (r *Receipt) Take(c *Changes, target string) {
 		}
 	}
 	for _, m := range c.Notifications {
-		add(NoticeMail, m.ID)
+		switch {
+		case m.Sandbox: // it goes nowhere
+		case m.Channel == BySMS:
+			add(NoticeSMS, m.ID)
+		default:
+			add(NoticeMail, m.ID)
+		}
 	}
 	for _, p := range c.Pushes {
 		add(NoticePush, p.DriverID)

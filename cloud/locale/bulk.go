@@ -11,6 +11,7 @@ var bulkWords = map[string]texts{
 	"work.told.none":  {"No receiver is notified.", "未通知任何接收方。", "未通知任何接收方。", "Aucun destinataire n’est informé.", "Kein Empfänger wird benachrichtigt.", "No se avisa a ningún destinatario."},
 	"work.auditline":  {"Audit line", "审计记录", "稽核紀錄", "Ligne d’audit", "Protokollzeile", "Línea de auditoría"},
 	"notice.webhook":  {"webhook endpoints: %d", "Webhook 端点：%d", "Webhook 端點：%d", "points de terminaison webhook : %d", "Webhook-Endpunkte: %d", "puntos de webhook: %d"},
+	"notice.sms":      {"SMS: %d", "短信：%d", "簡訊：%d", "SMS : %d", "SMS: %d", "SMS: %d"},
 	"notice.mail":     {"mails: %d", "邮件：%d", "郵件：%d", "e-mails : %d", "E-Mails: %d", "correos: %d"},
 	"notice.push":     {"drivers: %d", "司机：%d", "司機：%d", "livreurs : %d", "Fahrer: %d", "conductores: %d"},
 	"notice.chat":     {"order chats: %d", "订单会话：%d", "訂單對話：%d", "discussions de commande : %d", "Auftrags-Chats: %d", "chats de pedido: %d"},
