@@ -105,7 +105,7 @@ func TestTheDeliveryLogIsReadByItsIndexes(t *testing.T) {
 		require.NoError(t, err)
 		_, err = pool.Exec(ctx, `INSERT INTO outbox_event SELECT event_id, event, 42, 0, 'account', 'order', reference_id, created_at, created_at, FALSE, '', 0 FROM outbox`)
 		require.NoError(t, err)
-		_, err = pool.Exec(ctx, "ANALYZE")
+		_, err = pool.Exec(ctx, "ANALYZE outbox, outbox_event")
 		require.NoError(t, err)
 		for index, f := range cases {
 			f.BusinessID = 42

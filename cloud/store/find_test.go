@@ -27,7 +27,7 @@ func TestRecipientsAreFoundByIndex(t *testing.T) {
 			return &cloud.Changes{Unaudited: true, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{{ID: 1, Number: "LD-1", BusinessID: 1, ProviderID: 1, DeviceID: 1, Status: cloud.DeliveryCreated, CreatedAt: time.Now()}}}}, nil
 		}))
 		require.NoError(t, exec(series+fill, n))
-		require.NoError(t, exec("ANALYZE"))
+		require.NoError(t, exec("ANALYZE delivery"))
 		for sql, index := range map[string]string{sqlFindByRecipient: "delivery_find_name", sqlFindBySurname: "delivery_find_surname", sqlFindByPhone: "delivery_find_phone"} {
 			text := plan(sql, int64(1), "141677", lastCharacter, int64(6))
 			require.Contains(t, text, index)

@@ -189,7 +189,7 @@ func TestSlotsAreReadByIndexes(t *testing.T) {
 SELECT 'E-' || n, 'order.created', 42, 0, 'account', 'order', n / 10, n, n, FALSE, '', n %% 10 + 1 FROM generate_series(1, %d) AS n`, many),
 		fmt.Sprintf(`INSERT INTO outbox (id, event_id, endpoint_id, business_id, provider_id, event, reference_id, webhook_id, state, attempts, max_attempts, next_at, reason, lease_owner, generation, created_at, replay_of, slot, reference_sequence)
 SELECT n, 'E-' || n, CASE WHEN n %% 2 = 0 THEN 1 ELSE n %% 50 END, 42, 0, 'order.created', n / 10, 'E-' || n, 'pending', 0, 6, n, '', '', 0, n, 0, (n / 10 * 7919) %% 64, n %% 10 + 1 FROM generate_series(1, %d) AS n`, many),
-		`UPDATE webhook_slot SET owner = CASE WHEN slot % 3 = 0 THEN 'i1' ELSE 'i2' END`, "ANALYZE",
+		`UPDATE webhook_slot SET owner = CASE WHEN slot % 3 = 0 THEN 'i1' ELSE 'i2' END`, "ANALYZE webhook_slot", "ANALYZE outbox", "ANALYZE outbox_event", // of all tables it waits for the locks of other tests
 	} {
 		_, err := pool.Exec(ctx, sql)
 		require.NoError(t, err)

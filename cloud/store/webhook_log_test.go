@@ -67,7 +67,7 @@ func TestTheLogOfABusinessIsReadByItsIndexes(t *testing.T) {
 		db := openTest(t, Config{URL: url + "&search_path=" + schema + "&pool_max_conns=2"})
 		pool := db.engine.(*postgres).pool
 		for _, sql := range []string{sqlManyOfABusiness,
-			`INSERT INTO outbox_event SELECT event_id, event, business_id, provider_id, CASE WHEN provider_id = 0 THEN 'account' ELSE 'locker_provider' END, 'order', reference_id, created_at, created_at, FALSE, '', 0 FROM outbox`, "ANALYZE"} {
+			`INSERT INTO outbox_event SELECT event_id, event, business_id, provider_id, CASE WHEN provider_id = 0 THEN 'account' ELSE 'locker_provider' END, 'order', reference_id, created_at, created_at, FALSE, '', 0 FROM outbox`, "ANALYZE outbox", "ANALYZE outbox_event"} {
 			_, err = pool.Exec(ctx, sql)
 			require.NoError(t, err)
 		}
