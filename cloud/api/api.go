@@ -106,8 +106,10 @@ var (
 	operatorTypes = []cloud.AccountType{cloud.PlatformAdmin}
 	admins        = []cloud.AccountType{cloud.ClientAdmin}
 	staff         = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee}
-	people        = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}
-	everyone      = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
+	// those of a business and of its providers, each about its own
+	staffProviders = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.ProviderType}
+	people         = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.PlatformAdmin}
+	everyone       = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker, cloud.DriverAccount, cloud.Customer, cloud.ProviderType, cloud.PlatformAdmin}
 )
 
 type none struct{}

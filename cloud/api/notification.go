@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 
-	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/notification"
 )
@@ -11,7 +10,6 @@ import (
 // notifications are what recipients and couriers are sent, and the inbox of the sandbox.
 func (c Config) notifications() []catalog.Operation {
 	l := notification.Lists{Store: c.Store}
-	both := []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.ProviderType}
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{
 			Name:        "notifications.list",
@@ -20,7 +18,7 @@ func (c Config) notifications() []catalog.Operation {
 			Tag:         "Smart Locker",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/notifications",
-			Types:       both,
+			Types:       staffProviders,
 			Scopes:      []string{"lockers:read"},
 			Noun: &catalog.Noun{
 				Name: "notification", Path: "notifications", Area: "lockers", Icon: "mail", Begin: "delivery",
@@ -35,7 +33,7 @@ func (c Config) notifications() []catalog.Operation {
 			Tag:         "Smart Locker",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/sandbox/messages",
-			Types:       both,
+			Types:       staffProviders,
 			Scopes:      []string{"lockers:read"},
 			Secret:      true,
 			Noun: &catalog.Noun{
@@ -51,7 +49,7 @@ func (c Config) notifications() []catalog.Operation {
 			Tag:         "Smart Locker",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/sandbox/messages/{message_id}",
-			Types:       both,
+			Types:       staffProviders,
 			Scopes:      []string{"lockers:read"},
 			Secret:      true,
 			Errors:      []string{"NOTIFICATION_NOT_FOUND"},

@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 
-	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/thirdparty"
@@ -38,7 +37,7 @@ func (c Config) thirdParties() []catalog.Operation {
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/third-party-delivery/assignments",
-			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.ProviderType},
+			Types:       staffProviders,
 			Scopes:      []string{"orders:read"},
 			Noun: &catalog.Noun{
 				Name: "third_party_assignment", Path: "carrier-assignments", Area: "delivery", Icon: "truck",
@@ -56,7 +55,7 @@ func (c Config) thirdParties() []catalog.Operation {
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/third-party-delivery/assignments/{assignment_number}",
-			Types:       []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.ProviderType},
+			Types:       staffProviders,
 			Scopes:      []string{"orders:read"},
 			Errors:      []string{"ASSIGNMENT_NOT_FOUND"},
 			Example:     `{"assignment_number":"TPA-120045-1"}`,

@@ -184,6 +184,15 @@ func waking(t time.Time, zone *time.Location) time.Time {
 	return time.Date(local.Year(), local.Month(), local.Day(), morning, 0, 0, 0, zone)
 }
 
+// waking is a time, or the next morning at the cabinet.
+func (w *rows) waking(d *cloud.Delivery, at time.Time) (time.Time, error) {
+	b, err := w.v.Business(d.BusinessID)
+	if err != nil {
+		return at, err
+	}
+	return waking(at, w.zone(b)), nil
+}
+
 // remindBefore is how long before the end of its time to collect a recipient is reminded of
 // a delivery, where at least half as long has passed since the deposit.
 const remindBefore = 24 * time.Hour
@@ -200,15 +209,14 @@ func (w *rows) remindLater(d *cloud.Delivery) error {
 // plan has the recipient of a delivery notified at a time, or in the morning after it; never
 // at the zero time, and without a channel.
 func (w *rows) plan(d *cloud.Delivery, at time.Time) error {
-	b, err := w.v.Business(d.BusinessID)
-	if err != nil {
-		return err
-	}
 	if d.Livemode && len(w.s.cfg.Channels) == 0 {
 		at = time.Time{}
 	}
 	if !at.IsZero() {
-		at = waking(at, w.zone(b))
+		var err error
+		if at, err = w.waking(d, at); err != nil {
+			return err
+		}
 	}
 	w.ch.Reminders = append(w.ch.Reminders, cloud.Reminder{DeliveryID: d.ID, At: at})
 	return nil
@@ -224,11 +232,11 @@ func (w *Work) remind(d *cloud.Delivery) error {
 	if err != nil {
 		return err
 	}
-	b, err := w.v.Business(d.BusinessID)
+	later, err := w.waking(d, w.received)
 	if err != nil {
 		return err
 	}
-	if later := waking(w.received, w.zone(b)); later.After(w.received) { // the look is late
+	if later.After(w.received) { // the look is late
 		w.ch.Reminders = append(w.ch.Reminders, cloud.Reminder{DeliveryID: d.ID, At: later})
 		return nil
 	}
@@ -243,9 +251,9 @@ func (w *Work) remind(d *cloud.Delivery) error {
 }
 
 // WhenToNotify is when a notification that waits may be sent, asked at now: at that time,
-// later where it can wait for the morning or a courier corrects the deposit, and never (zero) once it is no longer true. The
-// code in it is another one by now, the parcel was collected, another person collects it or
-// brings it, or its reader has another address.
+// later where it can wait for the morning or a courier corrects the deposit, and never (zero)
+// once it is no longer true. The code in it is another one by now, the parcel was collected,
+// another person collects it or brings it, or its reader has another address.
 func (s deadlines) WhenToNotify(ctx context.Context, n cloud.Notification, now time.Time) (when time.Time, err error) {
 	if n.DeliveryID == 0 || n.Parcel == nil {
 		return now, nil

@@ -97,7 +97,7 @@ func Compose(m cloud.Notification, now time.Time) (Letter, error) {
 // parcelFacts are what a recipient needs beside the code.
 func parcelFacts(lang string, p cloud.ParcelNotice, now time.Time) []fact {
 	facts := []fact{
-		{locale.Word(lang, "mail.parcel.locker"), oneLine(strings.Join(slices.DeleteFunc([]string{p.Locker, p.Address}, func(s string) bool { return s == "" }), ", "))},
+		{locale.Word(lang, "mail.parcel.locker"), oneLine(strings.Join(filled(p.Locker, p.Address), ", "))},
 		{locale.Word(lang, "mail.parcel.door"), oneLine(strings.Join(p.Doors, ", "))},
 		{locale.Word(lang, "mail.parcel.until"), locale.DateHour(lang, p.Until)},
 		{locale.Word(lang, "mail.parcel.number"), oneLine(strings.Join(p.Numbers, ", "))},
@@ -117,6 +117,6 @@ func oneLine(s string) string {
 		return r
 	}, s)
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.IsSpace(r) || r == '\u2028' || r == '\u2029'
+		return unicode.IsControl(r) || unicode.IsSpace(r)
 	}), " ")
 }

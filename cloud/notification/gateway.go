@@ -3,27 +3,16 @@ package notification
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/protocol/signature"
+	"github.com/postern-io/postern/cloud/hook"
 )
 
-// Post sends a body to an address and gives the answer's status. Headers are beside those
-// that every request has.
-type Post func(ctx context.Context, url string, headers [][2]string, body []byte) (status int, answer []byte, err error)
-
-// Gateway takes short messages at one address, each as a signed POST, and hands them to a
-// telephone network. Any answer of the 200s takes the message; 400, 413 and 422 refuse it
-// for good, all others are asked again later. The signature is that of Standard Webhooks,
-// and so are the headers; webhook-id is the message's id, by which a gateway drops one that
-// comes twice.
-type Gateway struct {
-	URL    string
-	Secret string // as in settings: whsec_… or any text
-	Post   Post
-}
+// Gateway is an address that takes short messages and hands them to a telephone network.
+type Gateway struct{ hook.Address }
 
 // gatewayBody is what the address is sent.
 type gatewayBody struct {
@@ -51,18 +40,12 @@ func (g *Gateway) Send(ctx context.Context, m cloud.Notification) error {
 	if err != nil {
 		return fmt.Errorf("encode short message: %w", err)
 	}
-	headers, err := signature.StandardHeaders(g.Secret, m.ID, time.Now(), body)
-	if err != nil {
-		return fmt.Errorf("secret of the SMS gateway: %w", err)
-	}
-	status, _, err := g.Post(ctx, g.URL, append(headers, [2]string{"Content-Type", "application/json"}), body)
+	_, err = g.Address.Send(ctx, m.ID, body)
 	switch {
+	case errors.Is(err, hook.ErrRefused):
+		return fmt.Errorf("%w: SMS gateway: %w", ErrRefused, err)
 	case err != nil:
-		return fmt.Errorf("reach the SMS gateway: %w", err)
-	case status == 400 || status == 413 || status == 422:
-		return fmt.Errorf("%w: the SMS gateway answered %d", ErrRefused, status)
-	case status < 200 || status > 299:
-		return fmt.Errorf("the SMS gateway answered %d", status)
+		return fmt.Errorf("SMS gateway: %w", err)
 	}
 	return nil
 }

@@ -191,5 +191,5 @@ func size(s string) int { return utf8.RuneCountInString(s) }
 
 // filled are the texts that are not empty.
 func filled(parts ...string) []string {
-	return slices.DeleteFunc(parts, func(s string) bool { return s == "" || s == "." })
+	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/hook"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/notification"
 )
@@ -142,14 +143,14 @@ func TestGateway(t *testing.T) {
 	status, fails := 200, error(nil)
 	headers := http.Header{}
 	var body []byte
-	g := &notification.Gateway{URL: "https://sms.example/send", Secret: secret, Post: func(_ context.Context, url string, h [][2]string, b []byte) (int, []byte, error) {
+	g := &notification.Gateway{Address: hook.Address{URL: "https://sms.example/send", Secret: secret, Post: func(_ context.Context, url string, h [][2]string, b []byte) (int, []byte, error) {
 		require.Equal(t, "https://sms.example/send", url)
 		body = b
 		for _, x := range h {
 			headers.Set(x[0], x[1])
 		}
 		return status, nil, fails
-	}}
+	}}}
 	m := short(cloud.NotifyParcelWaiting, "de")
 	require.NoError(t, g.Send(t.Context(), m))
 	require.Equal(t, []string{"sms-1", "application/json"}, []string{headers.Get("webhook-id"), headers.Get("Content-Type")})

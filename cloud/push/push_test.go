@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/hook"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
@@ -313,7 +314,7 @@ func TestHook(t *testing.T) {
 	devices := []cloud.PushToken{{Token: "t1", Platform: "fcm"}, {Token: "t2", Platform: "apns"}}
 	key, err := signature.StandardKey("whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
 	require.NoError(t, err)
-	h := Hook{URL: "https://push.example/send", Secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+	h := Hook{hook.Address{URL: "https://push.example/send", Secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}}
 	for _, x := range []struct {
 		status  int
 		answer  string

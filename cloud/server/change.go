@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/hook"
 	"github.com/postern-io/postern/cloud/notification"
 	"github.com/postern-io/postern/cloud/push"
 )
@@ -29,13 +30,13 @@ func (s *Server) Change(cfg Config) error {
 		s.admin.SetToken(cfg.Admin.Token)
 	}
 	if s.cfg.Mail != nil && cfg.Mail != nil {
-		s.mailServer.Store(cfg.Mail)
+		s.mailServer.use(cfg.Mail)
 	}
 	if s.cfg.PushURL != "" && cfg.PushURL != "" {
 		s.pushHook.Store(hookOf(s, cfg))
 	}
 	if s.cfg.SMSURL != "" && cfg.SMSURL != "" {
-		s.smsGateway.Store(gatewayOf(s, cfg))
+		s.smsGateway.use(gatewayOf(s, cfg))
 	}
 	return nil
 }
@@ -46,14 +47,16 @@ func guardOf(s *Server, cfg Config) fetch.GuardConfig {
 	return fetch.GuardConfig{Networks: cfg.WebhookNetworks, Ports: cfg.WebhookPorts, HTTP: cfg.WebhookHTTP, Hosts: slices.Concat(ownNames(s.cfg.BaseURL), ownNames(s.cfg.WebhookProxy), cfg.WebhookHosts)}
 }
 
-// changingMail is a notification.Carrier that hands mails to the mail server of the moment.
-type changingMail struct {
-	atomic.Pointer[notification.MailServer]
+// changingCarrier hands notifications to the mail server or gateway of the moment.
+type changingCarrier struct {
+	atomic.Pointer[notification.Carrier]
 }
 
+func (c *changingCarrier) use(x notification.Carrier) { c.Store(&x) }
+
 // Send implements notification.Carrier.
-func (c *changingMail) Send(ctx context.Context, m cloud.Notification) error {
-	return c.Load().Send(ctx, m)
+func (c *changingCarrier) Send(ctx context.Context, m cloud.Notification) error {
+	return (*c.Load()).Send(ctx, m)
 }
 
 // changingHook is a push.Provider behind the address and secret of the moment.
@@ -75,29 +78,19 @@ func provider(s *Server) push.Provider {
 
 // hookOf is the push provider of cfg.
 func hookOf(s *Server, cfg Config) *push.Hook {
-	return &push.Hook{URL: cfg.PushURL, Secret: cfg.PushSecret, Post: posts(s)}
-}
-
-// changingGateway is a notification.Carrier behind the address and secret of the moment.
-type changingGateway struct {
-	atomic.Pointer[notification.Gateway]
-}
-
-// Send implements notification.Carrier.
-func (c *changingGateway) Send(ctx context.Context, m cloud.Notification) error {
-	return c.Load().Send(ctx, m)
+	return &push.Hook{Address: addressOf(s, cfg.PushURL, cfg.PushSecret)}
 }
 
 // gatewayOf is the SMS gateway of cfg.
 func gatewayOf(s *Server, cfg Config) *notification.Gateway {
-	return &notification.Gateway{URL: cfg.SMSURL, Secret: cfg.SMSSecret, Post: posts(s)}
+	return &notification.Gateway{Address: addressOf(s, cfg.SMSURL, cfg.SMSSecret)}
 }
 
-// posts sends bodies to addresses that webhooks may go to.
-func posts(s *Server) func(ctx context.Context, url string, headers [][2]string, body []byte) (status int, answer []byte, err error) {
+// addressOf is an address of a provider, which must be one that webhooks may go to.
+func addressOf(s *Server, url, secret string) hook.Address {
 	f := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
-	return func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
+	return hook.Address{URL: url, Secret: secret, Post: func(ctx context.Context, url string, headers [][2]string, body []byte) (int, []byte, error) {
 		d, err := f.Post(ctx, url, headers, body)
 		return d.Status, d.Body, err
-	}
+	}}
 }

@@ -38,11 +38,11 @@ func sendNotifications(s *Server, access *account.Access) {
 		return x
 	}
 	if s.cfg.Mail != nil {
-		s.mailServer.Store(s.cfg.Mail)
+		s.mailServer.use(s.cfg.Mail)
 		s.mails = sender(cloud.ByEmail, &s.mailServer, func(ctx context.Context) error { return access.ResolveResets(ctx, s.Store) })
 	}
 	if s.cfg.SMSURL != "" {
-		s.smsGateway.Store(gatewayOf(s, s.cfg))
+		s.smsGateway.use(gatewayOf(s, s.cfg))
 		s.sms = sender(cloud.BySMS, &s.smsGateway, nil)
 	}
 }

@@ -239,8 +239,8 @@ type Server struct {
 
 	admin      *admin.Server
 	crowd      *limit.Crowd // of MQTT
-	mailServer changingMail
-	smsGateway changingGateway
+	mailServer changingCarrier
+	smsGateway changingCarrier
 	pushHook   changingHook
 
 	pages *page.Pages
