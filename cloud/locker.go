@@ -361,11 +361,23 @@ type DeliveryFilter struct {
 	Page           Page
 }
 
+// DeviceOrderFilter chooses device orders of a business. Zero fields choose all.
+type DeviceOrderFilter struct {
+	BusinessID BusinessID
+	DeviceID   DeviceID
+	Status     string
+	Kind       string
+	Reference  string // of the provider, as it is
+	Live       bool   // none of the mock lockers of providers
+	Page       Page
+}
+
 // ExceptionFilter chooses exceptions of a business. Zero fields choose all.
 type ExceptionFilter struct {
 	BusinessID BusinessID
 	DeviceID   DeviceID
 	Status     string
+	Live       bool // none of the mock lockers of providers
 	Page       Page
 }
 
@@ -378,6 +390,11 @@ type LockerView interface {
 	// Deliveries and Exceptions list a part of what a business has, by id.
 	Deliveries(DeliveryFilter) ([]Delivery, Listed, error)
 	Exceptions(ExceptionFilter) ([]Exception, Listed, error)
+	// Registry lists a part of what rests, and rested, in the cabinets of a business, by id.
+	Registry(DeviceOrderFilter) ([]DeviceOrder, Listed, error)
+	DeviceOrder(BusinessID, DeviceOrderID) (DeviceOrder, error)
+	// DeliveryExceptions lists the exceptions about a delivery, oldest first.
+	DeliveryExceptions(DeliveryID) ([]Exception, error)
 	DeliveryByNumber(string) (Delivery, error)
 	DeliveryByReference(ProviderID, string) (Delivery, error)
 	Opening(string) (Opening, error)

@@ -132,7 +132,8 @@ func (x *world) lists() map[string]listCase {
 		"smart_lockers.deliveries.list": {other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
 		"notifications.list":            {other: map[string]any{"status": "waiting"}, key: map[string]any{"delivery_id": 64021}, rows: "notifications", id: "notification_id", add: func() { x.notified(false) }},
 		"sandbox.messages.list":         {other: map[string]any{"delivery_id": 64021}, key: map[string]any{"delivery_id": 64023}, rows: "messages", id: "message_id", add: func() { x.notified(true) }},
-		"smart_lockers.exceptions.list": {other: map[string]any{"status": "all"}, key: map[string]any{"device_id": 88}, rows: "exceptions", id: "exception_id", add: func() {
+		"device_orders.list":            {other: map[string]any{"status": "stored"}, key: map[string]any{"device_id": 89}, rows: "device_orders", id: "id", add: keep(x.stored)},
+		"device_order_exceptions.list": {other: map[string]any{"status": "all"}, key: map[string]any{"device_id": 88}, rows: "exceptions", id: "exception_id", add: func() {
 			x.n++
 			x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(700 + x.n), BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: x.next("x"), Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
 		}},

@@ -48,26 +48,5 @@ func (c Config) lockerLists() []catalog.Operation {
 			Errors:      []string{"DELIVERY_NOT_FOUND"},
 			Example:     `{"id":"64021"}`,
 		}, c.Lockers.FindStaffDelivery, nil),
-		catalog.Define(catalog.Operation{
-			Name:        "smart_lockers.exceptions.list",
-			Summary:     "List exceptions at compartments",
-			Description: "Doors left open, deposits that are not verified, missing and overdue parcels: each needs a person. Newest first; open ones unless status says otherwise.",
-			Tag:         "Smart Locker",
-			Method:      http.MethodGet,
-			Path:        "/api/v1/smart-lockers/exceptions",
-			Types:       staff,
-			Scopes:      []string{"lockers:read"},
-			Noun: &catalog.Noun{
-				Name: "cabinet_exception", Path: "exceptions", Area: "lockers", Icon: "warning",
-				Live: []string{"Exceptions"},
-				ID:   "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
-				Columns: []string{"type", "severity", "status", "device_id", "door_name", "opened_at", "closed_at"},
-				Links: []catalog.Link{
-					{Words: "todo.door", To: "/console/cabinets/{device_id}#door-{grid_code}", Operation: "smart_lockers.devices.find"},
-					{Words: "todo.parcel", To: "/console/parcels/{delivery_id}", Operation: "smart_lockers.deliveries.find"},
-					{Words: "noun.work_item", To: "/console/work#exception-{exception_id}", Operation: "work_items.list"},
-				},
-			},
-		}, c.Lockers.ListCabinetExceptions, nil),
 	}
 }

@@ -6,14 +6,15 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/work"
 )
 
 // workRights are the operations that stand for a kind of work item: who may call the
 // first sees the items, who may call the second says something about them.
 var workRights = map[string][2]string{
-	cloud.WorkException: {"smart_lockers.exceptions.list", "smart_lockers.devices.open"},
-	cloud.WorkOverdue:   {"smart_lockers.exceptions.list", "smart_lockers.devices.open"},
+	cloud.WorkException: {"device_order_exceptions.list", "device_order_exceptions.dismiss"},
+	cloud.WorkOverdue:   {"device_order_exceptions.list", "device_order_exceptions.resolve"},
 	cloud.WorkFault:     {"smart_lockers.devices.find", "smart_lockers.devices.command"},
 	cloud.WorkSilent:    {"smart_lockers.devices.find", "smart_lockers.devices.command"},
 	cloud.WorkEndpoint:  {"webhook_urls.list", "webhook_urls.pause"},
@@ -24,7 +25,11 @@ var workRights = map[string][2]string{
 // and changes items of the kinds that the caller may see and change. table is filled once
 // the operations are called.
 func (c Config) work(table **catalog.Catalog) []catalog.Operation {
-	s := &work.Service{Store: c.Store, Closer: c.Lockers, Rights: func(ctx context.Context, caller cloud.Caller, kind string, write bool) error {
+	dismiss := func(ctx context.Context, caller cloud.Caller, id cloud.ExceptionID, note string) error {
+		_, err := c.Lockers.DismissException(ctx, caller, locker.DismissInput{ID: id, Note: note})
+		return err
+	}
+	s := &work.Service{Store: c.Store, Dismiss: dismiss, Rights: func(ctx context.Context, caller cloud.Caller, kind string, write bool) error {
 		name := workRights[kind][0]
 		if write {
 			name = workRights[kind][1]

@@ -520,6 +520,11 @@ func (x *world) stand(name string) (s standIn) {
 		x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(70000 + x.n), BusinessID: 42, DeviceID: 89, GridCode: "A03",
 			Source: x.next("x"), Type: "deposit_unverified", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
 		s.in = m{"id": 89, "grid_id": 8903}
+	case "device_orders.remove":
+		s.in = m{"id": x.stored()}
+	case "device_order_exceptions.find", "device_order_exceptions.resolve", "device_order_exceptions.dismiss":
+		_, id, _ := cloud.ParseWorkID(x.exception())
+		s.in = m{"id": id}
 	case "work_items.find", "work_items.take", "work_items.release", "work_items.note", "work_items.snooze", "work_items.close":
 		s.in = m{"id": x.exception()}
 	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
@@ -705,6 +710,18 @@ func (x *world) row(operation string) map[string]any {
 		}
 	}
 	return nil
+}
+
+// stored is a device order of a delivery that waits in a cabinet.
+func (x *world) stored() string {
+	d := x.w.Delivery
+	x.n++
+	d.ID, d.Number, d.Reference, d.DeviceID = cloud.DeliveryID(83000+x.n), fmt.Sprintf("LD-%09d", 83000+x.n), x.next("STORED-"), 89
+	d.Packages = []cloud.Package{{TrackingNumber: x.next("STORED"), GridID: 8904, Status: cloud.PackageInCompartment}}
+	o := cloud.DeviceOrder{ID: cloud.DeviceOrderID(d.ID), BusinessID: d.BusinessID, DeviceID: d.DeviceID, GridCode: "A04", Kind: "locker_delivery", Status: "stored", NextActor: "recipient",
+		DeliveryID: d.ID, Tracking: d.Packages[0].TrackingNumber, Reference: d.Reference, DueAt: d.DueAt, StoredAt: d.DepositedAt}
+	x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}, DeviceOrders: []cloud.DeviceOrder{o}}})
+	return fmt.Sprint(int64(o.ID))
 }
 
 // exception is an open one at a compartment, by the name of its work item.

@@ -41,7 +41,7 @@ const (
 	MaxFields     = 200
 	MaxRoots      = 10
 	MaxSelections = 1_000  // of a document as it is written, before fragments are opened
-	MaxNodes      = 30_000 // of the schema that an introspection visits
+	MaxNodes      = 60_000 // of the schema that an introspection visits
 	MaxProblems   = 10     // of a document that are listed
 )
 
@@ -361,7 +361,7 @@ func written(doc *ast.QueryDocument) int {
 	return n
 }
 
-const tooMuch = "The query asks for too much at once: at most 200 fields, 10 operations and 20,000 nodes of the schema."
+const tooMuch = "The query asks for too much at once: at most 200 fields, 10 operations and 60,000 nodes of the schema."
 
 // turnedAway is the answer to a request of which nothing was run.
 func (s *Server) turnedAway(q Request, err error) result {

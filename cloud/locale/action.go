@@ -129,6 +129,7 @@ var actions = map[string]texts{
 	"action.grid_blocked":                       {"Compartment blocked", "格口已停用", "格口已停用", "Casier bloqué", "Fach gesperrt", "Compartimento bloqueado"},
 	"action.grid_unblocked":                     {"Compartment unblocked", "格口已恢复", "格口已恢復", "Casier débloqué", "Fach entsperrt", "Compartimento desbloqueado"},
 	"action.grid_cleared":                       {"Compartment cleared", "格口已清空", "格口已清空", "Casier vidé", "Fach geräumt", "Compartimento vaciado"},
+	"action.device_order_removed":               {"Parcel taken out of a cabinet", "包裹已从柜中取出", "包裹已從櫃中取出", "Colis sorti d’une consigne", "Paket aus Schrank entnommen", "Paquete sacado de una taquilla"},
 	"action.exception_closed":                   {"Exception closed", "异常已关闭", "異常已關閉", "Incident clos", "Störung geschlossen", "Incidencia cerrada"},
 	"action.delivery_cancelled":                 {"Parcel cancelled", "包裹已取消", "包裹已取消", "Colis annulé", "Paket storniert", "Paquete cancelado"},
 	"action.delivery_expired":                   {"Parcel’s time for collection ended", "包裹取件期已结束", "包裹取件期限已結束", "Délai de retrait du colis terminé", "Abholfrist des Pakets beendet", "Plazo de recogida terminado"},

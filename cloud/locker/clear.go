@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -76,8 +77,12 @@ func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out Cl
 		if now := cells[at].DeliveryID; in.Seen != nil && *in.Seen != now {
 			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"delivery_id": now}}
 		}
-		cleared, err := clearing{w.requests}.clear(c, cells[at], in.Reason)
+		cleared, err := clearing{w.requests, foundEmpty}.clear(cells[at], in.Reason)
 		if err != nil {
+			return nil, err
+		}
+		detail := map[string]any{"reason": in.Reason, "packages": cleared}
+		if err := w.auditStaff(c, "grid_cleared", strconv.FormatInt(int64(in.Grid), 10), detail); err != nil {
 			return nil, err
 		}
 		out = ClearOutput{Result: true, Grid: gridBody(*cells[at]), Cleared: cleared}
@@ -88,12 +93,32 @@ func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out Cl
 	return out, err
 }
 
-// clearing is the work of one clear of a compartment.
-type clearing struct{ requests }
+// clearing is the work of taking packages out of a compartment by word of staff.
+type clearing struct {
+	requests
+	removal
+}
+
+// removal says what becomes of packages that are taken out.
+type removal struct {
+	reason string // of the registry
+	only   string // tracking number of the one that is taken out; "" for all that lie there
+	// doubt is the exception that the removal resolves as resolution; other doubts about the
+	// compartment are resolved by what they are about.
+	doubt      cloud.ExceptionID
+	resolution string
+}
+
+// foundEmpty removes all that counts as inside a compartment in which a person found nothing.
+var foundEmpty = removal{reason: "anomaly"}
+
+// isHandedOver reports whether the package went from staff to a person who was to have it:
+// its recipient, or the partner that brought it.
+func (r removal) isHandedOver() bool { return r.reason == "handover" || r.reason == overdueReturn }
 
 // clear takes out what counts as inside a compartment, in the cloud at once and at
 // the cabinet by a command.
-func (w clearing) clear(c cloud.Caller, cell *cloud.Compartment, reason string) (out []ClearedPackage, err error) {
+func (w clearing) clear(cell *cloud.Compartment, reason string) (out []ClearedPackage, err error) {
 	out = []ClearedPackage{}
 	if w.device.Disabled {
 		return nil, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
@@ -130,10 +155,6 @@ func (w clearing) clear(c cloud.Caller, cell *cloud.Compartment, reason string) 
 	}
 	cell.ClearedAt = w.received
 	w.touch(cell)
-	detail := map[string]any{"reason": reason, "packages": out}
-	if err := w.auditStaff(c, "grid_cleared", strconv.FormatInt(int64(cell.GridID), 10), detail); err != nil {
-		return nil, err
-	}
 	if !holds && len(out) == 0 && len(doubts) == 0 {
 		return out, nil
 	}
@@ -173,13 +194,13 @@ func ResetMock(w *Work, c cloud.Caller) error {
 		if running[cell.Door] != "" {
 			continue
 		}
-		clearing := clearing{w.requests}
+		clearing := clearing{w.requests, foundEmpty}
 		doubts, err := clearing.doubtsAt(cell)
 		if err != nil {
 			return err
 		}
 		if len(doubts) > 0 || cell.Dispute != nil {
-			if _, err := clearing.clear(c, cell, reason); err != nil {
+			if _, err := clearing.clear(cell, reason); err != nil {
 				return err
 			}
 		}
@@ -232,7 +253,10 @@ func (w clearing) doubtsAt(cell *cloud.Compartment) (out []*cloud.Exception, err
 func (w clearing) resolveDoubts(doubts []*cloud.Exception) {
 	for _, e := range doubts {
 		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", "package_lost", w.received, "staff"
-		if e.Type == wire.ExDepositUnverified {
+		switch {
+		case e.ID == w.doubt:
+			e.Resolution = w.resolution
+		case e.Type == wire.ExDepositUnverified:
 			e.Resolution = "deposit_cancelled"
 		}
 		w.touch(e)
@@ -281,6 +305,9 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 	failed := false
 	for i := range d.Packages {
 		p := &d.Packages[i]
+		if w.only != "" && w.only != p.TrackingNumber {
+			continue
+		}
 		at := slices.IndexFunc(orders, func(o *cloud.DeviceOrder) bool {
 			return o.Tracking == p.TrackingNumber && o.GridCode == cell.GridCode && o.EndedAt.IsZero()
 		})
@@ -290,7 +317,7 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 		}
 		if at >= 0 {
 			o := orders[at]
-			o.Status, o.NextActor, o.RemovalReason, o.EndedAt = "removed", "", "anomaly", w.received
+			o.Status, o.NextActor, o.RemovalReason, o.EndedAt = "removed", "", w.reason, w.received
 			w.touch(o)
 		}
 		out = append(out, ClearedPackage{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, TrackingNumber: p.TrackingNumber, Deposited: deposited})
@@ -299,8 +326,12 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 			continue // given up already, or planned anew
 		}
 		failed = true
+		grid := p.GridID
 		p.Status, p.FailureCode, p.GridID = cloud.PackageFailed, notDeposited, 0
 		switch {
+		case deposited && w.isHandedOver():
+			p.Status, p.FailureCode, p.GridID = cloud.PackagePickedUp, "", grid
+			err = w.addPackageEvent(r, d, p, otep.RemovedFromDevice)
 		case deposited:
 			p.FailureCode = removedByStaff
 			err = w.addPackageEvent(r, d, p, otep.RemovedFromDevice)
@@ -324,12 +355,16 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 		out[i].DeliveryEnds = ends
 	}
 	w.touch(d)
+	if w.isHandedOver() {
+		if ends {
+			return out, w.endTakenBack(d, nil, byStaff, w.reason)
+		}
+		return out, w.activateRest(d)
+	}
 	if ends {
 		err = w.endCleared(d, findPackage(d, out[0].TrackingNumber).FailureCode)
 	} else if d.Status == cloud.DeliveryDelivered || d.Status == cloud.DeliveryExpired {
-		// Where only unverified packages are left, no code opens anything.
-		d.PickupCodeActive = d.PickupCodeActive && slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
-		err = w.activate(d)
+		err = w.activateRest(d)
 	}
 	if err != nil {
 		return nil, err
@@ -337,9 +372,19 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 	return out, w.s.addDeliveryEvent(w.v, &w.ch, EventDeliveryFailed, w.received, *d, nil, nil)
 }
 
+// activateRest leaves the code of a delivery that waits to what is left of it. Where only
+// unverified packages are, it opens nothing.
+func (w clearing) activateRest(d *cloud.Delivery) error {
+	if !waits(*d) {
+		return nil
+	}
+	d.PickupCodeActive = d.PickupCodeActive && slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
+	return w.activate(d)
+}
+
 // endCleared ends a delivery of which nothing is left: its codes die.
 func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
-	if err := w.closeOverdue(d, "no_action", "staff"); err != nil {
+	if err := w.closeOverdue(d, cmp.Or(w.resolution, "no_action"), "staff"); err != nil {
 		return err
 	}
 	d.Status, d.FailedAt, d.FailureCode, d.PickupCodeActive = cloud.DeliveryFailed, w.received, failure, false

@@ -103,8 +103,23 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 		audit.Action = "deposit_confirmed"
 		w.ch.Audits = append(w.ch.Audits, audit)
 	}
+	doubts, err := w.v.OpenExceptions(w.device.ID)
+	if err != nil {
+		return err
+	}
 	if err := w.deposit(r, o, d, body, r); err != nil {
 		return err
+	}
+	for _, row := range doubts {
+		if row.DeliveryID != d.ID || row.Type != wire.ExDepositUnverified {
+			continue
+		}
+		e, err := w.exception(row.Source)
+		if err != nil || e == nil {
+			return err
+		}
+		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", depositConfirmed, w.received, closer(c)
+		w.touch(e)
 	}
 	order := wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: by, DeliveryRef: d.Number}
 	if len(named) > 0 {

@@ -228,7 +228,7 @@ func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) er
 	if from.Before(w.received) {
 		from = w.received
 	}
-	if err := w.closeOverdue(d, "extended", "partner"); err != nil {
+	if err := w.closeOverdue(d, extended, closer(c)); err != nil {
 		return err
 	}
 	d.DueAt = from.Add(by)

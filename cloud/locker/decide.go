@@ -158,6 +158,14 @@ func settledBy(c cloud.Caller) wire.ConfirmedBy {
 	return wire.ByPartnerAPI
 }
 
+// closer names the caller in an exception that the call closes.
+func closer(c cloud.Caller) string {
+	if isStaff(c) {
+		return "staff"
+	}
+	return "partner"
+}
+
 // actor names the caller in the audit trail.
 func actor(c cloud.Caller) string {
 	if isStaff(c) {

@@ -1,11 +1,9 @@
 package locker
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -189,71 +187,6 @@ func (s staff) FindStaffDelivery(ctx context.Context, c cloud.Caller, in StaffDe
 	err = s.lookAt(ctx, c, in.Delivery, func(_ cloud.View, d cloud.Delivery, biz cloud.Business) error {
 		out = StaffDeliveryOutput{Result: true, Delivery: staffDelivery(d, biz.Location())}
 		return nil
-	})
-	return out, err
-}
-
-// CabinetExceptionBody is something at a compartment that a person has to look at.
-type CabinetExceptionBody struct {
-	ExceptionID cloud.ExceptionID `json:"exception_id"`
-	Type        string            `json:"type"`
-	Severity    string            `json:"severity"`
-	Status      string            `json:"status"`
-	DeviceID    cloud.DeviceID    `json:"device_id"`
-	GridCode    string            `json:"grid_code"`
-	DoorName    string            `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
-	DeliveryID  *cloud.DeliveryID `json:"delivery_id"`
-	Note        string            `json:"note"`
-	Resolution  *string           `json:"resolution"`
-	OpenedAt    *string           `json:"opened_at"`
-	ClosedAt    *string           `json:"closed_at"`
-}
-
-// CabinetExceptionsInput asks for a part of the business's exceptions.
-type CabinetExceptionsInput struct {
-	check.Keyset
-	Status   string         `query:"status" enum:"open,resolved,dismissed,all" default:"open"`
-	DeviceID cloud.DeviceID `query:"device_id" min:"1"`
-}
-
-// CabinetExceptionsOutput lists exceptions.
-type CabinetExceptionsOutput struct {
-	Result bool `json:"result"`
-	check.PageOutput
-	Exceptions []CabinetExceptionBody `json:"exceptions"`
-}
-
-// ListCabinetExceptions lists the exceptions of the caller's business, newest first.
-func (s staff) ListCabinetExceptions(ctx context.Context, c cloud.Caller, in CabinetExceptionsInput) (out CabinetExceptionsOutput, err error) {
-	page, err := in.Part(in, "-id")
-	if err != nil {
-		return out, err
-	}
-	f := cloud.ExceptionFilter{BusinessID: c.Account.BusinessID, DeviceID: in.DeviceID, Status: cmp.Or(in.Status, "open"), Page: page}
-	if f.Status == "all" {
-		f.Status = ""
-	}
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		biz, err := v.Business(c.Account.BusinessID)
-		if err != nil {
-			return err
-		}
-		list, listed, err := v.Exceptions(f)
-		out = CabinetExceptionsOutput{Result: err == nil, PageOutput: in.Output(in, listed), Exceptions: []CabinetExceptionBody{}}
-		l := biz.Location()
-		doors := map[cloud.DeviceID][]cloud.Compartment{}
-		for _, e := range list {
-			if _, ok := doors[e.DeviceID]; !ok && err == nil {
-				doors[e.DeviceID], err = v.Compartments(e.DeviceID)
-			}
-			name := e.GridCode
-			if i := slices.IndexFunc(doors[e.DeviceID], func(c cloud.Compartment) bool { return c.GridCode == e.GridCode }); i >= 0 {
-				name = doors[e.DeviceID][i].Name()
-			}
-			out.Exceptions = append(out.Exceptions, CabinetExceptionBody{DoorName: name, ExceptionID: e.ID, Type: e.Type, Severity: e.Severity, Status: e.Status, DeviceID: e.DeviceID, GridCode: e.GridCode,
-				DeliveryID: cloud.OrNull(e.DeliveryID), Note: e.Note, Resolution: cloud.OrNull(e.Resolution), OpenedAt: cloud.Stamp(e.OpenedAt, l), ClosedAt: cloud.Stamp(e.ClosedAt, l)})
-		}
-		return err
 	})
 	return out, err
 }

@@ -62,6 +62,7 @@ type Service struct {
 	partners
 	recipients
 	staff
+	registry
 	rekeying
 	deadlines
 }
@@ -71,6 +72,7 @@ type (
 	partners   struct{ *core } // deliveries, for the partners that bring them
 	recipients struct{ *core } // for the people who have the link of a parcel
 	staff      struct{ *core } // cabinets, for the staff that looks after them
+	registry   struct{ *core } // what rests in cabinets and what is wrong there, for the same staff
 	rekeying   struct{ *core } // codes of a cabinet whose configuration changes
 	deadlines  struct{ *core } // what time alone ends
 )
@@ -110,7 +112,7 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &core{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
-	return &Service{c, partners{c}, recipients{c}, staff{c}, rekeying{c}, deadlines{c}}
+	return &Service{c, partners{c}, recipients{c}, staff{c}, registry{c}, rekeying{c}, deadlines{c}}
 }
 
 // Codes are a delivery's two secrets. Pickup is that of whom the recipient has named,

@@ -180,15 +180,20 @@ func (w *rows) registryEvent(n registryNews) (cloud.AccountEvent, error) {
 
 func (w *rows) registryData(n registryNews, parcel cloud.Order, l *time.Location) RegistryData {
 	var out RegistryData
-	if o := n.order; o != nil {
-		out.Order = &DeviceOrderBody{ID: o.ID, Kind: o.Kind, Status: o.Status, NextActor: cloud.OrNull(o.NextActor), DeviceType: w.device.Type, DeviceID: o.DeviceID,
-			DeviceName: w.device.Name, GridCode: o.GridCode, Reference: cloud.OrNull(o.Reference), OrderID: cloud.OrNull(parcel.ID), ExternalID: cloud.OrNull(parcel.ExternalID),
-			RemovalReason: cloud.OrNull(o.RemovalReason), DueAt: cloud.Stamp(o.DueAt, l), OverdueAt: cloud.Stamp(o.OverdueAt, l), StoredAt: cloud.Stamp(o.StoredAt, l),
-			StoredEarliest: cloud.Stamp(n.earliest, l), StoredLatest: cloud.Stamp(n.latest, l),
-			EndedAt: cloud.Stamp(o.EndedAt, l)}
+	if n.order != nil {
+		out.Order = deviceOrderBody(w.device, n, parcel, l)
 	}
 	if x := n.exception; x != nil {
 		out.Exception = &ExceptionBody{ID: x.ID, Type: x.Type, Severity: x.Severity, Status: x.Status, Resolution: cloud.OrNull(x.Resolution), DeviceID: x.DeviceID, GridCode: x.GridCode}
 	}
 	return out
+}
+
+// deviceOrderBody shows the device order of a piece of news.
+func deviceOrderBody(d cloud.Device, n registryNews, parcel cloud.Order, l *time.Location) *DeviceOrderBody {
+	o := n.order
+	return &DeviceOrderBody{ID: o.ID, Kind: o.Kind, Status: o.Status, NextActor: cloud.OrNull(o.NextActor), DeviceType: d.Type, DeviceID: o.DeviceID,
+		DeviceName: d.Name, GridCode: o.GridCode, Reference: cloud.OrNull(o.Reference), OrderID: cloud.OrNull(parcel.ID), ExternalID: cloud.OrNull(parcel.ExternalID),
+		RemovalReason: cloud.OrNull(o.RemovalReason), DueAt: cloud.Stamp(o.DueAt, l), OverdueAt: cloud.Stamp(o.OverdueAt, l), StoredAt: cloud.Stamp(o.StoredAt, l),
+		StoredEarliest: cloud.Stamp(n.earliest, l), StoredLatest: cloud.Stamp(n.latest, l), EndedAt: cloud.Stamp(o.EndedAt, l)}
 }

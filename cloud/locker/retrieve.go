@@ -177,11 +177,33 @@ func (w retrieving) confirm(c cloud.Caller, d *cloud.Delivery, named []string) e
 	if slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment }) {
 		return w.activate(d)
 	}
-	if err := w.closeOverdue(d, "no_action", "partner"); err != nil {
+	return w.endTakenBack(d, o, byCourier, "remote")
+}
+
+// Who took a delivery back that its recipient did not collect.
+const (
+	byCourier = "courier" // of its partner
+	byStaff   = "staff"   // how is the reason in the registry
+)
+
+// overdueReturn is the reason of a removal after the time to collect.
+const overdueReturn = "overdue_return"
+
+// endTakenBack ends a delivery of which everything was taken out by others than its recipient.
+// Its codes die.
+func (w *handling) endTakenBack(d *cloud.Delivery, o *cloud.Opening, by, how string) error {
+	resolution, closer := "no_action", "partner"
+	if by == byStaff {
+		closer = "staff"
+		if how == overdueReturn {
+			resolution = "package_returned"
+		}
+	}
+	if err := w.closeOverdue(d, resolution, closer); err != nil {
 		return err
 	}
 	d.Status, d.PickupCodeActive, d.PickedUpAt = cloud.DeliveryPickedUp, false, w.received
-	d.PickedUpBy, d.PickedUpMethod = byCourier, "remote"
+	d.PickedUpBy, d.PickedUpMethod = by, how
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}
@@ -190,9 +212,6 @@ func (w retrieving) confirm(c cloud.Caller, d *cloud.Delivery, named []string) e
 	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventPickedUp, w.received, *d, o, nil)
 }
-
-// byCourier says that a delivery was taken back by a courier of its partner.
-const byCourier = "courier"
 
 // packages are the packages that lie behind the doors which a retrieval has opened, of
 // those that were named. No such door may be known to stand open.
@@ -257,7 +276,7 @@ func (w retrieving) seenEmpty(d *cloud.Delivery, taken []*cloud.Package) error {
 func (w retrieving) end(r Occurrence, d *cloud.Delivery, o *cloud.Opening, taken []*cloud.Package) error {
 	reason := "handover"
 	if o.Reason == retrieveOverdue {
-		reason = "overdue_return"
+		reason = overdueReturn
 	}
 	for _, p := range taken {
 		p.Status = cloud.PackagePickedUp

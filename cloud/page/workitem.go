@@ -209,10 +209,12 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 	if x.GridID != nil {
 		open = cabinet + "/open?" + url.Values{"grid_ids": {fmt.Sprint(*x.GridID)}, "reason": {out.Headline}}.Encode()
 	}
-	sees, writes := may("smart_lockers.devices.find"), may("smart_lockers.devices.open")
+	const resolve = "device_order_exceptions.resolve"
+	sees, writes, exception := may("smart_lockers.devices.find"), may("smart_lockers.devices.open"), ConsolePath+"/exceptions/"+url.PathEscape(x.Subject)
 	switch x.Kind {
 	case cloud.WorkException:
 		step(sees, door, v.T("todo.door"))
+		step(may(resolve), exception+"/resolve", label(v.Lang, resolve))
 		if x.Type == "deposit_unverified" && x.DeliveryID != nil {
 			const confirm = "smart_lockers.deliveries.confirm"
 			step(may(confirm) && slices.Contains(p.cfg.Catalog.Find(confirm).When, string(x.DeliveryStatus)), fmt.Sprintf("%s/parcels/%d/confirm", ConsolePath, *x.DeliveryID), label(v.Lang, confirm))
@@ -222,6 +224,7 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 			step(may("smart_lockers.deliveries.find"), fmt.Sprintf("%s/parcels/%d", ConsolePath, *x.DeliveryID), v.T("todo.parcel"))
 		}
 		step(writes && open != "", open, v.T("todo.takeback"))
+		step(may(resolve), exception+"/resolve", label(v.Lang, resolve))
 	case cloud.WorkFault, cloud.WorkSilent:
 		step(sees, cabinet+"?tab=health", v.T("todo.link"))
 	case cloud.WorkEndpoint:

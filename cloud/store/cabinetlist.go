@@ -44,5 +44,30 @@ func (v lockerView) Exceptions(f cloud.ExceptionFilter) ([]cloud.Exception, clou
 	if f.Status != "" {
 		c.and("status = $%d", f.Status)
 	}
+	if f.Live {
+		c.and("device_id NOT IN (SELECT id FROM device WHERE business_id = $%d AND protocol = 'mock')", int64(f.BusinessID))
+	}
 	return part(v.snapshot, keyList{from: "exception", columns: exceptionColumns, where: c, page: f.Page}, byID, scanException)
+}
+
+// Registry lists a part of a business's device orders, by id.
+func (v lockerView) Registry(f cloud.DeviceOrderFilter) ([]cloud.DeviceOrder, cloud.Listed, error) {
+	var c conditions
+	c.and("business_id = $%d", int64(f.BusinessID))
+	if f.DeviceID != 0 {
+		c.and("device_id = $%d", int64(f.DeviceID))
+	}
+	if f.Status != "" {
+		c.and("status = $%d", f.Status)
+	}
+	if f.Kind != "" {
+		c.and("kind = $%d", f.Kind)
+	}
+	if f.Live {
+		c.and("device_id NOT IN (SELECT id FROM device WHERE business_id = $%d AND protocol = 'mock')", int64(f.BusinessID))
+	}
+	if f.Reference != "" {
+		c.and("reference = $%d", f.Reference)
+	}
+	return part(v.snapshot, keyList{from: "device_order", columns: deviceOrderColumns, where: c, page: f.Page}, byID, scanDeviceOrder)
 }

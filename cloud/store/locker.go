@@ -58,6 +58,8 @@ WHERE device_id = $1 AND number > $2 ORDER BY number LIMIT $3`
 WHERE delivery_id = $1 ORDER BY device_id, number`
 	sqlDeliveryOrders     = `SELECT ` + deviceOrderColumns + ` FROM device_order WHERE delivery_id = $1 ORDER BY id`
 	sqlDeviceOrders       = `SELECT ` + deviceOrderColumns + ` FROM device_order WHERE device_id = $1 AND ended_at IS NULL ORDER BY id`
+	sqlDeviceOrder        = `SELECT ` + deviceOrderColumns + ` FROM device_order WHERE id = $1 AND business_id = $2`
+	sqlDeliveryExceptions = `SELECT ` + exceptionColumns + ` FROM exception WHERE delivery_id = $1 AND delivery_id > 0 ORDER BY id`
 	sqlOpenExceptions     = `SELECT ` + exceptionColumns + ` FROM exception WHERE device_id = $1 AND status = 'open' ORDER BY id`
 	sqlExceptionBySource  = `SELECT ` + exceptionColumns + ` FROM exception WHERE device_id = $1 AND source = $2 AND source <> ''`
 	sqlException          = `SELECT ` + exceptionColumns + ` FROM exception WHERE id = $1`
@@ -324,6 +326,14 @@ func (v lockerView) DeliveryCodes(id cloud.DeliveryID) ([]cloud.CodeRow, error) 
 
 func (v lockerView) DeviceOrders(id cloud.DeliveryID) ([]cloud.DeviceOrder, error) {
 	return list(v.ctx, v.q, sqlDeliveryOrders, scanDeviceOrder, int64(id))
+}
+
+func (v lockerView) DeviceOrder(b cloud.BusinessID, id cloud.DeviceOrderID) (cloud.DeviceOrder, error) {
+	return one(v.ctx, v.q, sqlDeviceOrder, scanDeviceOrder, int64(id), int64(b))
+}
+
+func (v lockerView) DeliveryExceptions(id cloud.DeliveryID) ([]cloud.Exception, error) {
+	return list(v.ctx, v.q, sqlDeliveryExceptions, scanException, int64(id))
 }
 
 func (v lockerView) OpenExceptions(id cloud.DeviceID) ([]cloud.Exception, error) {

@@ -207,6 +207,8 @@ func (w *World) fill(t testing.TB) {
 	ch.Openings = []cloud.Opening{{ID: "op_0123456789abcdef01234567", BusinessID: 42, DeviceID: 88, Kind: wire.OpenStaff, State: cloud.OpeningRunning,
 		Requester: cloud.Requester{Type: "console", ID: "1", Name: "Sam"}, Doors: []cloud.OpeningDoor{{Door: 7, GridID: 8807, Status: "open"}},
 		RequestedAt: now.Add(-time.Minute), OpenedAt: now.Add(-time.Minute), EndsAt: now.Add(9 * time.Minute)}}
+	ch.DeviceOrders = []cloud.DeviceOrder{{ID: 8301, BusinessID: 42, DeviceID: 88, GridCode: "A03", Kind: "locker_delivery", Status: "stored", NextActor: "recipient", DeliveryID: 64021, Tracking: Waiting,
+		Reference: "SWP-REF-88", DueAt: w.Delivery.DueAt, StoredAt: w.Delivery.DepositedAt}}
 	ch.Exceptions = []cloud.Exception{{ID: 7, BusinessID: 42, DeviceID: 88, GridCode: "A07", Source: "x1", Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: now.Add(-30 * time.Second)}}
 	w.timelines(&ch, now)
 	text := cloud.NotificationText{To: "+14165550123", Language: "en", Name: "Jane Smith", Business: "Acme Logistics", Parcel: &cloud.ParcelNotice{Numbers: []string{"SWP100200390"}, Code: "135790",

@@ -25,16 +25,15 @@ import (
 // them. The error names what is missing.
 type Rights func(ctx context.Context, c cloud.Caller, kind string, write bool) error
 
-// Closer closes exceptions of cabinets. Errors: EXCEPTION_NOT_FOUND, EXCEPTION_CLOSED.
-type Closer interface {
-	CloseException(ctx context.Context, c cloud.Caller, id cloud.ExceptionID, note string) error
-}
+// Dismiss closes an exception at a compartment that needs nothing. Errors: EXCEPTION_NOT_FOUND,
+// EXCEPTION_CLOSED, RESOLUTION_NOT_POSSIBLE.
+type Dismiss func(ctx context.Context, c cloud.Caller, id cloud.ExceptionID, note string) error
 
 // Service has the operations of the work list.
 type Service struct {
-	Store  collection.Store
-	Rights Rights
-	Closer Closer
+	Store   collection.Store
+	Rights  Rights
+	Dismiss Dismiss
 }
 
 const (
@@ -290,7 +289,15 @@ func (s *Service) Close(ctx context.Context, c cloud.Caller, in CloseInput) (col
 	if err != nil {
 		return collection.Done{}, cloud.E(cloud.NotFound, "WORK_ITEM_NOT_FOUND")
 	}
-	err = s.Closer.CloseException(ctx, c, cloud.ExceptionID(id), in.Note)
+	err = s.Dismiss(ctx, c, cloud.ExceptionID(id), in.Note)
+	if refused := (*cloud.Error)(nil); errors.As(err, &refused) {
+		switch refused.Code {
+		case "EXCEPTION_NOT_FOUND", "EXCEPTION_CLOSED":
+			err = cloud.E(cloud.NotFound, "WORK_ITEM_NOT_FOUND")
+		case "RESOLUTION_NOT_POSSIBLE":
+			err = cloud.E(cloud.Conflict, "WORK_ITEM_STAYS")
+		}
+	}
 	return collection.Done{Result: err == nil}, err
 }
 

@@ -1,0 +1,409 @@
+package locker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+)
+
+// DeviceOrderView is a device order as staff see it. No code is in it.
+type DeviceOrderView struct {
+	DeviceOrderBody
+	DoorName       string            `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
+	DeliveryID     *cloud.DeliveryID `json:"delivery_id"`
+	TrackingNumber string            `json:"tracking_number"`
+}
+
+// DeviceOrderEvent is a moment of a device order, by the name of its event in webhooks.
+type DeviceOrderEvent struct {
+	Event      string  `json:"event"`
+	OccurredAt *string `json:"occurred_at"`
+}
+
+// DeviceOrderDetail is a device order with its moments and exceptions.
+type DeviceOrderDetail struct {
+	DeviceOrderView
+	Events     []DeviceOrderEvent     `json:"events" doc:"Its moments, oldest first, by the names of the events of webhooks"`
+	Exceptions []CabinetExceptionBody `json:"exceptions" doc:"Oldest first"`
+}
+
+// DeviceOrdersInput asks for a part of the registry.
+type DeviceOrdersInput struct {
+	check.Keyset
+	Status    string         `query:"status" enum:"unverified,stored,overdue,picked_up,removed"`
+	Kind      string         `query:"kind" enum:"locker_delivery"`
+	DeviceID  cloud.DeviceID `query:"device_id" min:"1"`
+	Overdue   *bool          `query:"overdue" doc:"true: those that were not collected in time and are still inside"`
+	Reference string         `query:"reference_number" max:"64" doc:"Of the delivery, as its partner gave it"`
+}
+
+// DeviceOrdersOutput lists device orders.
+type DeviceOrdersOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	DeviceOrders []DeviceOrderView `json:"device_orders"`
+}
+
+// ListDeviceOrders lists what rests, and rested, in the cabinets of the caller's business,
+// newest first.
+func (s registry) ListDeviceOrders(ctx context.Context, c cloud.Caller, in DeviceOrdersInput) (out DeviceOrdersOutput, err error) {
+	page, err := in.Part(in, "-id")
+	if err != nil {
+		return out, err
+	}
+	f := cloud.DeviceOrderFilter{BusinessID: c.Account.BusinessID, DeviceID: in.DeviceID, Status: in.Status, Kind: in.Kind, Reference: in.Reference, Live: true, Page: page}
+	if in.Overdue != nil && *in.Overdue {
+		if f.Status = "overdue"; in.Status != "" && in.Status != f.Status {
+			f.Status = "-" // none is both
+		}
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		biz, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return err
+		}
+		list, listed, err := v.Registry(f)
+		if err != nil {
+			return err
+		}
+		out = DeviceOrdersOutput{Result: true, PageOutput: in.Output(in, listed), DeviceOrders: []DeviceOrderView{}}
+		v = newMemo(v, cloud.Device{})
+		for _, o := range list {
+			shown, err := deviceOrderView(v, o, biz.Location())
+			if err != nil {
+				return err
+			}
+			out.DeviceOrders = append(out.DeviceOrders, shown)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// deviceOrderView shows a device order with its cabinet, door and order as they are now.
+func deviceOrderView(v cloud.View, o cloud.DeviceOrder, l *time.Location) (out DeviceOrderView, err error) {
+	device, err := v.Device(o.DeviceID)
+	if err != nil {
+		return out, err
+	}
+	door, err := doorName(v, o.DeviceID, o.GridCode)
+	if err != nil {
+		return out, err
+	}
+	var d cloud.Delivery
+	var parcel cloud.Order
+	if o.DeliveryID != 0 {
+		d, err = v.Delivery(o.DeliveryID)
+		if err == nil && d.OrderID() != 0 {
+			parcel, err = v.Order(d.BusinessID, d.OrderID())
+		}
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return out, err
+		}
+	}
+	n := registryNews{order: &o}
+	if d.DepositedAt.Equal(o.StoredAt) {
+		n.earliest, n.latest = d.DepositedEarliest, d.DepositedLatest
+	}
+	return DeviceOrderView{*deviceOrderBody(device, n, parcel, l), door, cloud.OrNull(o.DeliveryID), o.Tracking}, nil
+}
+
+// doorName is the name of a compartment, its grid code where there is none of that any more.
+func doorName(v cloud.View, d cloud.DeviceID, grid string) (string, error) {
+	cells, err := v.Compartments(d)
+	if err != nil {
+		return "", err
+	}
+	if i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridCode == grid }); i >= 0 {
+		return cells[i].Name(), nil
+	}
+	return grid, nil
+}
+
+// ByDeviceOrder names a device order.
+type ByDeviceOrder struct {
+	ID cloud.DeviceOrderID `path:"id"`
+}
+
+// DeviceOrderOutput shows a device order.
+type DeviceOrderOutput struct {
+	Result      bool              `json:"result"`
+	DeviceOrder DeviceOrderDetail `json:"device_order"`
+}
+
+// FindDeviceOrder shows a device order of the caller's business with what became of it. Error:
+// DEVICE_ORDER_NOT_FOUND.
+func (s registry) FindDeviceOrder(ctx context.Context, c cloud.Caller, in ByDeviceOrder) (out DeviceOrderOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		o, err := deviceOrder(v, c, in.ID)
+		if err != nil {
+			return err
+		}
+		out, err = deviceOrderOutput(v, o)
+		return err
+	})
+	return out, err
+}
+
+func deviceOrderOutput(v cloud.View, o cloud.DeviceOrder) (out DeviceOrderOutput, err error) {
+	biz, err := v.Business(o.BusinessID)
+	if err != nil {
+		return out, err
+	}
+	l := biz.Location()
+	out.Result, out.DeviceOrder.Events, out.DeviceOrder.Exceptions = true, []DeviceOrderEvent{}, []CabinetExceptionBody{}
+	if out.DeviceOrder.DeviceOrderView, err = deviceOrderView(v, o, l); err != nil {
+		return out, err
+	}
+	list, err := v.DeliveryExceptions(o.DeliveryID)
+	if err != nil {
+		return out, err
+	}
+	type moment struct {
+		event string
+		at    time.Time
+	}
+	ended := EventRemoved
+	if o.Status == "picked_up" {
+		ended = EventCollected
+	}
+	moments := []moment{{EventStored, o.StoredAt}, {EventOverdue, o.OverdueAt}, {ended, o.EndedAt}}
+	for _, e := range list {
+		if e.DeviceOrderID != o.ID && e.Type != exOverdue { // that one is about all of the delivery
+			continue
+		}
+		shown, err := exceptionBody(v, e, l)
+		if err != nil {
+			return out, err
+		}
+		out.DeviceOrder.Exceptions = append(out.DeviceOrder.Exceptions, shown)
+		moments = append(moments, moment{EventExceptionOpened, e.OpenedAt}, moment{EventExceptionClosed, e.ClosedAt})
+	}
+	slices.SortStableFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
+	for _, m := range moments {
+		if !m.at.IsZero() {
+			out.DeviceOrder.Events = append(out.DeviceOrder.Events, DeviceOrderEvent{m.event, cloud.Stamp(m.at, l)})
+		}
+	}
+	return out, nil
+}
+
+// deviceOrder finds a device order of the caller's business in a cabinet that is its own.
+// Error: DEVICE_ORDER_NOT_FOUND.
+func deviceOrder(v cloud.View, c cloud.Caller, id cloud.DeviceOrderID) (cloud.DeviceOrder, error) {
+	missing := cloud.E(cloud.NotFound, "DEVICE_ORDER_NOT_FOUND")
+	o, err := v.DeviceOrder(c.Account.BusinessID, id)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return o, missing
+	}
+	if err != nil {
+		return o, err
+	}
+	device, err := v.Device(o.DeviceID)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && device.Protocol == cloud.ProtocolMock {
+		return o, missing
+	}
+	return o, err
+}
+
+// change runs one decision about a device order of the caller's business and its delivery.
+// fn gets the row as the decision changes it. Errors: DEVICE_ORDER_NOT_FOUND and those of fn.
+func (s registry) change(ctx context.Context, c cloud.Caller, id cloud.DeviceOrderID, fn func(w *Work, o *cloud.DeviceOrder, d *cloud.Delivery) error) (out ChangedOrderOutput, err error) {
+	var o cloud.DeviceOrder
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		o, err = deviceOrder(v, c, id)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	err = s.decideOn(ctx, o.DeviceID, o.DeliveryID, time.Now().UTC(), func(w *Work, d *cloud.Delivery) error {
+		rows, err := w.deviceOrders(d.ID)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(rows, func(x *cloud.DeviceOrder) bool { return x.ID == id })
+		if at < 0 {
+			return cloud.E(cloud.NotFound, "DEVICE_ORDER_NOT_FOUND")
+		}
+		if err := fn(w, rows[at], d); err != nil {
+			return err
+		}
+		biz, err := w.v.Business(d.BusinessID)
+		if err != nil {
+			return err
+		}
+		shown, err := deviceOrderView(w.v, *rows[at], biz.Location())
+		out = ChangedOrderOutput{Result: err == nil, DeviceOrder: shown}
+		if w.ch.Answer == nil {
+			w.ch.Answer = out
+		}
+		return err
+	})
+	return out, err
+}
+
+// ChangedOrderOutput shows a device order after a change.
+type ChangedOrderOutput struct {
+	Result      bool            `json:"result"`
+	DeviceOrder DeviceOrderView `json:"device_order"`
+}
+
+// RemoveInput says why staff have taken a package out of its compartment.
+type RemoveInput struct {
+	ID     cloud.DeviceOrderID `path:"id" json:"-"`
+	Reason string              `json:"removal_reason" required:"true" enum:"overdue_return,handover,relay,anomaly,recovery,pending_area,deleted,destroyed" doc:"overdue_return: returned after the time to collect; handover: given to its recipient by hand; relay: moved to another cabinet; anomaly: cleared after an exception; recovery: the record was repaired; pending_area: moved to a waiting shelf; deleted: the record was deleted; destroyed: disposed of"`
+	Note   string              `json:"note" max:"255" doc:"The audit trail keeps it with your name"`
+}
+
+// RemoveDeviceOrder ends a device order whose package staff have taken out. Given to its
+// recipient or returned, its delivery is picked up by staff once nothing is left of it; with
+// any other reason it has failed. Codes of a delivery of which nothing is left die, and the
+// cabinet is ordered to forget what a compartment held that is empty by now. Errors:
+// DEVICE_ORDER_NOT_FOUND, DEVICE_ORDER_STATE_CONFLICT (it has ended, nothing verifies that it
+// was ever inside and the reason is another than anomaly, recovery and deleted, its door stands
+// open, or a sensor sees something inside), DELIVERY_STATE_CONFLICT (an opening runs on the
+// door), DEVICE_DISABLED. Source: lockers-devices 8.
+func (s registry) RemoveDeviceOrder(ctx context.Context, c cloud.Caller, in RemoveInput) (ChangedOrderOutput, error) {
+	return s.change(ctx, c, in.ID, func(w *Work, o *cloud.DeviceOrder, d *cloud.Delivery) error {
+		if err := (clearing{w.requests, removal{reason: in.Reason, only: o.Tracking}}).remove(o, d, cmp.Or(in.Note, in.Reason)); err != nil {
+			return err
+		}
+		return w.auditStaff(c, "device_order_removed", fmt.Sprint("device_order:", o.ID), map[string]string{"removal_reason": in.Reason, "note": in.Note})
+	})
+}
+
+// stays is the refusal of a change of a device order as it is.
+func stays(o *cloud.DeviceOrder, more map[string]any) error {
+	details := map[string]any{"status": o.Status}
+	for k, v := range more {
+		details[k] = v
+	}
+	return &cloud.Error{Kind: cloud.Conflict, Code: "DEVICE_ORDER_STATE_CONFLICT", Details: details}
+}
+
+// remove takes the package of a device order out. What else lies in its compartment stays.
+func (w clearing) remove(o *cloud.DeviceOrder, d *cloud.Delivery, note string) error {
+	if !o.EndedAt.IsZero() {
+		return stays(o, nil)
+	}
+	if o.IsUnverified() && !slices.Contains([]string{"anomaly", "recovery", "deleted"}, w.reason) {
+		return stays(o, map[string]any{"removal_reasons": []string{"anomaly", "recovery", "deleted"}})
+	}
+	if w.device.Disabled {
+		return cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridCode == o.GridCode })
+	if at < 0 {
+		return cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+	}
+	cell := cells[at]
+	running, err := w.runningDoors("")
+	if err != nil {
+		return err
+	}
+	if id := running[cell.Door]; id != "" {
+		return disturbed(d, id)
+	}
+	if cell.DoorStatus == "open" {
+		return stays(o, map[string]any{"door_status": cell.DoorStatus})
+	}
+	alone, err := w.isAlone(o, cell)
+	if err != nil {
+		return err
+	}
+	if alone && cell.Occupied != nil && *cell.Occupied {
+		return stays(o, map[string]any{"occupied": true})
+	}
+	if _, err := w.takeOut(d, cell); err != nil || !alone {
+		return err
+	}
+	_, err = w.clear(cell, note)
+	return err
+}
+
+// isAlone reports whether nothing else is believed to lie in the compartment of a device order.
+func (w clearing) isAlone(o *cloud.DeviceOrder, cell *cloud.Compartment) (bool, error) {
+	doubts, err := w.doubtsAt(cell)
+	if err != nil {
+		return false, err
+	}
+	believed, err := w.believedIn(cell, doubts)
+	if err != nil {
+		return false, err
+	}
+	for _, d := range believed {
+		rows, err := w.deviceOrders(d.ID)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(rows, func(x *cloud.DeviceOrder) bool {
+			return x.ID != o.ID && x.GridCode == o.GridCode && x.EndedAt.IsZero()
+		}) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// ExtendDeviceOrderInput gives the recipient more time.
+type ExtendDeviceOrderInput struct {
+	ID    cloud.DeviceOrderID `path:"id" json:"-"`
+	Hours int                 `json:"hours" required:"true" min:"1" max:"168" doc:"From the time that was set, or from now when that has passed"`
+}
+
+// ExtendDeviceOrder moves the due time of a device order, and with it of all that belongs to
+// its delivery. Errors: DEVICE_ORDER_NOT_FOUND, DEVICE_ORDER_STATE_CONFLICT (it does not wait to
+// be collected).
+func (s registry) ExtendDeviceOrder(ctx context.Context, c cloud.Caller, in ExtendDeviceOrderInput) (ChangedOrderOutput, error) {
+	return s.change(ctx, c, in.ID, func(w *Work, o *cloud.DeviceOrder, d *cloud.Delivery) error {
+		if !waits(*d) || o.StoredAt.IsZero() || !o.EndedAt.IsZero() {
+			return stays(o, nil)
+		}
+		return w.extend(c, d, time.Duration(in.Hours)*time.Hour)
+	})
+}
+
+// ResendDeviceOrderCodeInput asks for the pickup code of a device order to be sent again.
+type ResendDeviceOrderCodeInput struct {
+	ID      cloud.DeviceOrderID       `path:"id" json:"-"`
+	Channel cloud.NotificationChannel `json:"channel" enum:"sms,email" doc:"By mail where the person who collects has an address, else by SMS, when absent"`
+}
+
+// ResendDeviceOrderCode sends the pickup code of a device order to the person who collects it
+// once more. The answer has no code. Errors: DEVICE_ORDER_NOT_FOUND, DEVICE_ORDER_STATE_CONFLICT
+// (no code opens its compartment), CHANNEL_NOT_CONFIGURED.
+func (s registry) ResendDeviceOrderCode(ctx context.Context, c cloud.Caller, in ResendDeviceOrderCodeInput) (out ResendOutput, err error) {
+	_, err = s.change(ctx, c, in.ID, func(w *Work, o *cloud.DeviceOrder, d *cloud.Delivery) error {
+		if !waits(*d) || !d.PickupCodeActive || o.StoredAt.IsZero() || !o.EndedAt.IsZero() {
+			return stays(o, nil)
+		}
+		channels := []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}
+		if in.Channel != "" {
+			channels = []cloud.NotificationChannel{in.Channel}
+		}
+		for _, by := range channels {
+			to, err := w.sendCode(d, cloud.NotifyParcelCode, by)
+			if err != nil {
+				return err
+			}
+			if to != "" {
+				out = ResendOutput{Result: true, SentTo: maskAddress(to)}
+				w.ch.Answer = out
+				return w.auditStaff(c, "pickup_code_resent", d.Number, map[string]any{"channel": by})
+			}
+		}
+		return cloud.E(cloud.Conflict, "CHANNEL_NOT_CONFIGURED")
+	})
+	return out, err
+}

@@ -1,0 +1,487 @@
+package locker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// Actions by which exceptions are resolved, of lockers-devices 8.
+const (
+	doorClosedOnSite = "door_closed_on_site"
+	depositConfirmed = "deposit_confirmed"
+	depositCancelled = "deposit_cancelled"
+	packageFound     = "package_found"
+	packageLost      = "package_lost"
+	packageReturned  = "package_returned"
+	extended         = "extended"
+	noAction         = "no_action"
+)
+
+// resolutions are the actions that resolve an exception of a type.
+var resolutions = map[string][]string{
+	wire.ExDoorLeftOpen:      {doorClosedOnSite, depositConfirmed, depositCancelled, noAction},
+	wire.ExDepositUnverified: {depositConfirmed, depositCancelled, packageLost, packageReturned, noAction},
+	wire.ExItemMissing:       {packageFound, packageLost, packageReturned, noAction},
+	exOverdue:                {extended, packageReturned, packageLost},
+}
+
+// CabinetExceptionBody is something at a compartment that a person has to look at.
+type CabinetExceptionBody struct {
+	ExceptionID   cloud.ExceptionID    `json:"exception_id"`
+	Type          string               `json:"type" doc:"door_left_open, deposit_unverified, item_missing or overdue"`
+	Severity      string               `json:"severity"`
+	Status        string               `json:"status"`
+	DeviceID      cloud.DeviceID       `json:"device_id"`
+	GridCode      string               `json:"grid_code"`
+	DoorName      string               `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
+	DeviceOrderID *cloud.DeviceOrderID `json:"device_order_id"`
+	DeliveryID    *cloud.DeliveryID    `json:"delivery_id"`
+	Note          string               `json:"note"`
+	Resolution    *string              `json:"resolution_action"`
+	OpenedAt      *string              `json:"opened_at"`
+	ClosedAt      *string              `json:"closed_at"`
+	ClosedBy      *string              `json:"closed_by" doc:"device, partner or staff"`
+}
+
+func exceptionBody(v cloud.View, e cloud.Exception, l *time.Location) (CabinetExceptionBody, error) {
+	name, err := doorName(v, e.DeviceID, e.GridCode)
+	return CabinetExceptionBody{ExceptionID: e.ID, Type: e.Type, Severity: e.Severity, Status: e.Status, DeviceID: e.DeviceID, GridCode: e.GridCode, DoorName: name,
+		DeviceOrderID: cloud.OrNull(e.DeviceOrderID), DeliveryID: cloud.OrNull(e.DeliveryID), Note: e.Note, Resolution: cloud.OrNull(e.Resolution),
+		OpenedAt: cloud.Stamp(e.OpenedAt, l), ClosedAt: cloud.Stamp(e.ClosedAt, l), ClosedBy: cloud.OrNull(e.ClosedBy)}, err
+}
+
+// CabinetExceptionsInput asks for a part of the business's exceptions.
+type CabinetExceptionsInput struct {
+	check.Keyset
+	Status   string         `query:"status" enum:"open,resolved,dismissed,all" default:"open"`
+	DeviceID cloud.DeviceID `query:"device_id" min:"1"`
+}
+
+// CabinetExceptionsOutput lists exceptions.
+type CabinetExceptionsOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	Exceptions []CabinetExceptionBody `json:"exceptions"`
+}
+
+// ListCabinetExceptions lists the exceptions of the caller's business, newest first.
+func (s registry) ListCabinetExceptions(ctx context.Context, c cloud.Caller, in CabinetExceptionsInput) (out CabinetExceptionsOutput, err error) {
+	page, err := in.Part(in, "-id")
+	if err != nil {
+		return out, err
+	}
+	f := cloud.ExceptionFilter{BusinessID: c.Account.BusinessID, DeviceID: in.DeviceID, Status: cmp.Or(in.Status, "open"), Live: true, Page: page}
+	if f.Status == "all" {
+		f.Status = ""
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		biz, err := v.Business(c.Account.BusinessID)
+		if err != nil {
+			return err
+		}
+		list, listed, err := v.Exceptions(f)
+		if err != nil {
+			return err
+		}
+		out = CabinetExceptionsOutput{Result: true, PageOutput: in.Output(in, listed), Exceptions: []CabinetExceptionBody{}}
+		v = newMemo(v, cloud.Device{})
+		for _, e := range list {
+			shown, err := exceptionBody(v, e, biz.Location())
+			if err != nil {
+				return err
+			}
+			out.Exceptions = append(out.Exceptions, shown)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// ByException names an exception.
+type ByException struct {
+	ID cloud.ExceptionID `path:"id"`
+}
+
+// Evidence is what is known about the door of an exception.
+type Evidence struct {
+	DoorStatus  string        `json:"door_status" doc:"Last report of the door: closed, open, jammed or unknown"`
+	Occupied    *bool         `json:"occupied" doc:"What its sensor sees, null without one"`
+	State       string        `json:"state" doc:"Of the compartment"`
+	BlockReason string        `json:"block_reason"`
+	Online      bool          `json:"online" doc:"Whether the cabinet is connected now: without a connection the reports are old"`
+	LastSeenAt  *string       `json:"last_seen_at"`
+	DoorReports []HistoryLine `json:"door_reports" doc:"Openings of this door, newest first: the last ten of the 90 days before, and those since"`
+}
+
+// CabinetExceptionDetail is an exception with all that helps to decide about it.
+type CabinetExceptionDetail struct {
+	CabinetExceptionBody
+	Evidence    Evidence             `json:"evidence"`
+	DeviceOrder *DeviceOrderView     `json:"device_order" doc:"The package that it is about, null for a door with none"`
+	Resolutions []PossibleResolution `json:"resolutions" doc:"Actions that can resolve it; none once it is closed"`
+}
+
+// PossibleResolution is an action that can resolve an exception, and what it does.
+type PossibleResolution struct {
+	Action  string `json:"resolution_action"`
+	Removes string `json:"removal_reason" doc:"Reason with which the package is removed from the registry and its compartment cleared; empty: it is not"`
+	Command string `json:"command" doc:"What the cabinet is ordered: clear, close_session, sync_config; empty: nothing"`
+}
+
+// CabinetExceptionOutput shows an exception.
+type CabinetExceptionOutput struct {
+	Result    bool                   `json:"result"`
+	Exception CabinetExceptionDetail `json:"exception"`
+}
+
+// FindCabinetException shows an exception of the caller's business with the reports of its door
+// and the actions that can resolve it. Error: EXCEPTION_NOT_FOUND.
+func (s registry) FindCabinetException(ctx context.Context, c cloud.Caller, in ByException) (out CabinetExceptionOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		e, err := cabinetException(v, c, in.ID)
+		if err != nil {
+			return err
+		}
+		biz, err := v.Business(e.BusinessID)
+		if err != nil {
+			return err
+		}
+		l := biz.Location()
+		v = newMemo(v, cloud.Device{})
+		x := CabinetExceptionDetail{Resolutions: []PossibleResolution{}}
+		if x.CabinetExceptionBody, err = exceptionBody(v, e, l); err != nil {
+			return err
+		}
+		if x.Evidence, err = evidenceOf(v, e, l); err != nil {
+			return err
+		}
+		if e.DeviceOrderID != 0 {
+			o, err := v.DeviceOrder(e.BusinessID, e.DeviceOrderID)
+			if err == nil {
+				var shown DeviceOrderView
+				shown, err = deviceOrderView(v, o, l)
+				x.DeviceOrder = &shown
+			}
+			if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+				return err
+			}
+		}
+		if e.Status == "open" {
+			for _, action := range resolutions[e.Type] {
+				p := PossibleResolution{Action: action, Removes: removalBy(e.Type, action)}
+				switch {
+				case p.Removes != "":
+					p.Command = string(wire.CmdClear)
+				case action == depositConfirmed:
+					p.Command = string(wire.CmdCloseSession)
+				case action == doorClosedOnSite:
+					p.Command = string(wire.CmdSyncConfig)
+				}
+				x.Resolutions = append(x.Resolutions, p)
+			}
+		}
+		out = CabinetExceptionOutput{true, x}
+		return nil
+	})
+	return out, err
+}
+
+// evidenceReports are the openings of a door that are shown with an exception.
+const evidenceReports = 10
+
+func evidenceOf(v cloud.View, e cloud.Exception, l *time.Location) (out Evidence, err error) {
+	out.DoorReports = []HistoryLine{}
+	cells, err := v.Compartments(e.DeviceID)
+	if err != nil {
+		return out, err
+	}
+	session, err := v.Session(e.DeviceID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return out, err
+	}
+	out.Online, out.LastSeenAt, out.DoorStatus = session.Online, cloud.Stamp(session.LastSeenAt, l), "unknown"
+	at := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridCode == e.GridCode })
+	if at < 0 {
+		return out, nil
+	}
+	cell := cells[at]
+	out.DoorStatus, out.Occupied, out.State, out.BlockReason = cell.DoorStatus, cell.Occupied, cell.State, cell.BlockReason
+	byID := map[cloud.GridID]cloud.Compartment{}
+	for _, c := range cells {
+		byID[c.GridID] = c
+	}
+	// A cabinet has a few dozen openings a day at most: the newest of them are read.
+	list, _, err := v.DoorHistory(e.DeviceID, 0, e.OpenedAt.Add(-historyLife), cloud.Page{Sort: "requested_at", Down: true, Limit: evidenceRead})
+	if err != nil {
+		return out, err
+	}
+	before := 0
+	for _, o := range list {
+		if !slices.ContainsFunc(o.Doors, func(d cloud.OpeningDoor) bool { return d.Door == cell.Door }) {
+			continue
+		}
+		if !o.RequestedAt.After(e.OpenedAt) {
+			if before++; before > evidenceReports {
+				break
+			}
+		}
+		out.DoorReports = append(out.DoorReports, historyLine(o, byID, l))
+	}
+	return out, nil
+}
+
+// evidenceRead are the openings of a cabinet among which those of one door are looked for.
+const evidenceRead = 500
+
+// removalBy is the reason with which a resolution removes the package of an exception; "" where
+// it removes none.
+func removalBy(typ, action string) string {
+	switch {
+	case action == packageReturned && typ == exOverdue:
+		return overdueReturn
+	case action == depositCancelled, action == packageLost, action == packageReturned:
+		return "anomaly"
+	}
+	return ""
+}
+
+// cabinetException finds an exception of the caller's business at a cabinet that is its own.
+// Error: EXCEPTION_NOT_FOUND.
+func cabinetException(v cloud.View, c cloud.Caller, id cloud.ExceptionID) (cloud.Exception, error) {
+	missing := cloud.E(cloud.NotFound, "EXCEPTION_NOT_FOUND")
+	e, err := v.Exception(c.Account.BusinessID, id)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return e, missing
+	}
+	if err != nil {
+		return e, err
+	}
+	device, err := v.Device(e.DeviceID)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && device.Protocol == cloud.ProtocolMock {
+		return e, missing
+	}
+	return e, err
+}
+
+// settle runs one decision about an open exception. fn closes it by what it does, or it is
+// closed by the outcome afterwards. Errors: EXCEPTION_NOT_FOUND, EXCEPTION_CLOSED and those of
+// fn.
+func (s registry) settle(ctx context.Context, c cloud.Caller, id cloud.ExceptionID, outcome outcome, fn func(w *Work, e *cloud.Exception) error) (out ClosedExceptionOutput, err error) {
+	var found cloud.Exception
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		found, err = cabinetException(v, c, id)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, found.DeviceID, func(v cloud.View) (*cloud.Changes, error) {
+		device, err := v.Device(found.DeviceID)
+		if err != nil {
+			return nil, err
+		}
+		biz, err := v.Business(device.BusinessID)
+		if err != nil {
+			return nil, err
+		}
+		w := s.Begin(v, device, now)
+		e, err := w.exception(found.Source)
+		switch {
+		case err != nil:
+			return nil, err
+		case e == nil || e.ID != id:
+			return nil, cloud.E(cloud.NotFound, "EXCEPTION_NOT_FOUND")
+		case e.Status != "open":
+			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "EXCEPTION_CLOSED", Details: map[string]any{"status": e.Status, "resolution_action": cloud.OrNull(e.Resolution)}}
+		}
+		if err := fn(w, e); err != nil {
+			return nil, err
+		}
+		if e.Status == "open" {
+			e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = outcome.status, outcome.action, now, "staff"
+		}
+		e.Note = joinNotes(e.Note, outcome.note)
+		w.touch(e)
+		if err := w.auditStaff(c, "exception_closed", fmt.Sprint("exception:", id), map[string]string{"status": outcome.status, "resolution_action": outcome.action, "note": outcome.note}); err != nil {
+			return nil, err
+		}
+		shown, err := exceptionBody(w.v, *e, biz.Location())
+		if err != nil {
+			return nil, err
+		}
+		out = ClosedExceptionOutput{true, shown}
+		if outcome.status == "resolved" {
+			w.ch.Answer = out // a dismissal may be a part of another call
+		}
+		ch := &cloud.Changes{}
+		return ch, w.Finish(ch)
+	})
+	return out, err
+}
+
+// outcome is how a person closes an exception.
+type outcome struct{ status, action, note string }
+
+// joinNotes keeps what the cabinet said about an exception before what a person says.
+func joinNotes(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + "; " + second
+}
+
+// ClosedExceptionOutput shows an exception that was closed.
+type ClosedExceptionOutput struct {
+	Result    bool                 `json:"result"`
+	Exception CabinetExceptionBody `json:"exception"`
+}
+
+// ResolveInput resolves an exception.
+type ResolveInput struct {
+	ID     cloud.ExceptionID `path:"id" json:"-"`
+	Action string            `json:"resolution_action" required:"true" enum:"door_closed_on_site,deposit_confirmed,deposit_cancelled,package_found,package_lost,package_returned,extended,no_action" doc:"What a person found or did; the exception names the actions that its type takes"`
+	Hours  *int              `json:"hours" min:"1" max:"168" doc:"With extended, and needed there: more time to collect"`
+	Note   string            `json:"note" max:"255"`
+}
+
+// ResolveException resolves an exception by what a person found or did, with what follows from
+// it for delivery, compartment and cabinet:
+//
+//	deposit_confirmed     the deposit is settled as by staff, and the cabinet makes the code live
+//	deposit_cancelled,    the compartment is cleared: the package is removed (anomaly), and the
+//	package_lost          cabinet forgets it
+//	package_returned      the same; an overdue package is removed as overdue_return
+//	extended              the recipient has more time
+//	door_closed_on_site   the cabinet is asked where it stands
+//	package_found,        nothing besides
+//	no_action
+//
+// Errors: EXCEPTION_NOT_FOUND, EXCEPTION_CLOSED, RESOLUTION_NOT_POSSIBLE (of another type),
+// DOOR_OPEN, VALIDATION_FAILED, DELIVERY_STATE_CONFLICT, DEVICE_ORDER_STATE_CONFLICT,
+// DEVICE_DISABLED. Source: lockers-devices 8.
+func (s registry) ResolveException(ctx context.Context, c cloud.Caller, in ResolveInput) (ClosedExceptionOutput, error) {
+	f := newFields()
+	if in.Action == extended && in.Hours == nil {
+		f.Say("hours", check.MessageRequired)
+	}
+	if err := f.Err(); err != nil {
+		return ClosedExceptionOutput{}, err
+	}
+	in.Note = strings.TrimSpace(in.Note)
+	return s.settle(ctx, c, in.ID, outcome{"resolved", in.Action, in.Note}, func(w *Work, e *cloud.Exception) error {
+		if allowed := resolutions[e.Type]; !slices.Contains(allowed, in.Action) {
+			return &cloud.Error{Kind: cloud.Conflict, Code: "RESOLUTION_NOT_POSSIBLE", Args: []any{strings.Join(allowed, ", ")}, Details: map[string]any{"type": e.Type, "allowed": allowed}}
+		}
+		return resolving{w.requests}.resolve(c, e, in)
+	})
+}
+
+// resolving is the work of one resolution of an exception.
+type resolving struct{ requests }
+
+// resolve does what a resolution is followed by.
+func (w resolving) resolve(c cloud.Caller, e *cloud.Exception, in ResolveInput) error {
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridCode == e.GridCode })
+	if reason := removalBy(e.Type, in.Action); reason != "" {
+		if at < 0 {
+			return cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+		}
+		return w.resolveByRemoval(e, cells[at], removal{reason: reason, doubt: e.ID, resolution: in.Action}, cmp.Or(in.Note, in.Action))
+	}
+	switch in.Action {
+	case depositConfirmed:
+		d, err := w.delivery(e.DeliveryID)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+		}
+		return w.confirm(c, d, ConfirmInput{})
+	case extended:
+		d, err := w.delivery(e.DeliveryID)
+		if err != nil {
+			return err
+		}
+		if d == nil || !isOverdue(*d) {
+			return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+		}
+		return w.extend(c, d, time.Duration(*in.Hours)*time.Hour)
+	case doorClosedOnSite:
+		if at >= 0 && cells[at].DoorStatus == "open" && w.online() == nil {
+			return cloud.E(cloud.Conflict, "DOOR_OPEN")
+		}
+		_, err := w.send("", wire.CmdSyncConfig, wire.SyncConfig{Version: w.device.ConfigVersion}, nil, longCommandLife)
+		return err
+	}
+	return nil
+}
+
+// resolveByRemoval takes the package of an exception out of the registry: of an overdue one all
+// that its delivery has left, of others what counts as inside the compartment.
+func (w resolving) resolveByRemoval(e *cloud.Exception, cell *cloud.Compartment, r removal, note string) error {
+	clearing := clearing{w.requests, r}
+	if e.Type != exOverdue {
+		if cell.DoorStatus == "open" && w.online() == nil {
+			return cloud.E(cloud.Conflict, "DOOR_OPEN")
+		}
+		_, err := clearing.clear(cell, note)
+		return err
+	}
+	d, err := w.delivery(e.DeliveryID)
+	if err != nil {
+		return err
+	}
+	if d == nil {
+		return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+	}
+	rows, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return err
+	}
+	for _, o := range rows {
+		if !o.EndedAt.IsZero() {
+			continue
+		}
+		clearing.only, clearing.reason = o.Tracking, r.reason
+		if o.IsUnverified() {
+			clearing.reason = foundEmpty.reason
+		}
+		if err := clearing.remove(o, d, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DismissInput closes an exception that needs nothing.
+type DismissInput struct {
+	ID   cloud.ExceptionID `path:"id" json:"-"`
+	Note string            `json:"note" max:"255"`
+}
+
+// DismissException closes an exception that turned out to be none. An overdue parcel stays one
+// until it is collected, has more time or was removed. Errors: EXCEPTION_NOT_FOUND,
+// EXCEPTION_CLOSED, RESOLUTION_NOT_POSSIBLE.
+func (s registry) DismissException(ctx context.Context, c cloud.Caller, in DismissInput) (ClosedExceptionOutput, error) {
+	return s.settle(ctx, c, in.ID, outcome{"dismissed", noAction, strings.TrimSpace(in.Note)}, func(_ *Work, e *cloud.Exception) error {
+		if e.Type == exOverdue {
+			return &cloud.Error{Kind: cloud.Conflict, Code: "RESOLUTION_NOT_POSSIBLE", Args: []any{strings.Join(resolutions[exOverdue], ", ")}, Details: map[string]any{"type": e.Type, "allowed": resolutions[exOverdue]}}
+		}
+		return nil
+	})
+}
