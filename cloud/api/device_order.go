@@ -28,7 +28,7 @@ func (c Config) deviceOrders() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:read"},
 			Noun: &catalog.Noun{
-				Name: "device_order", Path: "registry", Area: "lockers", Icon: "box",
+				Name: "device_order", Path: "registry", Area: "lockers", Icon: "door",
 				Begin: "cabinet",
 				Live:  []string{"DeviceOrders", "Exceptions"},
 				ID:    "id", Refs: []string{"device_order_id"}, Title: []string{"tracking_number"}, State: "status", States: "device_order",
@@ -43,7 +43,7 @@ func (c Config) deviceOrders() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "device_orders.find",
 			Summary:     "Get a device order",
-			Description: "The package with its compartment, times, exceptions, and its moments by the names of the events of webhooks. No codes are shown.",
+			Description: "The package with its compartment, times, exceptions and moments. No codes are shown.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodGet,
 			Path:        deviceOrders + "/{id}",
@@ -113,6 +113,11 @@ func (c Config) deviceOrders() []catalog.Operation {
 				ID:   "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
 				Columns: []string{"type", "severity", "status", "device_id", "door_name", "opened_at", "closed_at"},
 				Verbs:   []string{"device_order_exceptions.resolve", "device_order_exceptions.dismiss"},
+				Parts:   []catalog.Part{{Input: "resolution_action", Of: "resolutions", ID: "resolution_action", Title: "resolution_action"}},
+				Story: []catalog.Strand{
+					{Operation: "smart_lockers.devices.door_reports", Fills: map[string]string{"id": "{device_id}", "delivery_id": "{delivery_id}"}, Rows: "door_reports", Icon: "door", At: "requested_at", What: "kind", Words: "value", More: []string{"requested_by_name", "reason", "doors.0.door_name"}, State: "state", States: "opening"},
+					{Operation: "audit.list", Fills: map[string]string{"target": "exception:{exception_id}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", Words: "action", More: []string{"actor_name", "surface"}},
+				},
 				Links: []catalog.Link{
 					{Words: "todo.door", To: "/console/cabinets/{device_id}#door-{grid_code}", Operation: "smart_lockers.devices.find"},
 					{Words: "todo.parcel", To: "/console/parcels/{delivery_id}", Operation: "smart_lockers.deliveries.find"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -20,16 +21,16 @@ type DeviceOrderView struct {
 	TrackingNumber string            `json:"tracking_number"`
 }
 
-// DeviceOrderEvent is a moment of a device order, by the name of its event in webhooks.
+// DeviceOrderEvent is a moment of a device order.
 type DeviceOrderEvent struct {
-	Event      string  `json:"event"`
+	Type       string  `json:"type" doc:"stored, overdue, picked_up, removed, exception_opened or exception_closed: the event of webhooks without its family"`
 	OccurredAt *string `json:"occurred_at"`
 }
 
 // DeviceOrderDetail is a device order with its moments and exceptions.
 type DeviceOrderDetail struct {
 	DeviceOrderView
-	Events     []DeviceOrderEvent     `json:"events" doc:"Its moments, oldest first, by the names of the events of webhooks"`
+	Events     []DeviceOrderEvent     `json:"events" doc:"Its moments, oldest first"`
 	Exceptions []CabinetExceptionBody `json:"exceptions" doc:"Oldest first"`
 }
 
@@ -188,7 +189,7 @@ func deviceOrderOutput(v cloud.View, o cloud.DeviceOrder) (out DeviceOrderOutput
 	slices.SortStableFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
 	for _, m := range moments {
 		if !m.at.IsZero() {
-			out.DeviceOrder.Events = append(out.DeviceOrder.Events, DeviceOrderEvent{m.event, cloud.Stamp(m.at, l)})
+			out.DeviceOrder.Events = append(out.DeviceOrder.Events, DeviceOrderEvent{strings.TrimPrefix(m.event, "device_order."), cloud.Stamp(m.at, l)})
 		}
 	}
 	return out, nil

@@ -96,9 +96,9 @@ func TestTheRegistryShowsWhatRestsInCabinets(t *testing.T) {
 		require.NoError(s.t, err)
 		events := ""
 		for _, e := range found.DeviceOrder.Events {
-			events += e.Event + " "
+			events += e.Type + " "
 		}
-		require.Equal(s.t, "device_order.stored device_order.overdue device_order.exception_opened ", events)
+		require.Equal(s.t, "stored overdue exception_opened ", events)
 		require.Equal(s.t, "overdue", found.DeviceOrder.Exceptions[0].Type)
 		_, err = s.Lockers.FindDeviceOrder(ctx, s.stranger(), locker.ByDeviceOrder{ID: o.ID})
 		require.Equal(s.t, "DEVICE_ORDER_NOT_FOUND", code(err))

@@ -168,7 +168,11 @@ func (m *maker) fillScalar(f *formField, t reflect.Type, x catalog.Member) {
 	switch {
 	case len(r.Enum) > 0:
 		f.Kind = "choices"
+		offered, some := m.parts[x.Name]
 		for _, v := range r.Enum {
+			if some && !slices.ContainsFunc(offered, func(c choice) bool { return c.Value == v }) {
+				continue // not about this record
+			}
 			f.Choices = append(f.Choices, choice{v, valueWords(m.f.Lang, x.Name, v), v == f.Value})
 		}
 	case t.Kind() == reflect.Bool:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,6 +75,33 @@ func (w *agentWorld) parcel(d cloud.DeviceID, ref string) cloud.DeliveryID {
 	return out.Delivery.DeliveryID
 }
 
+// stored is a device order of a delivery that waits in a compartment of a cabinet, and an open
+// exception there.
+func (w *agentWorld) stored(d cloud.DeviceID, grid cloud.GridID, ref string) (o cloud.DeviceOrder, e cloud.Exception) {
+	w.t.Helper()
+	id := w.parcel(d, ref)
+	require.NoError(w.t, w.s.Store.Decide(w.t.Context(), d, func(v cloud.View) (*cloud.Changes, error) {
+		x, err1 := v.Delivery(id)
+		cells, err2 := v.Compartments(d)
+		n, err3 := v.NewID(cloud.DeviceOrderIDs)
+		m, err4 := v.NewID(cloud.ExceptionIDs)
+		i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridID == grid })
+		if err := errors.Join(err1, err2, err3, err4); err != nil || i < 0 {
+			return nil, fmt.Errorf("compartment %d is the %d. of %d: %w", grid, i, len(cells), err)
+		}
+		at := cells[i]
+		at.State, at.DeliveryID = cloud.GridOccupied, id
+		x.Status, x.PickupCodeActive, x.DepositedAt, x.DueAt = cloud.DeliveryDelivered, true, x.CreatedAt, x.CreatedAt.Add(72*time.Hour)
+		x.Packages[0].GridID, x.Packages[0].Status = grid, cloud.PackageInCompartment
+		o = cloud.DeviceOrder{ID: cloud.DeviceOrderID(n), BusinessID: x.BusinessID, DeviceID: d, GridCode: at.GridCode, Kind: "locker_delivery", Status: "stored", NextActor: "recipient",
+			DeliveryID: id, Tracking: ref, Reference: ref, StoredAt: x.DepositedAt, DueAt: x.DueAt}
+		e = cloud.Exception{ID: cloud.ExceptionID(m), BusinessID: x.BusinessID, DeviceID: d, GridCode: at.GridCode, Source: "x-" + ref, Type: "item_missing", Severity: "high", Status: "open", OpenedAt: x.DepositedAt,
+			DeviceOrderID: o.ID, DeliveryID: id}
+		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{x}, Compartments: []cloud.Compartment{at}, DeviceOrders: []cloud.DeviceOrder{o}, Exceptions: []cloud.Exception{e}}}, nil
+	}))
+	return o, e
+}
+
 // lockerWrites says how every tool of the lockers server that writes is called for.
 func lockerWrites(w *agentWorld, n int) map[string]string {
 	d, grids := w.cabinet(fmt.Sprint("W-", n))
@@ -82,30 +110,37 @@ func lockerWrites(w *agentWorld, n int) map[string]string {
 		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{{DeviceID: d, Generation: 1, Online: true}}}}, nil
 	}))
 	delivery := w.parcel(d, fmt.Sprint("LW-", n))
+	full, places := w.cabinet(fmt.Sprint("I-", n))
+	inside, exception := w.stored(full, cloud.GridID(places[0]), fmt.Sprint("LI-", n))
 	order := w.order(fmt.Sprint("LO-", n))
 	return map[string]string{
-		"open_cabinet_doors":       fmt.Sprintf(`{"device_id":%d,"grid_ids":[%d],"reason":"Clean a spill","attended":true,"wait_seconds":0}`, d, grid),
-		"block_compartment":        fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"The hinge is bent"}`, d, grid),
-		"unblock_compartment":      fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Hinge repaired"}`, d, grid),
-		"clear_compartment":        fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Found empty"}`, d, grid),
-		"send_cabinet_command":     fmt.Sprintf(`{"device_id":%d,"type":"reset_tries","reason":"A child played with it"}`, d),
-		"edit_cabinet":             fmt.Sprintf(`{"device_id":%d,"device_name":"Hall"}`, d),
-		"set_cabinet_layout":       fmt.Sprintf(`{"device_id":%d,"shelves":%s}`, d, w.oneMore(d)),
-		"replace_cabinet_hardware": fmt.Sprintf(`{"device_id":%d,"reason":"The controller burnt"}`, d),
-		"retire_cabinet":           fmt.Sprintf(`{"device_id":%d,"reason":"The shop closes"}`, d),
-		"report_cabinet_stolen":    fmt.Sprintf(`{"device_id":%d,"reason":"Police report 7"}`, d),
-		"cancel_locker_delivery":   fmt.Sprintf(`{"delivery_id":"%d","reason":"The site is closed"}`, delivery),
-		"expire_locker_delivery":   fmt.Sprintf(`{"delivery_id":"%d","reason":"Sent back"}`, delivery),
-		"confirm_locker_deposit":   fmt.Sprintf(`{"delivery_id":"%d"}`, delivery),
-		"close_conversation":       fmt.Sprintf(`{"order_id":%d}`, order),
-		"reopen_conversation":      fmt.Sprintf(`{"order_id":%d}`, order),
+		"open_cabinet_doors":        fmt.Sprintf(`{"device_id":%d,"grid_ids":[%d],"reason":"Clean a spill","attended":true,"wait_seconds":0}`, d, grid),
+		"block_compartment":         fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"The hinge is bent"}`, d, grid),
+		"unblock_compartment":       fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Hinge repaired"}`, d, grid),
+		"clear_compartment":         fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"Found empty"}`, d, grid),
+		"remove_device_order":       fmt.Sprintf(`{"device_order_id":%d,"removal_reason":"handover"}`, inside.ID),
+		"extend_device_order":       fmt.Sprintf(`{"device_order_id":%d,"hours":24}`, inside.ID),
+		"resend_device_order_code":  fmt.Sprintf(`{"device_order_id":%d}`, inside.ID),
+		"resolve_cabinet_exception": fmt.Sprintf(`{"exception_id":%d,"resolution_action":"package_lost"}`, exception.ID),
+		"dismiss_cabinet_exception": fmt.Sprintf(`{"exception_id":%d,"note":"Seen"}`, exception.ID),
+		"send_cabinet_command":      fmt.Sprintf(`{"device_id":%d,"type":"reset_tries","reason":"A child played with it"}`, d),
+		"edit_cabinet":              fmt.Sprintf(`{"device_id":%d,"device_name":"Hall"}`, d),
+		"set_cabinet_layout":        fmt.Sprintf(`{"device_id":%d,"shelves":%s}`, d, w.oneMore(d)),
+		"replace_cabinet_hardware":  fmt.Sprintf(`{"device_id":%d,"reason":"The controller burnt"}`, d),
+		"retire_cabinet":            fmt.Sprintf(`{"device_id":%d,"reason":"The shop closes"}`, d),
+		"report_cabinet_stolen":     fmt.Sprintf(`{"device_id":%d,"reason":"Police report 7"}`, d),
+		"cancel_locker_delivery":    fmt.Sprintf(`{"delivery_id":"%d","reason":"The site is closed"}`, delivery),
+		"expire_locker_delivery":    fmt.Sprintf(`{"delivery_id":"%d","reason":"Sent back"}`, delivery),
+		"confirm_locker_deposit":    fmt.Sprintf(`{"delivery_id":"%d"}`, delivery),
+		"close_conversation":        fmt.Sprintf(`{"order_id":%d}`, order),
+		"reopen_conversation":       fmt.Sprintf(`{"order_id":%d}`, order),
 	}
 }
 
 // refusedHere are writes that the state of a fresh cabinet refuses: the refusal is
 // what a call and a dry run say.
 var refusedHere = map[string]string{
-	"confirm_locker_deposit": "DELIVERY_STATE_CONFLICT", "close_conversation": "CONVERSATION_NOT_FOUND", "reopen_conversation": "CONVERSATION_NOT_FOUND",
+	"resend_device_order_code": "CHANNEL_NOT_CONFIGURED", "confirm_locker_deposit": "DELIVERY_STATE_CONFLICT", "close_conversation": "CONVERSATION_NOT_FOUND", "reopen_conversation": "CONVERSATION_NOT_FOUND",
 }
 
 // No write of the lockers server is done without a person's word: it waits, carries
@@ -232,6 +267,7 @@ func TestLockerToolsShowOnlyWhatIsOnesOwn(t *testing.T) {
 	w := newAgentWorld(t, Config{})
 	d, grids := w.cabinet("PIER-1")
 	delivery := w.parcel(d, "OWN-1")
+	inside, exception := w.stored(d, cloud.GridID(grids[1]), "OWN-2")
 	other := auth.NewToken()
 	require.NoError(t, w.s.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err1 := v.NewID(cloud.BusinessIDs)
@@ -244,19 +280,23 @@ func TestLockerToolsShowOnlyWhatIsOnesOwn(t *testing.T) {
 			Tokens:   []cloud.Token{{Hash: auth.Hash(other), AccountID: cloud.AccountID(a), Name: "login"}}}}, nil
 	}))
 	for tool, ids := range map[string][2]string{
-		"get_cabinet":            {fmt.Sprintf(`{"device_id":%d}`, d), `{"device_id":987654}`},
-		"block_compartment":      {fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"x"}`, d, grids[0]), `{"device_id":987654,"grid_id":1,"reason":"x"}`},
-		"clear_compartment":      {fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"x"}`, d, grids[0]), `{"device_id":987654,"grid_id":1,"reason":"x"}`},
-		"report_cabinet_stolen":  {fmt.Sprintf(`{"device_id":%d,"reason":"x"}`, d), `{"device_id":987654,"reason":"x"}`},
-		"get_locker_delivery":    {fmt.Sprintf(`{"delivery_id":"%d"}`, delivery), `{"delivery_id":"987654"}`},
-		"expire_locker_delivery": {fmt.Sprintf(`{"delivery_id":"%d","reason":"x"}`, delivery), `{"delivery_id":"987654","reason":"x"}`},
-		"get_person":             {`{"user_id":1}`, `{"user_id":987654}`},
+		"get_cabinet":               {fmt.Sprintf(`{"device_id":%d}`, d), `{"device_id":987654}`},
+		"block_compartment":         {fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"x"}`, d, grids[0]), `{"device_id":987654,"grid_id":1,"reason":"x"}`},
+		"clear_compartment":         {fmt.Sprintf(`{"device_id":%d,"grid_id":%d,"reason":"x"}`, d, grids[0]), `{"device_id":987654,"grid_id":1,"reason":"x"}`},
+		"report_cabinet_stolen":     {fmt.Sprintf(`{"device_id":%d,"reason":"x"}`, d), `{"device_id":987654,"reason":"x"}`},
+		"get_device_order":          {fmt.Sprintf(`{"device_order_id":%d}`, inside.ID), `{"device_order_id":987654}`},
+		"remove_device_order":       {fmt.Sprintf(`{"device_order_id":%d,"removal_reason":"handover"}`, inside.ID), `{"device_order_id":987654,"removal_reason":"handover"}`},
+		"explain_cabinet_exception": {fmt.Sprintf(`{"exception_id":%d}`, exception.ID), `{"exception_id":987654}`},
+		"resolve_cabinet_exception": {fmt.Sprintf(`{"exception_id":%d,"resolution_action":"no_action"}`, exception.ID), `{"exception_id":987654,"resolution_action":"no_action"}`},
+		"get_locker_delivery":       {fmt.Sprintf(`{"delivery_id":"%d"}`, delivery), `{"delivery_id":"987654"}`},
+		"expire_locker_delivery":    {fmt.Sprintf(`{"delivery_id":"%d","reason":"x"}`, delivery), `{"delivery_id":"987654","reason":"x"}`},
+		"get_person":                {`{"user_id":1}`, `{"user_id":987654}`},
 	} {
 		mine, none := w.on(lockersPath, tool, ids[0], "Authorization", other), w.on(lockersPath, tool, ids[1], "Authorization", other)
 		require.Contains(t, mine.body["code"], "_NOT_FOUND", "%s: %s", tool, mine.raw)
 		require.Equal(t, string(none.raw), string(mine.raw), tool)
 	}
-	for _, tool := range []string{"list_cabinets", "list_locker_deliveries", "list_cabinet_exceptions"} {
+	for _, tool := range []string{"list_cabinets", "list_locker_deliveries", "list_cabinet_exceptions", "list_device_orders"} {
 		r := w.on(lockersPath, tool, `{}`, "Authorization", other)
 		require.EqualValues(t, 0, r.body["total"], "%s: %s", tool, r.raw)
 	}
@@ -265,9 +305,9 @@ func TestLockerToolsShowOnlyWhatIsOnesOwn(t *testing.T) {
 	codes, err := w.s.Lockers.Find(t.Context(), w.box.ProviderCaller, locker.DeliveryKey(fmt.Sprint(delivery)))
 	require.NoError(t, err)
 	require.NotNil(t, codes.Delivery.DeliveryCode)
-	for tool, text := range map[string]string{"get_locker_delivery": fmt.Sprintf(`{"delivery_id":"%d"}`, delivery), "list_locker_deliveries": `{}`} {
+	for tool, text := range map[string]string{"get_locker_delivery": fmt.Sprintf(`{"delivery_id":"%d"}`, delivery), "list_locker_deliveries": `{}`, "list_device_orders": `{}`} {
 		r := w.on(lockersPath, tool, text, "Authorization", w.box.Staff.Token)
-		require.Contains(t, string(r.raw), "OWN-1")
+		require.Contains(t, string(r.raw), "OWN-")
 		require.NotContains(t, string(r.raw), *codes.Delivery.DeliveryCode)
 		require.NotContains(t, string(r.raw), "pickup_code")
 	}
