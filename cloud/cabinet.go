@@ -7,6 +7,7 @@ type DeviceProfile struct {
 	Hours    []OpeningHours `json:"hours,omitempty"` // empty: always open
 	Guide    *IndoorGuide   `json:"guide,omitempty"`
 	Features DeviceFeatures `json:"features"`
+	SiteID   SiteID         `json:"site_id,omitempty"` // 0: it stands at no site
 }
 
 // OpeningHours are hours of one weekday in the device's timezone. A day may have

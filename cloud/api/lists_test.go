@@ -126,13 +126,16 @@ func (x *world) lists() map[string]listCase {
 			x.business()
 			require.NoError(x.t, x.w.DB.CountBusinesses(x.t.Context(), time.Now()))
 		}},
-		"platform.passes.list":          {as: cloud.PlatformAdmin, path: "/api/v1/platform/businesses/42/passes", rows: "passes", id: "pass_id", add: func() { x.pass() }},
-		"operator_passes.list":          {rows: "passes", id: "pass_id", add: func() { x.pass() }},
-		"platform.audit.list":           {as: cloud.PlatformAdmin, other: map[string]any{"actor": "account:6"}, rows: "lines", id: "id", add: func() { x.business() }},
-		"smart_lockers.deliveries.list": {other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
-		"notifications.list":            {other: map[string]any{"status": "waiting"}, key: map[string]any{"delivery_id": 64021}, rows: "notifications", id: "notification_id", add: func() { x.notified(false) }},
-		"sandbox.messages.list":         {other: map[string]any{"delivery_id": 64021}, key: map[string]any{"delivery_id": 64023}, rows: "messages", id: "message_id", add: func() { x.notified(true) }},
-		"device_orders.list":            {other: map[string]any{"status": "stored"}, key: map[string]any{"device_id": 89}, rows: "device_orders", id: "id", add: keep(x.stored)},
+		"platform.passes.list":                {as: cloud.PlatformAdmin, path: "/api/v1/platform/businesses/42/passes", rows: "passes", id: "pass_id", add: func() { x.pass() }},
+		"operator_passes.list":                {rows: "passes", id: "pass_id", add: func() { x.pass() }},
+		"platform.audit.list":                 {as: cloud.PlatformAdmin, other: map[string]any{"actor": "account:6"}, rows: "lines", id: "id", add: func() { x.business() }},
+		"smart_lockers.deliveries.list":       {other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
+		"notifications.list":                  {other: map[string]any{"status": "waiting"}, key: map[string]any{"delivery_id": 64021}, rows: "notifications", id: "notification_id", add: func() { x.notified(false) }},
+		"sandbox.messages.list":               {other: map[string]any{"delivery_id": 64021}, key: map[string]any{"delivery_id": 64023}, rows: "messages", id: "message_id", add: func() { x.notified(true) }},
+		"sites.list":                          {rows: "sites", id: "location_id", add: keep(x.site)},
+		"third_party.announced_packages.list": {as: provider, other: map[string]any{"member_number": "M-204"}, rows: "packages", id: "package_number", add: keep(x.packageAnnounced)},
+		"package_distribution.packages.list":  {key: map[string]any{"location_id": 12}, rows: "packages", id: "package_number", add: keep(x.packageAnnounced)},
+		"device_orders.list":                  {other: map[string]any{"status": "stored"}, key: map[string]any{"device_id": 89}, rows: "device_orders", id: "id", add: keep(x.stored)},
 		"device_order_exceptions.list": {other: map[string]any{"status": "all"}, key: map[string]any{"device_id": 88}, rows: "exceptions", id: "exception_id", add: func() {
 			x.n++
 			x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(700 + x.n), BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: x.next("x"), Type: "door_left_open", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})

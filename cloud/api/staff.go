@@ -90,7 +90,7 @@ func (c Config) staff() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskMedium,
-			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_CODE_FIXED", "DEVICE_DISABLED"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_CODE_FIXED", "DEVICE_DISABLED", "SITE_NOT_FOUND"},
 			Example:     `{"id":88,"device_name":"Pier 7, hall","opening_hours":[{"day":1,"open":"08:00","close":"20:00"}],"indoor_guide":{"text":"Behind the lifts","photos":["https://files.example.com/lobby.jpg"]}}`,
 		}, c.Lockers.EditDevice, nil),
 		catalog.Define(catalog.Operation{

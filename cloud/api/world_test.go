@@ -520,6 +520,14 @@ func (x *world) stand(name string) (s standIn) {
 		x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(70000 + x.n), BusinessID: 42, DeviceID: 89, GridCode: "A03",
 			Source: x.next("x"), Type: "deposit_unverified", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
 		s.in = m{"id": 89, "grid_id": 8903}
+	case "sites.create":
+		s.in = m{"name": x.next("Site ")}
+	case "sites.edit":
+		s.in = m{"location_id": x.site()}
+	case "third_party.announced_packages.create":
+		s.in = m{"packages": []any{m{"carrier_reference": x.next("CR-"), "recipient": m{"name": "Jane Smith", "phone": "+14165550123"}, "destination_location_id": 12}}}
+	case "third_party.announced_packages.remove":
+		s.in = m{"package_number": x.packageAnnounced()}
 	case "device_orders.remove":
 		s.in = m{"id": x.stored()}
 	case "device_order_exceptions.find", "device_order_exceptions.resolve", "device_order_exceptions.dismiss":
@@ -710,6 +718,17 @@ func (x *world) row(operation string) map[string]any {
 		}
 	}
 	return nil
+}
+
+// site is a new one.
+func (x *world) site() string {
+	return x.id(at(x.made("POST", "/api/v1/sites", x.token(admin), fmt.Sprintf(`{"name":%q,"address":"1 King St"}`, x.next("Site "))), "site", "location_id"))
+}
+
+// packageAnnounced is a package that a provider has announced.
+func (x *world) packageAnnounced() string {
+	a := x.made("POST", partner+"/announced-packages", x.token(provider), fmt.Sprintf(`{"packages":[{"carrier_reference":%q,"recipient":{"name":"Jane","phone":"1"},"destination_location_id":12}]}`, x.next("CR-")))
+	return a["packages"].([]any)[0].(map[string]any)["package_number"].(string)
 }
 
 // stored is a device order of a delivery that waits in a cabinet.

@@ -42,6 +42,8 @@ var calls = map[string]texts{
 	"verb.customer.parcels.hand_over":                  {"Hand a parcel to another person", "将包裹转交他人", "將包裹轉交他人", "Confier un colis à quelqu’un", "Paket an andere übergeben", "Ceder un paquete a otra persona"},
 	"verb.customer.parcels.take_back":                  {"Take a parcel back", "收回包裹", "收回包裹", "Reprendre un colis", "Paket zurücknehmen", "Retirar la cesión de un paquete"},
 	"verb.third_party.deliveries.extend":               {"Extend collection time", "延长取件期限", "延長取件期限", "Prolonger le délai de retrait", "Abholfrist verlängern", "Ampliar el plazo de recogida"},
+	"verb.third_party.announced_packages.create":       {"Announce packages", "预报包裹", "預報包裹", "Annoncer des colis", "Pakete ankündigen", "Anunciar paquetes"},
+	"verb.third_party.announced_packages.remove":       {"Withdraw an announced package", "撤回预报包裹", "撤回預報包裹", "Retirer un colis annoncé", "Ankündigung zurückziehen", "Retirar un paquete anunciado"},
 	"verb.third_party.deliveries.resend_delivery_code": {"Send the delivery code again", "重新发送投放码", "重新傳送投放碼", "Renvoyer le code livreur", "Zustellcode erneut senden", "Reenviar el código de entrega"},
 	"verb.third_party.deliveries.resend_pickup_code":   {"Send the pickup code again", "重新发送取件码", "重新傳送取件碼", "Renvoyer le code de retrait", "Abholcode erneut senden", "Reenviar el código de recogida"},
 	"verb.third_party.mock.doors":                      {"Move a door of the mock locker", "操作模拟柜的柜门", "操作模擬櫃的櫃門", "Bouger une porte de la consigne fictive", "Tür des Testschranks bewegen", "Mover una puerta de la taquilla simulada"},

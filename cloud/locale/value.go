@@ -201,6 +201,8 @@ var choices = map[string]texts{
 	"exception_status.resolved":       {"Resolved", "已解决", "已解決", "Résolue", "Gelöst", "Resuelta"},
 	"exception_status.dismissed":      {"Dismissed", "已忽略", "已忽略", "Écartée", "Verworfen", "Descartada"},
 	"device_order.unverified":         {"Not verified", "未确认", "未確認", "Non vérifié", "Ungeklärt", "Sin verificar"},
+	"announced_package.announced":     {"Announced", "已预报", "已預報", "Annoncé", "Angekündigt", "Anunciado"},
+	"value.announced":                 {"Announced", "已预报", "已預報", "Annoncé", "Angekündigt", "Anunciado"},
 	"device_order.stored":             {"Inside", "在柜内", "在櫃內", "En consigne", "Im Schrank", "En taquilla"},
 	"device_order.overdue":            {"Overdue", "逾期", "逾期", "En retard", "Überfällig", "Fuera de plazo"},
 	"device_order.picked_up":          {"Picked up", "已取件", "已取件", "Retiré", "Abgeholt", "Recogido"},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ type DeviceRow struct {
 	DeviceName string               `json:"device_name"`
 	DeviceType string               `json:"device_type" doc:"smart_locker, kiosk or smart_drop"`
 	Address    string               `json:"address"`
+	LocationID *cloud.SiteID        `json:"location_id" doc:"Site at which it stands"`
 	Timezone   string               `json:"timezone"`
 	Protocol   string               `json:"protocol"`
 	Livemode   bool                 `json:"livemode"`
@@ -159,7 +159,7 @@ func (w requests) facts() (deviceFacts, error) {
 
 func (f deviceFacts) row() DeviceRow {
 	d := f.device
-	return DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, Timezone: d.Timezone, Protocol: d.Protocol,
+	return DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, LocationID: cloud.OrNull(d.Profile.SiteID), Timezone: d.Timezone, Protocol: d.Protocol,
 		Livemode: d.Livemode, Status: d.Status(f.online), EnrolledAt: cloud.Stamp(d.EnrolledAt, f.zone), LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone), RetiredAt: cloud.Stamp(d.RetiredAt, f.zone),
 		Firmware: d.Firmware, Features: d.Profile.Features, GridCounts: f.gridCounts(), AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
 		ConfigVersion: d.ConfigVersion, ConfigApplied: min(d.Applied, d.ConfigVersion)}
@@ -252,25 +252,6 @@ func (s staff) changeDevice(ctx context.Context, c cloud.Caller, id cloud.Device
 	return out, nil
 }
 
-// HoursInput are opening hours of one weekday.
-type HoursInput struct {
-	Day   *int   `json:"day" required:"true" min:"0" max:"6" doc:"0 is Sunday"`
-	Open  string `json:"open" required:"true" max:"5" doc:"HH:MM"`
-	Close string `json:"close" required:"true" max:"5" doc:"HH:MM after open, up to 24:00"`
-}
-
-// hours are opening hours as they are kept.
-func hours(in []HoursInput) (out []cloud.OpeningHours) {
-	for _, h := range in {
-		day := 0
-		if h.Day != nil {
-			day = *h.Day
-		}
-		out = append(out, cloud.OpeningHours{Day: day, Open: h.Open, Close: h.Close})
-	}
-	return out
-}
-
 // DeviceEdit changes a device. Members that are absent stay as they are.
 type DeviceEdit struct {
 	Device   cloud.DeviceID        `path:"id" json:"-"`
@@ -278,9 +259,10 @@ type DeviceEdit struct {
 	Code     *string               `json:"device_code" pattern:"^[A-Za-z0-9_-]{1,32}$" example:"PIER-7" doc:"Until it enrols; fixed from then on"`
 	Type     *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop"`
 	Address  *string               `json:"address" max:"200" doc:"One line"`
+	Location *cloud.SiteID         `json:"location_id" min:"0" doc:"Site at which it stands; 0 is none"`
 	Timezone *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
 	Status   *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
-	Hours    *[]HoursInput         `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
+	Hours    *[]check.HoursInput   `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
 	Guide    *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
 	Features *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false"`
 }
@@ -297,42 +279,9 @@ func (in DeviceEdit) check() error {
 		}
 	}
 	if in.Hours != nil {
-		checkHours(f, hours(*in.Hours))
+		f.Hours(check.Hours(*in.Hours))
 	}
 	return f.Err()
-}
-
-// minutes of a day that HH:MM names; -1 for another text.
-func minutes(s string) int {
-	if s == "24:00" {
-		return 24 * 60
-	}
-	t, err := time.Parse("15:04", s)
-	if err != nil || len(s) != 5 {
-		return -1
-	}
-	return t.Hour()*60 + t.Minute()
-}
-
-func checkHours(f fields, hours []cloud.OpeningHours) {
-	for i, h := range hours {
-		path := "opening_hours." + strconv.Itoa(i)
-		from, to := minutes(h.Open), minutes(h.Close)
-		switch {
-		case from < 0 || from == 24*60:
-			f.Say(path+".open", check.MessageForm, "08:00")
-		case to < 0:
-			f.Say(path+".close", check.MessageForm, "20:00")
-		case to <= from:
-			f.Add(path+".close", "close must be after open. Hours that go past midnight are two entries: up to 24:00, and from 00:00 on the next day.")
-		}
-		for _, other := range hours[:i] {
-			if other.Day == h.Day && minutes(other.Open) < to && from < minutes(other.Close) {
-				f.Add(path, "These hours overlap with others of the same day. Join them into one entry.")
-				break
-			}
-		}
-	}
 }
 
 // EditDevice changes a device of the caller's business. Changed opening hours and a
@@ -372,6 +321,18 @@ func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {
 	set("device_type", in.Type, &d.Type)
 	set("address", in.Address, &d.Address)
 	set("timezone", in.Timezone, &d.Timezone)
+	if in.Location != nil && *in.Location != d.Profile.SiteID {
+		if *in.Location != 0 {
+			_, err := cloud.Find(w.v, cloud.Site{Kept: cloud.Kept[cloud.SiteID]{ID: *in.Location, BusinessID: d.BusinessID}})
+			if errors.Is(err, cloud.ErrNotFound) {
+				return cloud.E(cloud.NotFound, "SITE_NOT_FOUND")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		d.Profile.SiteID, changed["location_id"] = *in.Location, *in.Location
+	}
 	if in.Features != nil && *in.Features != d.Profile.Features {
 		d.Profile.Features, changed["features"] = *in.Features, in.Features
 	}
@@ -383,8 +344,8 @@ func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {
 			in.Guide.Photos = []string{}
 		}
 	}
-	if in.Hours != nil && !slices.Equal(hours(*in.Hours), d.Profile.Hours) {
-		d.Profile.Hours, changed["opening_hours"] = hours(*in.Hours), in.Hours
+	if in.Hours != nil && !slices.Equal(check.Hours(*in.Hours), d.Profile.Hours) {
+		d.Profile.Hours, changed["opening_hours"] = check.Hours(*in.Hours), in.Hours
 	}
 	if in.Status != nil {
 		if err := w.setStatus(*in.Status, changed); err != nil {

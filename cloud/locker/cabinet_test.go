@@ -287,7 +287,7 @@ func TestEditCabinet(t *testing.T) {
 		_, err := edit(s.stranger(), locker.DeviceEdit{Name: &name})
 		require.Equal(s.t, "DEVICE_NOT_FOUND", code(err))
 		hours := []cloud.OpeningHours{{Day: 1, Open: "08:00", Close: "24:00"}, {Day: 2, Open: "00:00", Close: "02:30"}}
-		typed := []locker.HoursInput{{Day: new(1), Open: "08:00", Close: "24:00"}, {Day: new(2), Open: "00:00", Close: "02:30"}}
+		typed := []check.HoursInput{{Day: new(1), Open: "08:00", Close: "24:00"}, {Day: new(2), Open: "00:00", Close: "02:30"}}
 		out, err := edit(s.staff(), locker.DeviceEdit{Name: &name, Hours: &typed, Guide: &cloud.IndoorGuide{Text: "Behind the lifts", Photos: []string{"https://files.example.com/1.jpg"}},
 			Features: &cloud.DeviceFeatures{Screen: true}, Type: new("kiosk"), Timezone: new("Europe/Berlin")})
 		require.NoError(s.t, err)
@@ -302,8 +302,8 @@ func TestEditCabinet(t *testing.T) {
 		require.Equal(s.t, out.Device.ConfigVersion, none.Device.ConfigVersion, "nothing has changed")
 
 		for _, bad := range []locker.DeviceEdit{{Name: new(" ")},
-			{Hours: &[]locker.HoursInput{{Day: new(1), Open: "20:00", Close: "08:00"}}}, {Hours: &[]locker.HoursInput{{Day: new(1), Open: "8:00", Close: "09:00"}}},
-			{Hours: &[]locker.HoursInput{{Day: new(1), Open: "08:00", Close: "10:00"}, {Day: new(1), Open: "09:00", Close: "11:00"}}}} {
+			{Hours: &[]check.HoursInput{{Day: new(1), Open: "20:00", Close: "08:00"}}}, {Hours: &[]check.HoursInput{{Day: new(1), Open: "8:00", Close: "09:00"}}},
+			{Hours: &[]check.HoursInput{{Day: new(1), Open: "08:00", Close: "10:00"}, {Day: new(1), Open: "09:00", Close: "11:00"}}}} {
 			_, err := edit(s.staff(), bad)
 			require.Equal(s.t, "VALIDATION_FAILED", code(err))
 		}

@@ -18,6 +18,7 @@ type LockerRow struct {
 	DeviceName   string                `json:"device_name"`
 	DeviceType   string                `json:"device_type" doc:"smart_locker, kiosk or smart_drop"`
 	Address      string                `json:"address"`
+	LocationID   *cloud.SiteID         `json:"location_id" doc:"Site at which it stands"`
 	Latitude     float64               `json:"latitude"`
 	Longitude    float64               `json:"longitude"`
 	Timezone     string                `json:"timezone"`
@@ -120,7 +121,7 @@ func (s partners) ListLockers(ctx context.Context, c cloud.Caller, in LockersInp
 // lockerRow shows a device to a provider; size leaves in its availability what takes it.
 func (f deviceFacts) lockerRow(size string) LockerRow {
 	d := f.device
-	out := LockerRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, Latitude: d.Latitude, Longitude: d.Longitude, Timezone: d.Timezone,
+	out := LockerRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, LocationID: cloud.OrNull(d.Profile.SiteID), Latitude: d.Latitude, Longitude: d.Longitude, Timezone: d.Timezone,
 		Livemode: d.Livemode, Status: d.Status(f.online), Features: d.Profile.Features, IndoorGuide: d.Profile.Guide, OpeningHours: f.hours(), GridCounts: f.gridCounts(), Availability: map[string]int{}}
 	for _, have := range sizes {
 		if fits(size, have) {

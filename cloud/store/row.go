@@ -14,11 +14,13 @@ import (
 // rowTables are the tables of rows whose members are their columns. A table has an
 // index of its owner and id, and a unique one of each unique column.
 var rowTables = []*rowTable{
+	newRowTable("announced_package", cloud.AnnouncedPackage{}),
 	newRowTable("file_column", cloud.FileColumn{}),
 	newRowTable("invitation", cloud.Invitation{}),
 	newRowTable("passkey", cloud.Passkey{}),
 	newRowTable("platform_pass", cloud.PlatformPass{}),
 	newRowTable("saved_view", cloud.SavedView{}),
+	newRowTable("site", cloud.Site{}),
 	newRowTable("work_item", cloud.WorkMark{}),
 }
 

@@ -217,6 +217,9 @@ func (w *World) fill(t testing.TB) {
 	test := note
 	test.ID, test.DeliveryID, test.Sandbox = SandboxMessage, 64023, true
 	ch.Notifications = []cloud.Notification{note, test}
+	ch.Rows = append(ch.Rows, cloud.Site{Kept: cloud.Kept[cloud.SiteID]{ID: 12, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, Name: "Front St Lobby", Address: "120 Front St W, Toronto ON"},
+		cloud.AnnouncedPackage{Kept: cloud.Kept[cloud.AnnouncedPackageID]{ID: 7781, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, ProviderID: 17, CarrierReference: "SWP100200300", MemberNumber: "M-204",
+			Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, SiteID: 12, Size: "M", Weight: 2.4, Status: cloud.PackageAnnounced, RequestHash: []byte{3}})
 	ch.Endpoints = []cloud.Endpoint{{ID: 5, BusinessID: 42, ProviderID: 17, Kind: "locker_provider", URL: "https://hooks.example/postern", SandboxEnabled: true, Events: []string{"*"},
 		Secret: []byte(Secret), Enabled: true, Status: "healthy", StatusSince: now, CreatedAt: now}}
 	w.Outbox = 900
