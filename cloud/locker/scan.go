@@ -3,6 +3,7 @@ package locker
 import (
 	"maps"
 
+	"github.com/postern-io/postern/protocol/gs1"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -51,15 +52,25 @@ func (w *timeline) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e o
 }
 
 // parcel is the shipment of the device's business that a label names: by its
-// tracking number, else by a carrier's, of several the newest; nil for none.
-// number is what events of it are named by.
+// tracking number, else by a carrier's, else by the SSCC of a GS1 label, of several the
+// newest; nil for none. number is what events of it are named by.
 func (w *timeline) parcel(label string) (s *shipment, number string, err error) {
 	if s, err = w.shipment(label); err != nil || s != nil && s.BusinessID == w.device.BusinessID {
 		return s, label, err
 	}
 	found, err := w.v.ShipmentsBySubject(w.device.BusinessID, otep.Subject{ExternalTrackingNumber: label})
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return nil, "", err
+	}
+	if len(found) == 0 {
+		scan, bad := gs1.Read([]byte(label))
+		ai, sscc := scan.Subject()
+		if bad != nil || ai != "00" {
+			return nil, "", nil
+		}
+		if found, err = w.v.ShipmentsBySubject(w.device.BusinessID, otep.Subject{SSCC: sscc}); err != nil || len(found) == 0 {
+			return nil, "", err
+		}
 	}
 	number = found[len(found)-1].Number
 	s, err = w.shipment(number)

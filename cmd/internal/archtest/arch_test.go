@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"protocol/signature": {},
 	"protocol/signed":    {"protocol/wire"},
 	"protocol/passcode":  {"protocol/topic", "protocol/wire"},
+	"protocol/gs1":       {},
 
 	"edge":        {"protocol/wire"},
 	"edge/locker": {"edge", "protocol/wire"},
@@ -61,7 +62,7 @@ var allowed = map[string][]string{
 	"cloud/account":            {"cloud", "cloud/auth", "cloud/check", "cloud/collection", "protocol/otep"},
 	"cloud/locale":             {"cloud", "protocol/otep"},
 	"cloud/device":             {"cloud", "protocol/passcode", "protocol/signed", "protocol/topic", "protocol/wire"},
-	"cloud/locker":             {"cloud", "cloud/check", "protocol/otep", "protocol/passcode", "protocol/wire"},
+	"cloud/locker":             {"cloud", "cloud/check", "protocol/gs1", "protocol/otep", "protocol/passcode", "protocol/wire"},
 	"cloud/mock":               {"cloud", "cloud/check", "cloud/locker", "cloud/setup", "edge", "edge/locker", "protocol/passcode", "protocol/wire", "protocol/wiring"},
 	"cloud/notice":             {"cloud", "cloud/locale"},
 	"cloud/distribution":       {"cloud", "cloud/check", "cloud/collection", "cloud/locale"},
