@@ -452,6 +452,10 @@ func (s *LockerChanges) preview(e *effectList) {
 		old, err := e.view.Command(x.ID)
 		showChanged(e, "command", x.ID, "", x, old, err, nil)
 	})
+	previewEach(e, "DeviceOrders", s.DeviceOrders, func(x DeviceOrder) {
+		old, err := e.view.DeviceOrder(x.BusinessID, x.ID)
+		showChanged(e, "device_order", x.ID, x.Tracking, x, old, err, DeviceOrder.members)
+	})
 	previewEach(e, "Exceptions", s.Exceptions, func(x Exception) {
 		old, err := Exception{}, error(ErrNotFound)
 		if x.ID != 0 {
@@ -469,6 +473,11 @@ func (x Compartment) members() map[string]any {
 // members are those of a delivery that a preview shows.
 func (d Delivery) members() map[string]any {
 	return map[string]any{"status": d.Status, "due_at": Stamp(d.DueAt, time.UTC)}
+}
+
+// members are those of a device order that a preview shows.
+func (o DeviceOrder) members() map[string]any {
+	return map[string]any{"status": o.Status, "removal_reason": OrNull(o.RemovalReason), "due_at": Stamp(o.DueAt, time.UTC)}
 }
 
 // members are those of an exception that a preview shows.

@@ -221,7 +221,7 @@ func (c Config) partner() []catalog.Operation {
 			Types:       providers,
 			Risk:        catalog.RiskMedium,
 			Secret:      true,
-			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "PACKAGE_NOT_IN_DELIVERY"},
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "PACKAGE_NOT_IN_DELIVERY", "DEVICE_DISABLED"},
 			Example:     `{"id":"ref:SWP-REF-88"}`,
 		}, l.Confirm, nil),
 		catalog.Define(catalog.Operation{

@@ -1,7 +1,6 @@
 package locker
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -101,8 +100,8 @@ type clearing struct {
 
 // removal says what becomes of packages that are taken out.
 type removal struct {
-	reason string // of the registry
-	only   string // tracking number of the one that is taken out; "" for all that lie there
+	reason string   // of the registry
+	only   []string // tracking numbers of those that are taken out; nil for all that lie there
 	// doubt is the exception that the removal resolves as resolution; other doubts about the
 	// compartment are resolved by what they are about.
 	doubt      cloud.ExceptionID
@@ -114,7 +113,7 @@ var foundEmpty = removal{reason: "anomaly"}
 
 // isHandedOver reports whether the package went from staff to a person who was to have it:
 // its recipient, or the partner that brought it.
-func (r removal) isHandedOver() bool { return r.reason == "handover" || r.reason == overdueReturn }
+func (r removal) isHandedOver() bool { return r.reason == handedOver || r.reason == overdueReturn }
 
 // clear takes out what counts as inside a compartment, in the cloud at once and at
 // the cabinet by a command.
@@ -252,12 +251,18 @@ func (w clearing) doubtsAt(cell *cloud.Compartment) (out []*cloud.Exception, err
 
 func (w clearing) resolveDoubts(doubts []*cloud.Exception) {
 	for _, e := range doubts {
-		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", "package_lost", w.received, "staff"
+		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", packageLost, w.received, "staff"
 		switch {
 		case e.ID == w.doubt:
 			e.Resolution = w.resolution
+		case w.reason == overdueReturn:
+			e.Resolution = packageReturned
+		case w.reason == handedOver && e.Type == wire.ExDepositUnverified:
+			e.Resolution = depositConfirmed
+		case w.reason == handedOver:
+			e.Resolution = packageFound
 		case e.Type == wire.ExDepositUnverified:
-			e.Resolution = "deposit_cancelled"
+			e.Resolution = depositCancelled
 		}
 		w.touch(e)
 	}
@@ -305,7 +310,7 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 	failed := false
 	for i := range d.Packages {
 		p := &d.Packages[i]
-		if w.only != "" && w.only != p.TrackingNumber {
+		if w.only != nil && !slices.Contains(w.only, p.TrackingNumber) {
 			continue
 		}
 		at := slices.IndexFunc(orders, func(o *cloud.DeviceOrder) bool {
@@ -331,7 +336,11 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 		switch {
 		case deposited && w.isHandedOver():
 			p.Status, p.FailureCode, p.GridID = cloud.PackagePickedUp, "", grid
-			err = w.addPackageEvent(r, d, p, otep.RemovedFromDevice)
+			code := otep.RemovedFromDevice
+			if w.reason == handedOver {
+				code = otep.Delivered // its recipient has it
+			}
+			err = w.addPackageEvent(r, d, p, code)
 		case deposited:
 			p.FailureCode = removedByStaff
 			err = w.addPackageEvent(r, d, p, otep.RemovedFromDevice)
@@ -384,7 +393,11 @@ func (w clearing) activateRest(d *cloud.Delivery) error {
 
 // endCleared ends a delivery of which nothing is left: its codes die.
 func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
-	if err := w.closeOverdue(d, cmp.Or(w.resolution, "no_action"), "staff"); err != nil {
+	resolution := noAction
+	if slices.Contains(resolutions[exOverdue], w.resolution) {
+		resolution = w.resolution
+	}
+	if err := w.closeOverdue(d, resolution, "staff"); err != nil {
 		return err
 	}
 	d.Status, d.FailedAt, d.FailureCode, d.PickupCodeActive = cloud.DeliveryFailed, w.received, failure, false

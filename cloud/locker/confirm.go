@@ -60,6 +60,9 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 	if o == nil {
 		return conflict(*d)
 	}
+	if w.device.IsCutOff() {
+		return cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
 	by := settledBy(c)
 	detail, err := json.Marshal(struct {
 		By     wire.ConfirmedBy `json:"confirmed_by"`
@@ -69,17 +72,28 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 		return err
 	}
 	audit := cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: actor(c), Target: o.ID, Detail: string(detail)}
-	if d.Status == cloud.DeliveryDelivered { // evidence
+	rest, err := w.unverifiedOf(d, o)
+	if err != nil {
+		return err
+	}
+	delivered := d.Status == cloud.DeliveryDelivered
+	if delivered && (len(rest) == 0 || o.State != cloud.OpeningSettled) { // evidence
 		audit.Action = "deposit_evidence"
 		w.ch.Audits = append(w.ch.Audits, audit)
 		return nil
 	}
-	doubtful, err := w.isDoubtful(d, o)
-	if err != nil {
-		return err
-	}
-	if d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCorrecting || o.Ended() && !doubtful {
+	doubtful := o.EndReason == wire.EndDepositUnverified || o.State == cloud.OpeningSettled && len(rest) > 0
+	if !delivered && d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCorrecting || o.Ended() && !doubtful {
 		return conflict(*d)
+	}
+	if delivered { // what is inside stays so, whatever the statement names
+		named = slices.Clone(named)
+		for _, p := range d.Packages {
+			known := slices.ContainsFunc(named, func(n ConfirmPackage) bool { return n.TrackingNumber == p.TrackingNumber })
+			if !known && holds(o, p.TrackingNumber) && (p.Status == cloud.PackageInCompartment || len(in.Packages) == 0 && slices.Contains(rest, p.TrackingNumber)) {
+				named = append(named, ConfirmPackage{TrackingNumber: p.TrackingNumber, GridID: p.GridID})
+			}
+		}
 	}
 	for _, od := range o.Doors {
 		cell, err := w.cell(od.Door)
@@ -94,10 +108,18 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 	if err != nil {
 		return err
 	}
+	if delivered { // what has left stays as it is
+		body.Packages = slices.DeleteFunc(body.Packages, func(sp wire.SettledPackage) bool {
+			return sp.Outcome == wire.Failed && !slices.Contains(rest, sp.Ref)
+		})
+	}
 	// Its events are made from the confirmation, not from a record: the opening
 	// stands in for the record's identity.
 	r := w.stated(wire.KindOpeningSettled)
-	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, by, w.received
+	first := d.ConfirmedBy
+	if o.State != cloud.OpeningSettled {
+		o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, by, w.received
+	}
 	w.touch(o)
 	if isStaff(c) || len(in.Photos) > 0 {
 		audit.Action = "deposit_confirmed"
@@ -110,19 +132,14 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 	if err := w.deposit(r, o, d, body, r); err != nil {
 		return err
 	}
-	for _, row := range doubts {
-		if row.DeliveryID != d.ID || row.Type != wire.ExDepositUnverified {
-			continue
-		}
-		e, err := w.exception(row.Source)
-		if err != nil || e == nil {
-			return err
-		}
-		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", depositConfirmed, w.received, closer(c)
-		w.touch(e)
+	if delivered {
+		d.ConfirmedBy = first
+	}
+	if err := w.closeDoubts(d, doubts, body, closer(c)); err != nil {
+		return err
 	}
 	order := wire.CloseSession{OpeningID: o.ID, How: wire.CloseSettle, ConfirmedBy: by, DeliveryRef: d.Number}
-	if len(named) > 0 {
+	if len(named) > 0 { // with what lies inside already: what the order leaves out was not brought
 		order.Packages = map[uint][]string{}
 		for _, p := range body.Packages {
 			if p.Outcome == wire.Deposited {
@@ -134,15 +151,50 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 	return err
 }
 
-// isDoubtful reports whether an opening of a delivery has ended without a word on
-// whether its packages lie inside: no door was seen, or a sensor saw nothing behind one
-// that had closed.
-func (w *rows) isDoubtful(d *cloud.Delivery, o *cloud.Opening) (bool, error) {
-	if o.EndReason == wire.EndDepositUnverified || o.State != cloud.OpeningSettled {
-		return o.EndReason == wire.EndDepositUnverified, nil
-	}
+// unverifiedOf are the packages of an opening of a delivery of which nothing verifies that they
+// lie inside: no door was seen, or a sensor saw nothing behind one that had closed.
+func (w *rows) unverifiedOf(d *cloud.Delivery, o *cloud.Opening) (out []string, err error) {
 	rows, err := w.deviceOrders(d.ID)
-	return slices.ContainsFunc(rows, func(x *cloud.DeviceOrder) bool { return x.IsUnverified() && holds(o, x.Tracking) }), err
+	for _, x := range rows {
+		if x.IsUnverified() && holds(o, x.Tracking) {
+			out = append(out, x.Tracking)
+		}
+	}
+	return out, err
+}
+
+// closeDoubts closes the doubts about a deposit that a statement has settled, each by what
+// became of the packages in its compartment.
+func (w *handling) closeDoubts(d *cloud.Delivery, doubts []cloud.Exception, b wire.OpeningSettled, by string) error {
+	for _, row := range doubts {
+		if row.DeliveryID != d.ID || row.Type != wire.ExDepositUnverified {
+			continue
+		}
+		resolution := ""
+		for _, sp := range b.Packages {
+			cell, err := w.cell(sp.Door)
+			if err != nil {
+				return err
+			}
+			switch {
+			case cell == nil || cell.GridCode != row.GridCode:
+			case sp.Outcome == wire.Deposited:
+				resolution = depositConfirmed
+			case resolution == "":
+				resolution = depositCancelled
+			}
+		}
+		e, err := w.exception(row.Source)
+		if err != nil {
+			return err
+		}
+		if e == nil || resolution == "" {
+			continue
+		}
+		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", resolution, w.received, by
+		w.touch(e)
+	}
+	return nil
 }
 
 // confirmation is the settlement that a statement amounts to.

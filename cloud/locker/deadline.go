@@ -242,7 +242,7 @@ func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) er
 		return err
 	}
 	for _, row := range orders {
-		if row.EndedAt.IsZero() && !row.StoredAt.IsZero() {
+		if row.EndedAt.IsZero() && !row.StoredAt.IsZero() && !row.IsUnverified() {
 			row.DueAt, row.OverdueAt, row.Status, row.NextActor = d.DueAt, time.Time{}, "stored", "recipient"
 			w.touch(row)
 		}

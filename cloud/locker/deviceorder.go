@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // DeviceOrderView is a device order as staff see it. No code is in it.
@@ -268,12 +269,12 @@ type RemoveInput struct {
 // any other reason it has failed. Codes of a delivery of which nothing is left die, and the
 // cabinet is ordered to forget what a compartment held that is empty by now. Errors:
 // DEVICE_ORDER_NOT_FOUND, DEVICE_ORDER_STATE_CONFLICT (it has ended, nothing verifies that it
-// was ever inside and the reason is another than anomaly, recovery and deleted, its door stands
-// open, or a sensor sees something inside), DELIVERY_STATE_CONFLICT (an opening runs on the
-// door), DEVICE_DISABLED. Source: lockers-devices 8.
+// was ever inside and the reason is another than anomaly, recovery and deleted, or a sensor sees
+// something inside), DOOR_OPEN, DELIVERY_STATE_CONFLICT (an opening runs on the door),
+// DEVICE_DISABLED. Source: lockers-devices 8.
 func (s registry) RemoveDeviceOrder(ctx context.Context, c cloud.Caller, in RemoveInput) (ChangedOrderOutput, error) {
 	return s.change(ctx, c, in.ID, func(w *Work, o *cloud.DeviceOrder, d *cloud.Delivery) error {
-		if err := (clearing{w.requests, removal{reason: in.Reason, only: o.Tracking}}).remove(o, d, cmp.Or(in.Note, in.Reason)); err != nil {
+		if err := (clearing{w.requests, removal{reason: in.Reason}}).remove(o, d, cmp.Or(in.Note, in.Reason)); err != nil {
 			return err
 		}
 		return w.auditStaff(c, "device_order_removed", fmt.Sprint("device_order:", o.ID), map[string]string{"removal_reason": in.Reason, "note": in.Note})
@@ -294,11 +295,8 @@ func (w clearing) remove(o *cloud.DeviceOrder, d *cloud.Delivery, note string) e
 	if !o.EndedAt.IsZero() {
 		return stays(o, nil)
 	}
-	if o.IsUnverified() && !slices.Contains([]string{"anomaly", "recovery", "deleted"}, w.reason) {
-		return stays(o, map[string]any{"removal_reasons": []string{"anomaly", "recovery", "deleted"}})
-	}
-	if w.device.Disabled {
-		return cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	if o.IsUnverified() && !slices.Contains(ofUnverified, w.reason) {
+		return stays(o, map[string]any{"removal_reasons": ofUnverified})
 	}
 	cells, err := w.allCells()
 	if err != nil {
@@ -308,53 +306,96 @@ func (w clearing) remove(o *cloud.DeviceOrder, d *cloud.Delivery, note string) e
 	if at < 0 {
 		return cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 	}
-	cell := cells[at]
+	if err := w.mayTakeOut(cells[at]); err != nil {
+		return err
+	}
+	return w.removeRows([]*cloud.DeviceOrder{o}, d, cells[at], note)
+}
+
+// ofUnverified are the reasons with which a package is removed that was never verified.
+var ofUnverified = []string{"anomaly", "recovery", "deleted"}
+
+// mayTakeOut refuses what staff cannot have done: nothing is taken out while an opening runs on
+// the door, or a connected cabinet reports it as open. Errors: DEVICE_DISABLED,
+// DELIVERY_STATE_CONFLICT, DOOR_OPEN.
+func (w clearing) mayTakeOut(cell *cloud.Compartment) error {
+	if w.device.Disabled {
+		return cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
 	running, err := w.runningDoors("")
 	if err != nil {
 		return err
 	}
 	if id := running[cell.Door]; id != "" {
-		return disturbed(d, id)
+		return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"opening_id": id}}
 	}
-	if cell.DoorStatus == "open" {
-		return stays(o, map[string]any{"door_status": cell.DoorStatus})
+	if cell.DoorStatus == "open" && w.online() == nil {
+		return cloud.E(cloud.Conflict, "DOOR_OPEN")
 	}
-	alone, err := w.isAlone(o, cell)
-	if err != nil {
-		return err
-	}
-	if alone && cell.Occupied != nil && *cell.Occupied {
-		return stays(o, map[string]any{"occupied": true})
-	}
-	if _, err := w.takeOut(d, cell); err != nil || !alone {
-		return err
-	}
-	_, err = w.clear(cell, note)
-	return err
+	return nil
 }
 
-// isAlone reports whether nothing else is believed to lie in the compartment of a device order.
-func (w clearing) isAlone(o *cloud.DeviceOrder, cell *cloud.Compartment) (bool, error) {
+// removeRows takes packages of a delivery out of one compartment, in the cloud at once. Where
+// nothing else is believed to lie there, the cabinet is ordered to forget what did, and doubts
+// about the compartment are resolved; else those that were about these packages alone. Error:
+// DEVICE_ORDER_STATE_CONFLICT (a sensor sees something where nothing would be left).
+func (w clearing) removeRows(rows []*cloud.DeviceOrder, d *cloud.Delivery, cell *cloud.Compartment, note string) error {
+	w.only = []string{}
+	for _, o := range rows {
+		w.only = append(w.only, o.Tracking)
+	}
 	doubts, err := w.doubtsAt(cell)
 	if err != nil {
-		return false, err
+		return err
 	}
+	others, err := w.othersIn(cell, rows, doubts)
+	if err != nil {
+		return err
+	}
+	if len(others) == 0 && cell.Occupied != nil && *cell.Occupied {
+		return stays(rows[0], map[string]any{"occupied": true})
+	}
+	unverified := slices.ContainsFunc(rows, (*cloud.DeviceOrder).IsUnverified)
+	if _, err := w.takeOut(d, cell); err != nil {
+		return err
+	}
+	if len(others) == 0 {
+		w.only = nil
+		_, err = w.clear(cell, note)
+		return err
+	}
+	var over []*cloud.Exception
+	for _, e := range doubts {
+		about := slices.ContainsFunc(rows, func(o *cloud.DeviceOrder) bool { return o.ID == e.DeviceOrderID })
+		if e.Type == wire.ExDepositUnverified {
+			about = unverified && !slices.ContainsFunc(others, (*cloud.DeviceOrder).IsUnverified)
+		}
+		if e.DeliveryID == d.ID && about || e.ID == w.doubt {
+			over = append(over, e)
+		}
+	}
+	w.resolveDoubts(over)
+	return nil
+}
+
+// othersIn are the packages besides some rows that are believed to lie in a compartment.
+func (w clearing) othersIn(cell *cloud.Compartment, but []*cloud.DeviceOrder, doubts []*cloud.Exception) (out []*cloud.DeviceOrder, err error) {
 	believed, err := w.believedIn(cell, doubts)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, d := range believed {
 		rows, err := w.deviceOrders(d.ID)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		if slices.ContainsFunc(rows, func(x *cloud.DeviceOrder) bool {
-			return x.ID != o.ID && x.GridCode == o.GridCode && x.EndedAt.IsZero()
-		}) {
-			return false, nil
+		for _, x := range rows {
+			if x.GridCode == cell.GridCode && x.EndedAt.IsZero() && !slices.Contains(but, x) {
+				out = append(out, x)
+			}
 		}
 	}
-	return true, nil
+	return out, nil
 }
 
 // ExtendDeviceOrderInput gives the recipient more time.
@@ -368,7 +409,7 @@ type ExtendDeviceOrderInput struct {
 // be collected).
 func (s registry) ExtendDeviceOrder(ctx context.Context, c cloud.Caller, in ExtendDeviceOrderInput) (ChangedOrderOutput, error) {
 	return s.change(ctx, c, in.ID, func(w *Work, o *cloud.DeviceOrder, d *cloud.Delivery) error {
-		if !waits(*d) || o.StoredAt.IsZero() || !o.EndedAt.IsZero() {
+		if !waits(*d) || o.IsUnverified() || o.StoredAt.IsZero() || !o.EndedAt.IsZero() {
 			return stays(o, nil)
 		}
 		return w.extend(c, d, time.Duration(in.Hours)*time.Hour)
@@ -386,7 +427,7 @@ type ResendDeviceOrderCodeInput struct {
 // (no code opens its compartment), CHANNEL_NOT_CONFIGURED.
 func (s registry) ResendDeviceOrderCode(ctx context.Context, c cloud.Caller, in ResendDeviceOrderCodeInput) (out ResendOutput, err error) {
 	_, err = s.change(ctx, c, in.ID, func(w *Work, o *cloud.DeviceOrder, d *cloud.Delivery) error {
-		if !waits(*d) || !d.PickupCodeActive || o.StoredAt.IsZero() || !o.EndedAt.IsZero() {
+		if !waits(*d) || !d.PickupCodeActive || o.IsUnverified() || o.StoredAt.IsZero() || !o.EndedAt.IsZero() {
 			return stays(o, nil)
 		}
 		channels := []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}

@@ -389,83 +389,185 @@ func (s registry) ResolveException(ctx context.Context, c cloud.Caller, in Resol
 // resolving is the work of one resolution of an exception.
 type resolving struct{ requests }
 
-// resolve does what a resolution is followed by.
+// resolve does what a resolution is followed by. It touches only what belongs to the delivery of
+// the exception: another one may lie in the compartment by now.
 func (w resolving) resolve(c cloud.Caller, e *cloud.Exception, in ResolveInput) error {
+	reason := removalBy(e.Type, in.Action)
+	if reason == "" && in.Action != depositConfirmed && in.Action != extended && in.Action != doorClosedOnSite {
+		return nil
+	}
+	if w.device.Disabled {
+		return cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
+	if in.Action == doorClosedOnSite {
+		return w.askDoor(e)
+	}
+	d, err := w.delivery(e.DeliveryID)
+	switch {
+	case err != nil:
+		return err
+	case d == nil && reason != "":
+		return w.clearUnowned(e, removal{reason: reason, doubt: e.ID, resolution: in.Action}, cmp.Or(in.Note, in.Action))
+	case d == nil:
+		return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+	case reason != "":
+		return w.removeDoubted(e, d, removal{reason: reason, doubt: e.ID, resolution: in.Action}, cmp.Or(in.Note, in.Action))
+	case in.Action == extended:
+		return w.extend(c, d, time.Duration(*in.Hours)*time.Hour)
+	}
+	return w.confirmDoubted(c, e, d)
+}
+
+// cellOf is the compartment of an exception. Error: GRID_NOT_FOUND.
+func (w resolving) cellOf(e *cloud.Exception) (*cloud.Compartment, error) {
+	cells, err := w.allCells()
+	if err != nil {
+		return nil, err
+	}
+	if at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridCode == e.GridCode }); at >= 0 {
+		return cells[at], nil
+	}
+	return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+}
+
+// askDoor asks the cabinet where it stands, after a person has shut a door. Error: DOOR_OPEN.
+func (w resolving) askDoor(e *cloud.Exception) error {
+	cell, err := w.cellOf(e)
+	if err != nil {
+		return err
+	}
+	if cell.DoorStatus == "open" && w.online() == nil {
+		return cloud.E(cloud.Conflict, "DOOR_OPEN")
+	}
+	_, err = w.send("", wire.CmdSyncConfig, wire.SyncConfig{Version: w.device.ConfigVersion}, nil, longCommandLife)
+	return err
+}
+
+// clearUnowned clears the compartment of an exception that is about no delivery. Error:
+// DELIVERY_STATE_CONFLICT (one lies there, or is to).
+func (w resolving) clearUnowned(e *cloud.Exception, r removal, note string) error {
+	cell, err := w.cellOf(e)
+	if err != nil {
+		return err
+	}
+	if cell.DeliveryID != 0 {
+		return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"delivery_id": cell.DeliveryID}}
+	}
+	clearing := clearing{w.requests, r}
+	if err := clearing.mayTakeOut(cell); err != nil {
+		return err
+	}
+	_, err = clearing.clear(cell, note)
+	return err
+}
+
+// doubted are the open rows of a delivery that an exception is about: of an overdue one all that
+// it has left, of a missing package all that should lie in the compartment, of a doubtful deposit
+// those there that nothing verifies, and all there when none is in doubt.
+func (w resolving) doubted(e *cloud.Exception, d *cloud.Delivery) (out []*cloud.DeviceOrder, err error) {
+	rows, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	inDoubt := false
+	for _, o := range rows {
+		if o.EndedAt.IsZero() && (e.Type == exOverdue || o.GridCode == e.GridCode) {
+			out, inDoubt = append(out, o), inDoubt || o.IsUnverified()
+		}
+	}
+	if e.Type == wire.ExDoorLeftOpen || e.Type == wire.ExDepositUnverified && inDoubt {
+		out = slices.DeleteFunc(out, func(o *cloud.DeviceOrder) bool { return !o.IsUnverified() })
+	}
+	return out, nil
+}
+
+// removeDoubted takes out what an exception is about, one compartment after the other; what
+// nothing verified first, so that the delivery ends as the rest of it does.
+func (w resolving) removeDoubted(e *cloud.Exception, d *cloud.Delivery, r removal, note string) error {
+	rows, err := w.doubted(e, d)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return w.letGo(e, d, r, note)
+	}
 	cells, err := w.allCells()
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridCode == e.GridCode })
-	if reason := removalBy(e.Type, in.Action); reason != "" {
-		if at < 0 {
-			return cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+	for _, unverified := range []bool{true, false} {
+		for _, cell := range cells {
+			var here []*cloud.DeviceOrder
+			for _, o := range rows {
+				if o.GridCode == cell.GridCode && o.EndedAt.IsZero() && o.IsUnverified() == unverified {
+					here = append(here, o)
+				}
+			}
+			if len(here) == 0 {
+				continue
+			}
+			clearing := clearing{w.requests, r}
+			if unverified {
+				clearing.reason = foundEmpty.reason
+			}
+			if err := clearing.mayTakeOut(cell); err != nil {
+				return err
+			}
+			if err := clearing.removeRows(here, d, cell, note); err != nil {
+				return err
+			}
 		}
-		return w.resolveByRemoval(e, cells[at], removal{reason: reason, doubt: e.ID, resolution: in.Action}, cmp.Or(in.Note, in.Action))
-	}
-	switch in.Action {
-	case depositConfirmed:
-		d, err := w.delivery(e.DeliveryID)
-		if err != nil {
-			return err
-		}
-		if d == nil {
-			return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
-		}
-		return w.confirm(c, d, ConfirmInput{})
-	case extended:
-		d, err := w.delivery(e.DeliveryID)
-		if err != nil {
-			return err
-		}
-		if d == nil || !isOverdue(*d) {
-			return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
-		}
-		return w.extend(c, d, time.Duration(*in.Hours)*time.Hour)
-	case doorClosedOnSite:
-		if at >= 0 && cells[at].DoorStatus == "open" && w.online() == nil {
-			return cloud.E(cloud.Conflict, "DOOR_OPEN")
-		}
-		_, err := w.send("", wire.CmdSyncConfig, wire.SyncConfig{Version: w.device.ConfigVersion}, nil, longCommandLife)
-		return err
 	}
 	return nil
 }
 
-// resolveByRemoval takes the package of an exception out of the registry: of an overdue one all
-// that its delivery has left, of others what counts as inside the compartment.
-func (w resolving) resolveByRemoval(e *cloud.Exception, cell *cloud.Compartment, r removal, note string) error {
-	clearing := clearing{w.requests, r}
-	if e.Type != exOverdue {
-		if cell.DoorStatus == "open" && w.online() == nil {
-			return cloud.E(cloud.Conflict, "DOOR_OPEN")
-		}
-		_, err := clearing.clear(cell, note)
-		return err
-	}
-	d, err := w.delivery(e.DeliveryID)
+// letGo clears a compartment that still counts as the delivery's, of which no package is left.
+func (w resolving) letGo(e *cloud.Exception, d *cloud.Delivery, r removal, note string) error {
+	cell, err := w.cellOf(e)
 	if err != nil {
 		return err
 	}
-	if d == nil {
-		return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+	if cell.DeliveryID != d.ID || cell.State == cloud.GridReserved {
+		return nil
 	}
+	clearing := clearing{w.requests, r}
+	if err := clearing.mayTakeOut(cell); err != nil {
+		return err
+	}
+	_, err = clearing.clear(cell, note)
+	return err
+}
+
+// confirmDoubted settles the deposit of what nothing verifies behind the door of an exception.
+// The cabinet takes a confirmation of all doors of a deposit: where others are in doubt too, they
+// come first, or the delivery is confirmed as a whole. Error: DEVICE_ORDER_STATE_CONFLICT.
+func (w resolving) confirmDoubted(c cloud.Caller, e *cloud.Exception, d *cloud.Delivery) error {
 	rows, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return err
 	}
+	cell, err := w.cellOf(e)
+	if err != nil {
+		return err
+	}
+	var in ConfirmInput
+	var others []string
 	for _, o := range rows {
-		if !o.EndedAt.IsZero() {
-			continue
-		}
-		clearing.only, clearing.reason = o.Tracking, r.reason
-		if o.IsUnverified() {
-			clearing.reason = foundEmpty.reason
-		}
-		if err := clearing.remove(o, d, note); err != nil {
-			return err
+		switch {
+		case !o.IsUnverified():
+		case o.GridCode == e.GridCode:
+			in.Packages = append(in.Packages, ConfirmPackage{TrackingNumber: o.Tracking, GridID: cell.GridID})
+		default:
+			others = append(others, o.GridCode)
 		}
 	}
-	return nil
+	if len(others) > 0 {
+		return &cloud.Error{Kind: cloud.Conflict, Code: "DEVICE_ORDER_STATE_CONFLICT", Details: map[string]any{"status": "unverified", "grid_codes": others}}
+	}
+	if len(in.Packages) == 0 && d.Status != cloud.DeliveryDelivered { // nothing is in doubt
+		return conflict(*d)
+	}
+	return w.confirm(c, d, in)
 }
 
 // DismissInput closes an exception that needs nothing.

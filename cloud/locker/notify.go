@@ -242,6 +242,7 @@ func (w *Work) remind(d *cloud.Delivery) error {
 	}
 	w.ch.Reminders = append(w.ch.Reminders, cloud.Reminder{DeliveryID: d.ID})
 	switch {
+	case !d.PickupCodeActive: // nothing can be collected
 	case d.Status == cloud.DeliveryDelivered && w.received.Before(d.DueAt):
 		return w.notifyRecipient(d, cloud.NotifyParcelReminder)
 	case isOverdue(*d):
@@ -274,7 +275,7 @@ func (s deadlines) WhenToNotify(ctx context.Context, n cloud.Notification, now t
 			when = now.Add(time.Minute) // what comes of it is known soon
 			return nil
 		}
-		holds := waits(d) && codes.Pickup == n.Parcel.Code && addressOf(collector(d), n.Channel) == n.To
+		holds := waits(d) && d.PickupCodeActive && codes.Pickup == n.Parcel.Code && addressOf(collector(d), n.Channel) == n.To
 		switch n.Kind {
 		case cloud.NotifyDeliveryCode:
 			holds = canBeBrought(d, now) && codes.Delivery == n.Parcel.Code && d.Courier != nil && cloud.PhoneNumber(d.Courier.Phone) == n.To

@@ -483,7 +483,7 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 		}
 	}
 	for _, p := range deposited {
-		if p.OrderID == 0 && !first && o.Kind == wire.OpenCorrection && lay[p] {
+		if p.OrderID == 0 && !first && lay[p] {
 			continue // in the timeline already; an order knows by itself
 		}
 		if err := w.addPackageEvent(closed, d, p, otep.AvailableForPickup); err != nil {
@@ -592,6 +592,11 @@ func (w *handling) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *c
 		w.orders[d.ID] = append(rows, row)
 	}
 	row.Status, row.GridCode, row.NextActor = status, c.GridCode, "operator"
+	if status == "unverified" { // the cabinet tells of the doubt first
+		if err := w.linkDoubts(row); err != nil {
+			return err
+		}
+	}
 	if status == "stored" {
 		row.NextActor = "recipient"
 		if row.StoredAt.IsZero() {
@@ -599,6 +604,26 @@ func (w *handling) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *c
 		}
 	}
 	w.touch(row)
+	return nil
+}
+
+// linkDoubts links open exceptions about the delivery of a row, at its compartment, to it.
+func (w *handling) linkDoubts(row *cloud.DeviceOrder) error {
+	open, err := w.v.OpenExceptions(w.device.ID)
+	if err != nil {
+		return err
+	}
+	for _, x := range open {
+		if _, err := w.exception(x.Source); err != nil {
+			return err
+		}
+	}
+	for _, e := range inOrder(w.exceptions) {
+		if e.Status == "open" && e.DeviceOrderID == 0 && e.DeliveryID == row.DeliveryID && e.GridCode == row.GridCode {
+			e.DeviceOrderID = row.ID
+			w.touch(e)
+		}
+	}
 	return nil
 }
 
@@ -862,6 +887,9 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 			c.State, c.DeliveryID = cloud.GridFree, 0
 			w.touch(c)
 		}
+		if err := w.doubtRemoved(r, d, c, b.OpeningID); err != nil {
+			return err
+		}
 		for i := range d.Packages {
 			p := &d.Packages[i]
 			if p.GridID != c.GridID || p.Status == cloud.PackageFailed || p.Status == cloud.PackagePickedUp {
@@ -900,6 +928,29 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 		}
 	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventPickedUp, r.OccurredAt, *d, o, nil)
+}
+
+// doubtRemoved raises item_missing for a collection from a compartment in which nothing of the
+// delivery was left, since all of it had been removed.
+func (w *handling) doubtRemoved(r Occurrence, d *cloud.Delivery, c *cloud.Compartment, opening string) error {
+	rows, err := w.deviceOrders(d.ID)
+	if err != nil {
+		return err
+	}
+	removed := false
+	for _, o := range rows {
+		if o.GridCode != c.GridCode {
+			continue
+		}
+		if o.EndedAt.IsZero() {
+			return nil
+		}
+		removed = removed || o.Status == "removed" && !o.StoredAt.IsZero()
+	}
+	if !removed {
+		return nil
+	}
+	return w.raise(r, "pickup:"+opening+":"+c.GridCode, wire.ExItemMissing, wire.SeverityHigh, d, c.Door, "collected after it had been removed")
 }
 
 // outcome: what became of a command.

@@ -186,8 +186,11 @@ const (
 	byStaff   = "staff"   // how is the reason in the registry
 )
 
-// overdueReturn is the reason of a removal after the time to collect.
-const overdueReturn = "overdue_return"
+// Reasons of removals by which a package goes on to a person.
+const (
+	overdueReturn = "overdue_return" // after the time to collect
+	handedOver    = "handover"
+)
 
 // endTakenBack ends a delivery of which everything was taken out by others than its recipient.
 // Its codes die.
@@ -274,7 +277,7 @@ func (w retrieving) seenEmpty(d *cloud.Delivery, taken []*cloud.Package) error {
 // end ends packages that were taken back, in registry and timeline, and lets their
 // compartments go.
 func (w retrieving) end(r Occurrence, d *cloud.Delivery, o *cloud.Opening, taken []*cloud.Package) error {
-	reason := "handover"
+	reason := handedOver
 	if o.Reason == retrieveOverdue {
 		reason = overdueReturn
 	}
