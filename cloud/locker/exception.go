@@ -28,7 +28,7 @@ const (
 
 // resolutions are the actions that resolve an exception of a type.
 var resolutions = map[string][]string{
-	wire.ExDoorLeftOpen:      {doorClosedOnSite, depositConfirmed, depositCancelled, noAction},
+	wire.ExDoorLeftOpen:      {doorClosedOnSite, packageFound, packageLost, noAction}, // its deposit settles once the door is shut
 	wire.ExDepositUnverified: {depositConfirmed, depositCancelled, packageLost, packageReturned, noAction},
 	wire.ExItemMissing:       {packageFound, packageLost, packageReturned, noAction},
 	exOverdue:                {extended, packageReturned, packageLost},
@@ -475,7 +475,7 @@ func (w resolving) doubted(e *cloud.Exception, d *cloud.Delivery) (out []*cloud.
 			out, inDoubt = append(out, o), inDoubt || o.IsUnverified()
 		}
 	}
-	if e.Type == wire.ExDoorLeftOpen || e.Type == wire.ExDepositUnverified && inDoubt {
+	if e.Type == wire.ExDepositUnverified && inDoubt {
 		out = slices.DeleteFunc(out, func(o *cloud.DeviceOrder) bool { return !o.IsUnverified() })
 	}
 	return out, nil
@@ -484,16 +484,21 @@ func (w resolving) doubted(e *cloud.Exception, d *cloud.Delivery) (out []*cloud.
 // removeDoubted takes out what an exception is about, one compartment after the other; what
 // nothing verified first, so that the delivery ends as the rest of it does.
 func (w resolving) removeDoubted(e *cloud.Exception, d *cloud.Delivery, r removal, note string) error {
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	if at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridCode == e.GridCode }); at >= 0 {
+		if err := (clearing{w.requests, r}).mayTakeOut(cells[at]); err != nil {
+			return err
+		}
+	}
 	rows, err := w.doubted(e, d)
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
 		return w.letGo(e, d, r, note)
-	}
-	cells, err := w.allCells()
-	if err != nil {
-		return err
 	}
 	for _, unverified := range []bool{true, false} {
 		for _, cell := range cells {
@@ -530,11 +535,7 @@ func (w resolving) letGo(e *cloud.Exception, d *cloud.Delivery, r removal, note 
 	if cell.DeliveryID != d.ID || cell.State == cloud.GridReserved {
 		return nil
 	}
-	clearing := clearing{w.requests, r}
-	if err := clearing.mayTakeOut(cell); err != nil {
-		return err
-	}
-	_, err = clearing.clear(cell, note)
+	_, err = clearing{w.requests, r}.clear(cell, note)
 	return err
 }
 

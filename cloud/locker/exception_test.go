@@ -82,7 +82,7 @@ func TestAResolutionTouchesItsOwnDeliveryAlone(t *testing.T) {
 		s.settle(a)
 		s.pickUp("op_1", 2, nil, a.Doors...)
 		id := s.open1("door_left_open")
-		another(s, a.Doors[0], func() error { _, err := s.resolve(id, "deposit_cancelled"); return err })
+		another(s, a.Doors[0], func() error { _, err := s.resolve(id, "package_lost"); return err })
 	})
 	f("one door of two in doubt was looked behind", 2, func(s *story) {
 		a := s.open()

@@ -2,6 +2,7 @@ package locker
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -1133,6 +1134,9 @@ func (w reports) exceptionClosed(r Occurrence, b wire.Exception) (string, error)
 		e.Note += "; at the device: " + b.Evidence
 	} else {
 		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", b.Evidence, r.OccurredAt, "device"
+		if !slices.ContainsFunc(slices.Collect(maps.Values(resolutions)), func(list []string) bool { return slices.Contains(list, b.Evidence) }) {
+			e.Resolution, e.Note = noAction, joinNotes(e.Note, b.Evidence)
+		}
 	}
 	w.touch(e)
 	return "", nil

@@ -218,7 +218,9 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 		}
 		ends := gone
 		if row != nil && row.Status == "removed" {
-			ends = removed
+			if ends = removed; row.RemovalReason == "handover" { // by a courier, or by staff to its recipient
+				ends = slices.Concat(removed, gone)
+			}
 		}
 		if !slices.Contains(ends, last) {
 			j.find("timeline", b, door, time.Time{}, "%s was collected, and its timeline is %v", p.TrackingNumber, steps)
