@@ -59,6 +59,9 @@ func (missing) Device(DeviceID) (Device, error)                 { return Device{
 func (missing) Compartment(DeviceID, uint) (Compartment, error) { return Compartment{}, ErrNotFound }
 func (missing) Delivery(DeliveryID) (Delivery, error)           { return Delivery{}, ErrNotFound }
 func (missing) Command(string) (Command, error)                 { return Command{}, ErrNotFound }
+func (missing) DeviceOrder(BusinessID, DeviceOrderID) (DeviceOrder, error) {
+	return DeviceOrder{}, ErrNotFound
+}
 func (missing) Interception(BusinessID, InterceptionID) (Interception, error) {
 	return Interception{}, ErrNotFound
 }

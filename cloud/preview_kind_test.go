@@ -32,7 +32,7 @@ func fill(v reflect.Value) {
 func TestPreviewsNameKindsBesideEffects(t *testing.T) {
 	t.Parallel()
 	clauses := map[string]bool{"Businesses": true, "Providers": true, "Accounts": true, "Tokens": true, "Rows": true, "DroppedRows": true, "WebhookSettings": true, "Devices": true, "Compartments": true, "Deliveries": true,
-		"Commands": true, "Exceptions": true, "Orders": true, "DroppedOrders": true, "Interceptions": true, "Assignments": true, "ThirdParties": true, "Routes": true, "Jobs": true, "Approvals": true, "ChatMessages": true}
+		"Commands": true, "DeviceOrders": true, "Exceptions": true, "Orders": true, "DroppedOrders": true, "Interceptions": true, "Assignments": true, "ThirdParties": true, "Routes": true, "Jobs": true, "Approvals": true, "ChatMessages": true}
 	named, followed := 0, 0
 	for member := range (&Changes{}).each {
 		if clauses[member.Name] || member.Tag.Get("change") == condition {

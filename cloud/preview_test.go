@@ -41,7 +41,10 @@ func (f found) Token([32]byte) (Token, error)                   { return Token{I
 func (f found) Device(DeviceID) (Device, error)                 { return Device{ID: 88}, f.broken }
 func (f found) Compartment(DeviceID, uint) (Compartment, error) { return Compartment{}, f.broken }
 func (f found) Delivery(DeliveryID) (Delivery, error)           { return Delivery{Status: "reserved"}, f.broken }
-func (f found) Command(string) (Command, error)                 { return Command{}, f.broken }
+func (f found) DeviceOrder(BusinessID, DeviceOrderID) (DeviceOrder, error) {
+	return DeviceOrder{ID: 4, Status: "stored"}, f.broken
+}
+func (f found) Command(string) (Command, error) { return Command{}, f.broken }
 func (f found) Interception(BusinessID, InterceptionID) (Interception, error) {
 	return Interception{}, f.broken
 }

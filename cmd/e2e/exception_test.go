@@ -2,6 +2,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -142,4 +146,65 @@ func TestAParcelIsHandedOverAndCollectedWithoutANetwork(t *testing.T) {
 		w.awaits("the compartment is of use again", time.Minute, func() bool { return w.cellOf(c, door).State == cloud.GridFree })
 		w.judge(t)
 	})
+}
+
+// staffRemove has staff open a compartment of a delivery that waits, take out what lies there, and
+// state why.
+func (w *world) staffRemove(x *task, rnd *rand.Rand) {
+	c, id := w.cabinets[x.cabinet], w.box.Devices[x.cabinet].DeviceID
+	reason := []string{"overdue_return", "handover", "relay", "pending_area", "destroyed"}[rnd.IntN(5)]
+	boxes := w.boxes(x)
+	if len(boxes) == 0 {
+		return
+	}
+	doors := slices.Sorted(maps.Keys(boxes))
+	door := doors[rnd.IntN(len(doors))]
+	cell := w.cellOf(c, door)
+	began, yes := time.Now().Add(-time.Millisecond), true
+	out, err := w.server().Lockers.OpenGrids(w.soon(), w.staff, locker.StaffOpenInput{Device: id, Grids: []cloud.GridID{cell.GridID}, Reason: "take it out", Attended: &yes})
+	w.effect("remove_open", err)
+	if err != nil && refusal(err) != "DEVICE_TIMEOUT" {
+		return
+	}
+	if _, opened := c.openedFor(door, began, out.Opening); !opened {
+		return
+	}
+	if !slices.ContainsFunc(c.sim.ItemsAt(door, time.Now()), func(item string) bool { return slices.Contains(boxes[door], item) }) {
+		_ = c.sim.CloseDoor(door) // it is not there any more
+		return
+	}
+	taken, _ := c.sim.TakeOut(door)
+	time.Sleep(2 * time.Second)
+	_ = c.sim.CloseDoor(door)
+	err = errors.New("not asked")
+	for range 8 { // until the cloud knows that the door is shut
+		time.Sleep(3 * time.Second)
+		if err = w.removeRows(id, x.id, cell.GridCode, reason); err == nil {
+			break
+		}
+	}
+	w.effect("remove", err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cleared = append(w.cleared, truth.Clear{Cabinet: c.code, Door: door, At: time.Now()})
+	if err != nil && len(taken) > 0 { // the parcel is gone, and no word of it is taken
+		c.disturb("forgot", door, 30*time.Second)
+	}
+}
+
+// removeRows removes all device orders of a delivery in a compartment.
+func (w *world) removeRows(id cloud.DeviceID, of cloud.DeliveryID, grid, reason string) error {
+	list, err := w.server().Lockers.ListDeviceOrders(context.Background(), w.staff, locker.DeviceOrdersInput{DeviceID: id})
+	if err != nil {
+		return err
+	}
+	for _, o := range list.DeviceOrders {
+		if o.DeliveryID == nil || *o.DeliveryID != of || o.GridCode != grid || o.EndedAt != nil {
+			continue
+		}
+		if _, err := w.server().Lockers.RemoveDeviceOrder(context.Background(), w.staff, locker.RemoveInput{ID: o.ID, Reason: reason}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
