@@ -733,14 +733,8 @@ func (x *world) packageAnnounced() string {
 
 // stored is a device order of a delivery that waits in a cabinet.
 func (x *world) stored() string {
-	d := x.w.Delivery
 	x.n++
-	d.ID, d.Number, d.Reference, d.DeviceID = cloud.DeliveryID(83000+x.n), fmt.Sprintf("LD-%09d", 83000+x.n), x.next("STORED-"), 89
-	d.Packages = []cloud.Package{{TrackingNumber: x.next("STORED"), GridID: 8904, Status: cloud.PackageInCompartment}}
-	o := cloud.DeviceOrder{ID: cloud.DeviceOrderID(d.ID), BusinessID: d.BusinessID, DeviceID: d.DeviceID, GridCode: "A04", Kind: "locker_delivery", Status: "stored", NextActor: "recipient",
-		DeliveryID: d.ID, Tracking: d.Packages[0].TrackingNumber, Reference: d.Reference, DueAt: d.DueAt, StoredAt: d.DepositedAt}
-	x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}, DeviceOrders: []cloud.DeviceOrder{o}}})
-	return fmt.Sprint(int64(o.ID))
+	return fmt.Sprint(int64(x.w.Stored(x.t, cloud.DeliveryID(83000+x.n), x.next("STORED-"))))
 }
 
 // exception is an open one at a compartment, by the name of its work item.

@@ -131,7 +131,7 @@ func (s *Service) announce(ctx context.Context, c cloud.Caller, in AnnounceInput
 			if err != nil {
 				return nil, err
 			}
-			ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: b.ID, At: now, Actor: actor(c), Action: "packages_announced", Target: "provider:" + strconv.FormatInt(int64(c.Provider.ID), 10), Detail: string(detail)})
+			ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: b.ID, At: now, Actor: actor(c), Action: "packages_announced", Target: actor(c), Detail: string(detail)})
 		}
 		ch.Answer = out
 		return ch, nil

@@ -115,19 +115,28 @@ var foundEmpty = removal{reason: "anomaly"}
 // its recipient, or the partner that brought it.
 func (r removal) isHandedOver() bool { return r.reason == handedOver || r.reason == overdueReturn }
 
+// mayClear refuses to touch what lies in a compartment while an opening runs on its door.
+// Errors: DEVICE_DISABLED, DELIVERY_STATE_CONFLICT.
+func (w clearing) mayClear(cell *cloud.Compartment) error {
+	if w.device.Disabled {
+		return cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
+	running, err := w.runningDoors("")
+	if err != nil {
+		return err
+	}
+	if id := running[cell.Door]; id != "" {
+		return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"opening_id": id}}
+	}
+	return nil
+}
+
 // clear takes out what counts as inside a compartment, in the cloud at once and at
 // the cabinet by a command.
 func (w clearing) clear(cell *cloud.Compartment, reason string) (out []ClearedPackage, err error) {
 	out = []ClearedPackage{}
-	if w.device.Disabled {
-		return nil, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
-	}
-	running, err := w.runningDoors("")
-	if err != nil {
+	if err := w.mayClear(cell); err != nil {
 		return nil, err
-	}
-	if id := running[cell.Door]; id != "" {
-		return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"opening_id": id}}
 	}
 	doubts, err := w.doubtsAt(cell)
 	if err != nil {
@@ -232,21 +241,13 @@ func (w clearing) clearDispute(cell *cloud.Compartment, command string) error {
 // doubtsAt are the open exceptions about what lies in a compartment, those of this decision
 // too.
 func (w clearing) doubtsAt(cell *cloud.Compartment) (out []*cloud.Exception, err error) {
-	rows, err := w.v.OpenExceptions(w.device.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		if _, err := w.exception(row.Source); err != nil {
-			return nil, err
-		}
-	}
-	for _, e := range inOrder(w.exceptions) {
-		if e.Status == "open" && e.GridCode == cell.GridCode && (e.Type == wire.ExItemMissing || e.Type == wire.ExDepositUnverified) {
+	open, err := w.openExceptions()
+	for _, e := range open {
+		if e.GridCode == cell.GridCode && (e.Type == wire.ExItemMissing || e.Type == wire.ExDepositUnverified) {
 			out = append(out, e)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 func (w clearing) resolveDoubts(doubts []*cloud.Exception) {

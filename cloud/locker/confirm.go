@@ -125,7 +125,7 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 		audit.Action = "deposit_confirmed"
 		w.ch.Audits = append(w.ch.Audits, audit)
 	}
-	doubts, err := w.v.OpenExceptions(w.device.ID)
+	doubts, err := w.openExceptions() // before the statement raises any
 	if err != nil {
 		return err
 	}
@@ -165,9 +165,9 @@ func (w *rows) unverifiedOf(d *cloud.Delivery, o *cloud.Opening) (out []string, 
 
 // closeDoubts closes the doubts about a deposit that a statement has settled, each by what
 // became of the packages in its compartment.
-func (w *handling) closeDoubts(d *cloud.Delivery, doubts []cloud.Exception, b wire.OpeningSettled, by string) error {
-	for _, row := range doubts {
-		if row.DeliveryID != d.ID || row.Type != wire.ExDepositUnverified {
+func (w *handling) closeDoubts(d *cloud.Delivery, doubts []*cloud.Exception, b wire.OpeningSettled, by string) error {
+	for _, e := range doubts {
+		if e.DeliveryID != d.ID || e.Type != wire.ExDepositUnverified {
 			continue
 		}
 		resolution := ""
@@ -177,18 +177,14 @@ func (w *handling) closeDoubts(d *cloud.Delivery, doubts []cloud.Exception, b wi
 				return err
 			}
 			switch {
-			case cell == nil || cell.GridCode != row.GridCode:
+			case cell == nil || cell.GridCode != e.GridCode:
 			case sp.Outcome == wire.Deposited:
 				resolution = depositConfirmed
 			case resolution == "":
 				resolution = depositCancelled
 			}
 		}
-		e, err := w.exception(row.Source)
-		if err != nil {
-			return err
-		}
-		if e == nil || resolution == "" {
+		if resolution == "" {
 			continue
 		}
 		e.Status, e.Resolution, e.ClosedAt, e.ClosedBy = "resolved", resolution, w.received, by

@@ -199,19 +199,21 @@ func deviceOrderOutput(v cloud.View, o cloud.DeviceOrder) (out DeviceOrderOutput
 // deviceOrder finds a device order of the caller's business in a cabinet that is its own.
 // Error: DEVICE_ORDER_NOT_FOUND.
 func deviceOrder(v cloud.View, c cloud.Caller, id cloud.DeviceOrderID) (cloud.DeviceOrder, error) {
-	missing := cloud.E(cloud.NotFound, "DEVICE_ORDER_NOT_FOUND")
 	o, err := v.DeviceOrder(c.Account.BusinessID, id)
-	if errors.Is(err, cloud.ErrNotFound) {
-		return o, missing
+	return o, atOwnCabinet(v, o.DeviceID, err, "DEVICE_ORDER_NOT_FOUND")
+}
+
+// atOwnCabinet passes on what was found at a cabinet of the caller's business. What was not
+// found, or stands at a mock cabinet, is missing.
+func atOwnCabinet(v cloud.View, id cloud.DeviceID, err error, missing string) error {
+	var device cloud.Device
+	if err == nil {
+		device, err = v.Device(id)
 	}
-	if err != nil {
-		return o, err
-	}
-	device, err := v.Device(o.DeviceID)
 	if errors.Is(err, cloud.ErrNotFound) || err == nil && device.Protocol == cloud.ProtocolMock {
-		return o, missing
+		return cloud.E(cloud.NotFound, missing)
 	}
-	return o, err
+	return err
 }
 
 // change runs one decision about a device order of the caller's business and its delivery.
@@ -298,18 +300,14 @@ func (w clearing) remove(o *cloud.DeviceOrder, d *cloud.Delivery, note string) e
 	if o.IsUnverified() && !slices.Contains(ofUnverified, w.reason) {
 		return stays(o, map[string]any{"removal_reasons": ofUnverified})
 	}
-	cells, err := w.allCells()
+	cell, err := w.cellAt(o.GridCode)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridCode == o.GridCode })
-	if at < 0 {
-		return cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
-	}
-	if err := w.mayTakeOut(cells[at]); err != nil {
+	if err := w.mayTakeOut(cell); err != nil {
 		return err
 	}
-	return w.removeRows([]*cloud.DeviceOrder{o}, d, cells[at], note)
+	return w.removeRows([]*cloud.DeviceOrder{o}, d, cell, note)
 }
 
 // ofUnverified are the reasons with which a package is removed that was never verified.
@@ -319,15 +317,8 @@ var ofUnverified = []string{"anomaly", "recovery", "deleted"}
 // the door, or a connected cabinet reports it as open. Errors: DEVICE_DISABLED,
 // DELIVERY_STATE_CONFLICT, DOOR_OPEN.
 func (w clearing) mayTakeOut(cell *cloud.Compartment) error {
-	if w.device.Disabled {
-		return cloud.E(cloud.Conflict, "DEVICE_DISABLED")
-	}
-	running, err := w.runningDoors("")
-	if err != nil {
+	if err := w.mayClear(cell); err != nil {
 		return err
-	}
-	if id := running[cell.Door]; id != "" {
-		return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"opening_id": id}}
 	}
 	if cell.DoorStatus == "open" && w.online() == nil {
 		return cloud.E(cloud.Conflict, "DOOR_OPEN")

@@ -74,18 +74,24 @@ func (s staff) ListDoorHistory(ctx context.Context, c cloud.Caller, in HistoryIn
 		if err != nil {
 			return err
 		}
-		byID := map[cloud.GridID]cloud.Compartment{}
-		for _, cell := range cells {
-			byID[cell.GridID] = cell
-		}
+		places := byGrid(cells)
 		list, listed, err := v.DoorHistory(d.ID, in.Delivery, since, page)
 		out = HistoryOutput{Result: true, PageOutput: in.Output(in, listed), Reports: []HistoryLine{}}
 		for _, o := range list {
-			out.Reports = append(out.Reports, historyLine(o, byID, biz.Location()))
+			out.Reports = append(out.Reports, historyLine(o, places, biz.Location()))
 		}
 		return err
 	})
 	return out, err
+}
+
+// byGrid are compartments by their id.
+func byGrid(cells []cloud.Compartment) map[cloud.GridID]cloud.Compartment {
+	out := make(map[cloud.GridID]cloud.Compartment, len(cells))
+	for _, c := range cells {
+		out[c.GridID] = c
+	}
+	return out
 }
 
 func historyLine(o cloud.Opening, cells map[cloud.GridID]cloud.Compartment, l *time.Location) HistoryLine {

@@ -215,16 +215,12 @@ func evidenceOf(v cloud.View, e cloud.Exception, l *time.Location) (out Evidence
 	}
 	cell := cells[at]
 	out.DoorStatus, out.Occupied, out.State, out.BlockReason = cell.DoorStatus, cell.Occupied, cell.State, cell.BlockReason
-	byID := map[cloud.GridID]cloud.Compartment{}
-	for _, c := range cells {
-		byID[c.GridID] = c
-	}
 	// A cabinet has a few dozen openings a day at most: the newest of them are read.
 	list, _, err := v.DoorHistory(e.DeviceID, 0, e.OpenedAt.Add(-historyLife), cloud.Page{Sort: "requested_at", Down: true, Limit: evidenceRead})
 	if err != nil {
 		return out, err
 	}
-	before := 0
+	before, places := 0, byGrid(cells)
 	for _, o := range list {
 		if !slices.ContainsFunc(o.Doors, func(d cloud.OpeningDoor) bool { return d.Door == cell.Door }) {
 			continue
@@ -234,7 +230,7 @@ func evidenceOf(v cloud.View, e cloud.Exception, l *time.Location) (out Evidence
 				break
 			}
 		}
-		out.DoorReports = append(out.DoorReports, historyLine(o, byID, l))
+		out.DoorReports = append(out.DoorReports, historyLine(o, places, l))
 	}
 	return out, nil
 }
@@ -257,19 +253,8 @@ func removalBy(typ, action string) string {
 // cabinetException finds an exception of the caller's business at a cabinet that is its own.
 // Error: EXCEPTION_NOT_FOUND.
 func cabinetException(v cloud.View, c cloud.Caller, id cloud.ExceptionID) (cloud.Exception, error) {
-	missing := cloud.E(cloud.NotFound, "EXCEPTION_NOT_FOUND")
 	e, err := v.Exception(c.Account.BusinessID, id)
-	if errors.Is(err, cloud.ErrNotFound) {
-		return e, missing
-	}
-	if err != nil {
-		return e, err
-	}
-	device, err := v.Device(e.DeviceID)
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && device.Protocol == cloud.ProtocolMock {
-		return e, missing
-	}
-	return e, err
+	return e, atOwnCabinet(v, e.DeviceID, err, "EXCEPTION_NOT_FOUND")
 }
 
 // settle runs one decision about an open exception. fn closes it by what it does, or it is
@@ -379,11 +364,17 @@ func (s registry) ResolveException(ctx context.Context, c cloud.Caller, in Resol
 	}
 	in.Note = strings.TrimSpace(in.Note)
 	return s.settle(ctx, c, in.ID, outcome{"resolved", in.Action, in.Note}, func(w *Work, e *cloud.Exception) error {
-		if allowed := resolutions[e.Type]; !slices.Contains(allowed, in.Action) {
-			return &cloud.Error{Kind: cloud.Conflict, Code: "RESOLUTION_NOT_POSSIBLE", Args: []any{strings.Join(allowed, ", ")}, Details: map[string]any{"type": e.Type, "allowed": allowed}}
+		if !slices.Contains(resolutions[e.Type], in.Action) {
+			return notPossible(e.Type)
 		}
 		return resolving{w.requests}.resolve(c, e, in)
 	})
+}
+
+// notPossible refuses an action that closes no exception of a type.
+func notPossible(typ string) error {
+	allowed := resolutions[typ]
+	return &cloud.Error{Kind: cloud.Conflict, Code: "RESOLUTION_NOT_POSSIBLE", Args: []any{strings.Join(allowed, ", ")}, Details: map[string]any{"type": typ, "allowed": allowed}}
 }
 
 // resolving is the work of one resolution of an exception.
@@ -418,21 +409,9 @@ func (w resolving) resolve(c cloud.Caller, e *cloud.Exception, in ResolveInput) 
 	return w.confirmDoubted(c, e, d)
 }
 
-// cellOf is the compartment of an exception. Error: GRID_NOT_FOUND.
-func (w resolving) cellOf(e *cloud.Exception) (*cloud.Compartment, error) {
-	cells, err := w.allCells()
-	if err != nil {
-		return nil, err
-	}
-	if at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridCode == e.GridCode }); at >= 0 {
-		return cells[at], nil
-	}
-	return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
-}
-
 // askDoor asks the cabinet where it stands, after a person has shut a door. Error: DOOR_OPEN.
 func (w resolving) askDoor(e *cloud.Exception) error {
-	cell, err := w.cellOf(e)
+	cell, err := w.cellAt(e.GridCode)
 	if err != nil {
 		return err
 	}
@@ -446,7 +425,7 @@ func (w resolving) askDoor(e *cloud.Exception) error {
 // clearUnowned clears the compartment of an exception that is about no delivery. Error:
 // DELIVERY_STATE_CONFLICT (one lies there, or is to).
 func (w resolving) clearUnowned(e *cloud.Exception, r removal, note string) error {
-	cell, err := w.cellOf(e)
+	cell, err := w.cellAt(e.GridCode)
 	if err != nil {
 		return err
 	}
@@ -528,7 +507,7 @@ func (w resolving) removeDoubted(e *cloud.Exception, d *cloud.Delivery, r remova
 
 // letGo clears a compartment that still counts as the delivery's, of which no package is left.
 func (w resolving) letGo(e *cloud.Exception, d *cloud.Delivery, r removal, note string) error {
-	cell, err := w.cellOf(e)
+	cell, err := w.cellAt(e.GridCode)
 	if err != nil {
 		return err
 	}
@@ -547,7 +526,7 @@ func (w resolving) confirmDoubted(c cloud.Caller, e *cloud.Exception, d *cloud.D
 	if err != nil {
 		return err
 	}
-	cell, err := w.cellOf(e)
+	cell, err := w.cellAt(e.GridCode)
 	if err != nil {
 		return err
 	}
@@ -583,7 +562,7 @@ type DismissInput struct {
 func (s registry) DismissException(ctx context.Context, c cloud.Caller, in DismissInput) (ClosedExceptionOutput, error) {
 	return s.settle(ctx, c, in.ID, outcome{"dismissed", noAction, strings.TrimSpace(in.Note)}, func(_ *Work, e *cloud.Exception) error {
 		if e.Type == exOverdue {
-			return &cloud.Error{Kind: cloud.Conflict, Code: "RESOLUTION_NOT_POSSIBLE", Args: []any{strings.Join(resolutions[exOverdue], ", ")}, Details: map[string]any{"type": e.Type, "allowed": resolutions[exOverdue]}}
+			return notPossible(e.Type)
 		}
 		return nil
 	})

@@ -610,22 +610,14 @@ func (w *handling) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *c
 
 // linkDoubts links open exceptions about the delivery of a row, at its compartment, to it.
 func (w *handling) linkDoubts(row *cloud.DeviceOrder) error {
-	open, err := w.v.OpenExceptions(w.device.ID)
-	if err != nil {
-		return err
-	}
-	for _, x := range open {
-		if _, err := w.exception(x.Source); err != nil {
-			return err
-		}
-	}
-	for _, e := range inOrder(w.exceptions) {
-		if e.Status == "open" && e.DeviceOrderID == 0 && e.DeliveryID == row.DeliveryID && e.GridCode == row.GridCode {
+	open, err := w.openExceptions()
+	for _, e := range open {
+		if e.DeviceOrderID == 0 && e.DeliveryID == row.DeliveryID && e.GridCode == row.GridCode {
 			e.DeviceOrderID = row.ID
 			w.touch(e)
 		}
 	}
-	return nil
+	return err
 }
 
 // ended: an opening that settled nothing.
@@ -728,6 +720,18 @@ func (w *handling) failed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) err
 		return err
 	}
 	return w.fail(r, o, d)
+}
+
+// cellAt is the compartment with a grid code. Error: GRID_NOT_FOUND.
+func (w *rows) cellAt(grid string) (*cloud.Compartment, error) {
+	cells, err := w.allCells()
+	if err != nil {
+		return nil, err
+	}
+	if at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridCode == grid }); at >= 0 {
+		return cells[at], nil
+	}
+	return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 }
 
 // allCells are the device's compartments, as this decision has them.

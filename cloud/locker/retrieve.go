@@ -195,11 +195,11 @@ const (
 // endTakenBack ends a delivery of which everything was taken out by others than its recipient.
 // Its codes die.
 func (w *handling) endTakenBack(d *cloud.Delivery, o *cloud.Opening, by, how string) error {
-	resolution, closer := "no_action", "partner"
+	resolution, closer := noAction, "partner"
 	if by == byStaff {
 		closer = "staff"
 		if how == overdueReturn {
-			resolution = "package_returned"
+			resolution = packageReturned
 		}
 	}
 	if err := w.closeOverdue(d, resolution, closer); err != nil {

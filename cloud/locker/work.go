@@ -230,6 +230,25 @@ func (w *rows) exception(source string) (*cloud.Exception, error) {
 	return e, err
 }
 
+// openExceptions are the exceptions at the device that are open, those of this decision too.
+func (w *rows) openExceptions() (out []*cloud.Exception, err error) {
+	list, err := w.v.OpenExceptions(w.device.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range list {
+		if _, err := w.exception(row.Source); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range inOrder(w.exceptions) {
+		if e.Status == "open" {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
 // touch says that a row was changed.
 func (w *rows) touch(row any) {
 	w.changed[row] = true

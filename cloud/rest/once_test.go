@@ -143,7 +143,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"sites.create":                           {token: admin, path: "/api/v1/sites", body: `{"name":"Once","address":"1 King St"}`},
 			"third_party.announced_packages.create":  {token: lives.provider(), path: base + "/announced-packages", body: `{"packages":[{"carrier_reference":"ONCE","recipient":{"name":"Jane","phone":"1"},"destination_location_id":12}]}`},
 			"device_orders.extend":                   {token: admin, path: "/api/v1/device-orders/8301/extend", body: `{"hours":24}`},
-			"device_orders.remove":                   {token: admin, path: fmt.Sprintf("/api/v1/device-orders/%d/remove", stored(t, w)), body: `{"removal_reason":"handover"}`},
+			"device_orders.remove":                   {token: admin, path: fmt.Sprintf("/api/v1/device-orders/%d/remove", w.Stored(t, 83001, "STORED-1")), body: `{"removal_reason":"handover"}`},
 			"device_order_exceptions.resolve":        {token: admin, path: "/api/v1/device-order-exceptions/7/resolve", body: `{"resolution_action":"no_action","note":"Seen"}`},
 			"smart_lockers.devices.open":             {token: admin, path: "/api/v1/smart-lockers/devices/88/open", body: `{"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`},
 			"third_party.deliveries.correct":         {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
@@ -240,17 +240,6 @@ func disputed(t *testing.T, w *webtest.World, id cloud.GridID) cloud.GridID {
 	c.Dispute = &cloud.Dispute{Cabinet: "LD-000000009"}
 	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{c}}})
 	return id
-}
-
-// stored is a device order of a delivery that waits in the spare cabinet.
-func stored(t *testing.T, w *webtest.World) cloud.DeviceOrderID {
-	d := w.Delivery
-	d.ID, d.Number, d.Reference, d.DeviceID = 83001, "LD-000083001", "STORED-1", w.Spare.ID
-	d.Packages = []cloud.Package{{TrackingNumber: "STORED1", GridID: 8904, Status: cloud.PackageInCompartment}}
-	o := cloud.DeviceOrder{ID: 8302, BusinessID: d.BusinessID, DeviceID: d.DeviceID, GridCode: "A04", Kind: "locker_delivery", Status: "stored", NextActor: "recipient", DeliveryID: d.ID,
-		Tracking: "STORED1", Reference: d.Reference, DueAt: d.DueAt, StoredAt: d.DepositedAt}
-	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}, DeviceOrders: []cloud.DeviceOrder{o}}})
-	return o.ID
 }
 
 // importForm is a file of one customer.

@@ -45,7 +45,7 @@ func (v lockerView) Exceptions(f cloud.ExceptionFilter) ([]cloud.Exception, clou
 		c.and("status = $%d", f.Status)
 	}
 	if f.Live {
-		c.and("device_id NOT IN (SELECT id FROM device WHERE business_id = $%d AND protocol = 'mock')", int64(f.BusinessID))
+		c.andNotMock(f.BusinessID)
 	}
 	return part(v.snapshot, keyList{from: "exception", columns: exceptionColumns, where: c, page: f.Page}, byID, scanException)
 }
@@ -64,10 +64,15 @@ func (v lockerView) Registry(f cloud.DeviceOrderFilter) ([]cloud.DeviceOrder, cl
 		c.and("kind = $%d", f.Kind)
 	}
 	if f.Live {
-		c.and("device_id NOT IN (SELECT id FROM device WHERE business_id = $%d AND protocol = 'mock')", int64(f.BusinessID))
+		c.andNotMock(f.BusinessID)
 	}
 	if f.Reference != "" {
 		c.and("reference = $%d", f.Reference)
 	}
 	return part(v.snapshot, keyList{from: "device_order", columns: deviceOrderColumns, where: c, page: f.Page}, byID, scanDeviceOrder)
+}
+
+// andNotMock leaves out what stands at mock cabinets of a business.
+func (c *conditions) andNotMock(b cloud.BusinessID) {
+	c.and("device_id NOT IN (SELECT id FROM device WHERE business_id = $%d AND protocol = 'mock')", int64(b))
 }

@@ -333,3 +333,15 @@ func (c *sharedConn) SetDeadline(t time.Time) error {
 func Client(ln *fasthttputil.InmemoryListener) *fasthttp.Client {
 	return &fasthttp.Client{Dial: func(string) (net.Conn, error) { return ln.Dial() }, DisablePathNormalizing: true, NoDefaultUserAgentHeader: true}
 }
+
+// Stored adds a delivery that waits in compartment A04 of the spare cabinet, with a device order
+// of the same id. ref is its reference and its tracking number.
+func (w *World) Stored(t testing.TB, id cloud.DeliveryID, ref string) cloud.DeviceOrderID {
+	d := w.Delivery
+	d.ID, d.Number, d.Reference, d.DeviceID = id, fmt.Sprintf("LD-%09d", id), ref, w.Spare.ID
+	d.Packages = []cloud.Package{{TrackingNumber: ref, GridID: 8904, Status: cloud.PackageInCompartment}}
+	o := cloud.DeviceOrder{ID: cloud.DeviceOrderID(id), BusinessID: d.BusinessID, DeviceID: d.DeviceID, GridCode: "A04", Kind: "locker_delivery", Status: "stored", NextActor: "recipient",
+		DeliveryID: id, Tracking: ref, Reference: ref, DueAt: d.DueAt, StoredAt: d.DepositedAt}
+	w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}, DeviceOrders: []cloud.DeviceOrder{o}}})
+	return o.ID
+}

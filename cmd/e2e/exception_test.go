@@ -160,13 +160,7 @@ func (w *world) staffRemove(x *task, rnd *rand.Rand) {
 	doors := slices.Sorted(maps.Keys(boxes))
 	door := doors[rnd.IntN(len(doors))]
 	cell := w.cellOf(c, door)
-	began, yes := time.Now().Add(-time.Millisecond), true
-	out, err := w.server().Lockers.OpenGrids(w.soon(), w.staff, locker.StaffOpenInput{Device: id, Grids: []cloud.GridID{cell.GridID}, Reason: "take it out", Attended: &yes})
-	w.effect("remove_open", err)
-	if err != nil && refusal(err) != "DEVICE_TIMEOUT" {
-		return
-	}
-	if _, opened := c.openedFor(door, began, out.Opening); !opened {
+	if _, opened := w.openForStaff(c, id, cell, "remove_open"); !opened {
 		return
 	}
 	if !slices.ContainsFunc(c.sim.ItemsAt(door, time.Now()), func(item string) bool { return slices.Contains(boxes[door], item) }) {
@@ -176,7 +170,7 @@ func (w *world) staffRemove(x *task, rnd *rand.Rand) {
 	taken, _ := c.sim.TakeOut(door)
 	time.Sleep(2 * time.Second)
 	_ = c.sim.CloseDoor(door)
-	err = errors.New("not asked")
+	err := errors.New("not asked")
 	for range 8 { // until the cloud knows that the door is shut
 		time.Sleep(3 * time.Second)
 		if err = w.removeRows(id, x.id, cell.GridCode, reason); err == nil {
@@ -184,9 +178,7 @@ func (w *world) staffRemove(x *task, rnd *rand.Rand) {
 		}
 	}
 	w.effect("remove", err)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cleared = append(w.cleared, truth.Clear{Cabinet: c.code, Door: door, At: time.Now()})
+	w.noteEmpty(c, door)
 	if err != nil && len(taken) > 0 { // the parcel is gone, and no word of it is taken
 		c.disturb("forgot", door, 30*time.Second)
 	}

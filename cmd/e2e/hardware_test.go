@@ -232,13 +232,7 @@ func (c *cabinet) openedFor(door uint, since time.Time, o *locker.OpeningBody) (
 // door that does not open is left alone, what does not lie there any more is not
 // looked for, and a compartment in use again by then is not called empty.
 func (w *world) lookAndClear(c *cabinet, id cloud.DeviceID, x cloud.Compartment) {
-	began, yes := time.Now().Add(-time.Millisecond), true
-	out, err := w.server().Lockers.OpenGrids(w.soon(), w.staff, locker.StaffOpenInput{Device: id, Grids: []cloud.GridID{x.GridID}, Reason: "look inside", Attended: &yes})
-	w.effect("open_grids", err)
-	if err != nil && refusal(err) != "DEVICE_TIMEOUT" {
-		return
-	}
-	opening, opened := c.openedFor(x.Door, began, out.Opening)
+	opening, opened := w.openForStaff(c, id, x, "open_grids")
 	if !opened {
 		return
 	}
@@ -263,6 +257,17 @@ func (w *world) lookAndClear(c *cabinet, id cloud.DeviceID, x cloud.Compartment)
 		c.disturb("forgot", x.Door, 30*time.Second)
 	}
 	w.effect("clear", errors.New("the opening runs on"))
+}
+
+// openForStaff opens one door for staff at the cabinet, and waits until it stands open.
+func (w *world) openForStaff(c *cabinet, id cloud.DeviceID, x cloud.Compartment, effect string) (opening string, opened bool) {
+	began, yes := time.Now().Add(-time.Millisecond), true
+	out, err := w.server().Lockers.OpenGrids(w.soon(), w.staff, locker.StaffOpenInput{Device: id, Grids: []cloud.GridID{x.GridID}, Reason: "look inside", Attended: &yes})
+	w.effect(effect, err)
+	if err != nil && refusal(err) != "DEVICE_TIMEOUT" {
+		return "", false
+	}
+	return c.openedFor(x.Door, began, out.Opening)
 }
 
 func (w *world) noteClear(c *cabinet, door uint, out locker.ClearOutput, taken []string) {
