@@ -421,7 +421,7 @@ func (t *txn) lanes() *bolt.Bucket { return t.tx.Bucket(bucketLanes) }
 // drop deletes the oldest segment of lane l.
 func (t *txn) drop(l int) error {
 	ln := &t.next[l]
-	if err := ln.segs[0].remove(t.tx, ln.id); err != nil {
+	if err := ln.remove(t.tx, 0); err != nil {
 		return fmt.Errorf("drop segment %d of lane %d: %w", ln.segs[0].first, l, err)
 	}
 	ln.segs = ln.segs[1:]

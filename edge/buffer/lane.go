@@ -40,11 +40,12 @@ type position struct {
 
 // lane is what is known of one lane without reading records.
 type lane struct {
-	id    wire.Lane
-	segs  []segment // oldest first, without a hole between them; records are appended to the last
-	end   wire.LaneEnd
-	acked position // as written
-	gap   uint64   // lane 0 sequence number of the gap that leads up to segs[0], 0 when none
+	id     wire.Lane
+	segs   []segment // oldest first, without a hole between them; records are appended to the last
+	end    wire.LaneEnd
+	acked  position // as written
+	gap    uint64   // lane 0 sequence number of the gap that leads up to segs[0], 0 when none
+	unread *unread  // what the file had when it was opened; shared by copies
 }
 
 // layout is both lanes.

@@ -244,6 +244,87 @@ func TestStoreAgreesWithItsModel(t *testing.T) {
 	})
 }
 
+// A circle of pages in the middle of a segment is found by whatever comes there
+// first: bbolt would follow it until the memory is gone.
+func TestCircleInsideASegmentIsFound(t *testing.T) {
+	for name, use := range map[string]func(*Store) error{
+		"start": nil,
+		"read": func(s *Store) error {
+			_, err := s.Read(0, 1, 1000, 1<<20)
+			return err
+		},
+		"drop":      func(s *Store) error { return errors.Join(ackAll(s), s.Broken()) },
+		"new epoch": func(s *Store) error { return s.NewEpoch(wire.GapStoreRolledBack, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var c clock
+			cfg := testConfig(t, &c)
+			cfg.SegmentRecords = 60
+			s := open(t, cfg)
+			big := func(n int) {
+				for range n {
+					commit(t, s, c.record(1, wire.KindOpeningStarted, strings.Repeat("o", 900)))
+				}
+			}
+			big(50)
+			if name != "start" { // which reads from the first record that is not acknowledged
+				require.NoError(t, ackAll(s))
+			}
+			require.NoError(t, s.Ready())
+			require.NoError(t, s.Close())
+			bendIntoCircle(t, cfg.Path)
+
+			s = open(t, cfg)
+			require.NoError(t, s.Ready())
+			opened := s.Opened()
+			if name != "start" {
+				require.Empty(t, opened.Created, "the start reads only what it needs")
+				big(2)
+				if name == "drop" {
+					big(20)
+				}
+				require.ErrorIs(t, use(s), ErrDamaged)
+				var err error
+				opened, err = s.Reopen()
+				require.NoError(t, err)
+			}
+			require.Equal(t, wire.GapStoreDamaged, opened.Created)
+			commit(t, s, c.record(1, wire.KindScan, "on"))
+			require.NoError(t, s.Check(context.Background()))
+		})
+	}
+}
+
+// ackAll acknowledges everything that lane 0 holds.
+func ackAll(s *Store) error {
+	s.mu.Lock()
+	end := s.head[0].end
+	s.mu.Unlock()
+	return s.Ack(s.Epoch(), 0, end.Last+1, end.Head)
+}
+
+// bendIntoCircle puts a page that leads to itself in the place of a middle page
+// of the first segment.
+func bendIntoCircle(t *testing.T, path string) {
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	p, err := openPages(context.Background(), bytes.NewReader(b), 0)
+	require.NoError(t, err)
+	var r roots
+	require.NoError(t, p.walk(p.meta.root, 0, nil, nil, r.readRoot))
+	root := int(r.segs[0][0].bucket.root) * p.size
+	require.Equal(t, uint16(flagBranch), ne.Uint16(b[root+8:]))
+	require.Greater(t, ne.Uint16(b[root+10:]), uint16(4))
+	_, middle, err := element(b[root:root+p.size], flagBranch, 2)
+	require.NoError(t, err)
+	at := b[int(middle)*p.size:]
+	copy(at[:p.size], b[root:root+p.size])
+	ne.PutUint64(at, middle)
+	ne.PutUint64(at[pageHeader+8:], middle) // of its first element
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+}
+
 // Whatever happened to the file's bytes, a start ends with a store that works:
 // the old one, or a new epoch that says so. It never panics or hangs.
 func TestAnyDamageEndsInAWorkingStore(t *testing.T) {

@@ -62,10 +62,29 @@ func (s *Store) start() error {
 	if err := s.cfg.mark(); err != nil {
 		return err
 	}
-	if err := s.load(unready, 0); err != nil {
-		return err
+	return s.resume(unready, 0, func(found uint64) uint64 { return found + 1 })
+}
+
+// resume loads the file and begins boot(what the file says). Damage that only
+// the beginning came upon is treated as what a check finds: the file is loaded
+// once more, and checked whole.
+func (s *Store) resume(full bool, least uint64, boot func(found uint64) uint64) error {
+	for {
+		if err := s.load(full, least); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.broken = nil
+		s.mu.Unlock()
+		err := s.begin(boot(s.Opened().Boot))
+		if full || !errors.Is(err, ErrDamaged) {
+			return err
+		}
+		full = true
+		if err := s.release(err); err != nil {
+			s.cfg.Logger.Warn("closing the damaged store failed", "error", err)
+		}
 	}
-	return s.begin(s.opened.Boot + 1)
 }
 
 // Reopen opens the file again after ErrBroken or ErrDamaged, in the same boot,
@@ -80,14 +99,10 @@ func (s *Store) Reopen() (Opened, error) {
 		s.cfg.Logger.Warn("closing the broken store failed", "error", err)
 	}
 	_, err := os.Stat(s.cfg.marker())
-	if err := s.load(err == nil || errors.Is(broken, ErrDamaged), before.Boot); err != nil {
-		return before, fmt.Errorf("reopen store %s: %w", s.cfg.Path, err)
-	}
-	s.mu.Lock()
-	s.broken = nil
-	s.mu.Unlock()
-	// What a failed sync left visible is durable only after one that succeeds.
-	if err := s.begin(before.Boot); err != nil {
+	// What a failed sync left visible is durable only after one that succeeds,
+	// that of beginning the boot again.
+	err = s.resume(err == nil || errors.Is(broken, ErrDamaged), before.Boot, func(uint64) uint64 { return before.Boot })
+	if err != nil {
 		return before, fmt.Errorf("reopen store %s: %w", s.cfg.Path, err)
 	}
 	s.signal()
@@ -265,6 +280,10 @@ func (s *Store) index(db *bolt.DB, file *os.File) error {
 	})
 	if err != nil {
 		return err
+	}
+	u := newUnread(file, head)
+	for l := range head {
+		head[l].unread = u
 	}
 	s.adopt(db, file, opened, head)
 	return nil

@@ -2,10 +2,13 @@ package buffer
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sort"
+	"sync"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -60,12 +63,74 @@ func (s segment) bucket(tx *bolt.Tx, l wire.Lane) *bolt.Bucket {
 	return nil
 }
 
-// remove deletes the segment with its records.
-func (s segment) remove(tx *bolt.Tx, l wire.Lane) error {
-	if s.old {
-		return tx.Bucket(bucketOld[l]).DeleteBucket(seqKey(s.first))
+// remove deletes segment i of the lane with its records.
+func (l *lane) remove(tx *bolt.Tx, i int) error {
+	s := l.segs[i]
+	if err := l.unread.check(s, l.id, tx); err != nil {
+		return err
 	}
-	return tx.DeleteBucket(segmentName(l, s.first))
+	if s.old {
+		return tx.Bucket(bucketOld[l.id]).DeleteBucket(seqKey(s.first))
+	}
+	return tx.DeleteBucket(segmentName(l.id, s.first))
+}
+
+// unread holds the segments that a file had when it was opened and that nothing
+// has read since. The start looks only at their first and last pages. Over a
+// circle among the others bbolt would go on until the memory is gone, hence a
+// segment's pages are checked before bbolt walks them, once. What was written
+// since needs no check.
+type unread struct {
+	file io.ReaderAt
+	mu   sync.Mutex
+	segs map[string]bool // by lane and first record
+}
+
+// newUnread takes the segments of a file that was opened.
+func newUnread(file io.ReaderAt, head layout) *unread {
+	u := &unread{file: file, segs: map[string]bool{}}
+	for l := range head {
+		for _, s := range head[l].segs {
+			u.segs[string(segmentName(wire.Lane(l), s.first))] = true
+		}
+	}
+	return u
+}
+
+// check walks the pages of a segment that is still unread, as tx shows it. tx
+// may have appended to it, but must not have removed anything from it. It
+// returns ErrDamaged for anything that is no tree of records.
+func (u *unread) check(s segment, l wire.Lane, tx *bolt.Tx) error {
+	if u == nil {
+		return nil // of a file that this process made
+	}
+	name := string(segmentName(l, s.first))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	b := s.bucket(tx, l)
+	if !u.segs[name] || b == nil {
+		return nil
+	}
+	bucket := func([]byte) error { return damaged("a bucket among records") }
+	var err error
+	if root := uint64(b.Root()); root == 0 {
+		err = b.ForEachBucket(bucket) // it lies in its parent's page, alone
+	} else {
+		size := tx.DB().Info().PageSize
+		high := uint64(tx.Size()) / uint64(size)
+		p := &pages{ctx: context.Background(), r: u.file, size: size, meta: pageMeta{high: high}, seen: make([]uint64, high/64+1)}
+		err = p.walk(root, 0, nil, nil, func(e entry) error {
+			if e.bucket != nil {
+				return bucket(e.key)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("segment %d of lane %d: %w", s.first, l, err)
+	}
+	delete(u.segs, name)
+	return nil
 }
 
 // loadSegments lists the segments of a lane, those of layout 1 first.
@@ -107,6 +172,9 @@ func (l *lane) each(tx *bolt.Tx, n uint64, fn func(n uint64, r stored) (bool, er
 		seg := l.segs[i].bucket(tx, l.id)
 		if seg == nil {
 			continue
+		}
+		if err := l.unread.check(l.segs[i], l.id, tx); err != nil {
+			return err
 		}
 		c := seg.Cursor()
 		for key, v := c.Seek(seqKey(n)); key != nil; key, v = c.Next() {

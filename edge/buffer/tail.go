@@ -75,6 +75,9 @@ func (t *txn) joinTail(l wire.Lane) error {
 	b := to.bucket(t.tx, l)
 	b.FillPercent = 1
 	var h wire.Head
+	if err := ln.unread.check(tail, l, t.tx); err != nil {
+		return err
+	}
 	err := tail.bucket(t.tx, l).ForEach(func(k, v []byte) error {
 		r, err := decodeStored(v)
 		if err != nil {
@@ -96,7 +99,7 @@ func (t *txn) joinTail(l wire.Lane) error {
 	if err != nil {
 		return err
 	}
-	if err := tail.remove(t.tx, l); err != nil {
+	if err := ln.remove(t.tx, i); err != nil {
 		return err
 	}
 	ln.segs, t.open[l] = ln.segs[:i], b
