@@ -105,7 +105,7 @@ func (s *Store) carry(tx *bolt.Tx, reason string, refused *Refused, holds *[2]ui
 	if holds != nil {
 		gaps = lostGaps(gap, &head, &acked, *holds)
 	}
-	ns, err := s.build(identity{epoch: newEpochID(), prev: &old.Epoch, boot: old.Boot}, gaps)
+	ns, err := s.cfg.build(identity{epoch: newEpochID(), prev: &old.Epoch, boot: old.Boot}, gaps)
 	if err != nil {
 		return nil, err
 	}

@@ -359,7 +359,7 @@ func (s *Store) create(found contents, reason, aside string) error {
 	if !found.epoch.IsZero() {
 		id.prev = &found.epoch
 	}
-	ns, err := s.build(id, gapsFor(found, reason))
+	ns, err := s.cfg.build(id, gapsFor(found, reason))
 	if err != nil {
 		return err
 	}
@@ -399,18 +399,18 @@ type identity struct {
 
 // build makes a file under the temporary name, with its buckets and the records
 // that say why it begins. Nothing of it is synced yet.
-func (s *Store) build(id identity, gaps []wire.Gap) (*Store, error) {
-	if err := os.Remove(s.cfg.fresh()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (c Config) build(id identity, gaps []wire.Gap) (*Store, error) {
+	if err := os.Remove(c.fresh()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove an unfinished store: %w", err)
 	}
-	db, file, err := s.cfg.bolt(s.cfg.fresh(), true)
+	db, file, err := c.bolt(c.fresh(), true)
 	if err != nil {
 		return nil, err
 	}
-	ns := &Store{cfg: s.cfg, wake: make(chan struct{}, 1), writing: newTurn()}
-	ns.segment.Store(int64(s.cfg.SegmentRecords))
+	ns := &Store{cfg: c, wake: make(chan struct{}, 1), writing: newTurn()}
+	ns.segment.Store(int64(c.SegmentRecords))
 	var head layout
-	err = db.Update(func(tx *bolt.Tx) error { return initial(tx, id, s.cfg, &head) })
+	err = db.Update(func(tx *bolt.Tx) error { return initial(tx, id, c, &head) })
 	if err == nil {
 		ns.adopt(db, file, Opened{Epoch: id.epoch, Prev: id.prev, Boot: id.boot}, head)
 		err = ns.transact("begin epoch", func(t *txn) error {

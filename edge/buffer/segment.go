@@ -107,8 +107,11 @@ func (u *unread) check(s segment, l wire.Lane, tx *bolt.Tx) error {
 	name := string(segmentName(l, s.first))
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if !u.segs[name] {
+		return nil
+	}
 	b := s.bucket(tx, l)
-	if !u.segs[name] || b == nil {
+	if b == nil {
 		return nil
 	}
 	bucket := func([]byte) error { return damaged("a bucket among records") }
