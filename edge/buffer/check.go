@@ -99,7 +99,11 @@ func openPages(ctx context.Context, r io.ReaderAt, txid uint64) (*pages, error) 
 	if best.high > 1<<32 || best.root >= best.high || best.freelist >= best.high {
 		return nil, damaged("meta page points past the end")
 	}
-	return &pages{ctx: ctx, r: r, size: int(best.pageSize), meta: *best, seen: make([]uint64, best.high/64+1)}, nil
+	return newPages(ctx, r, int(best.pageSize), *best), nil
+}
+
+func newPages(ctx context.Context, r io.ReaderAt, size int, meta pageMeta) *pages {
+	return &pages{ctx: ctx, r: r, size: size, meta: meta, seen: make([]uint64, meta.high/64+1)}
 }
 
 func readMeta(r io.ReaderAt, at int64) (m pageMeta, ok bool) {

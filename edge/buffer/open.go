@@ -62,21 +62,25 @@ func (s *Store) start() error {
 	if err := s.cfg.mark(); err != nil {
 		return err
 	}
-	return s.resume(unready, 0, func(found uint64) uint64 { return found + 1 })
+	return s.resume(unready, 0)
 }
 
-// resume loads the file and begins boot(what the file says). Damage that only
-// the beginning came upon is treated as what a check finds: the file is loaded
-// once more, and checked whole.
-func (s *Store) resume(full bool, least uint64, boot func(found uint64) uint64) error {
+// resume loads the file and begins the boot of that number again, or the next
+// one when it is 0. Damage that only the beginning came upon is treated as what a
+// check finds: the file is loaded once more, and checked whole.
+func (s *Store) resume(full bool, boot uint64) error {
 	for {
-		if err := s.load(full, least); err != nil {
+		if err := s.load(full, boot); err != nil {
 			return err
 		}
 		s.mu.Lock()
 		s.broken = nil
 		s.mu.Unlock()
-		err := s.begin(boot(s.Opened().Boot))
+		begun := boot
+		if begun == 0 {
+			begun = s.Opened().Boot + 1
+		}
+		err := s.begin(begun)
 		if full || !errors.Is(err, ErrDamaged) {
 			return err
 		}
@@ -101,8 +105,7 @@ func (s *Store) Reopen() (Opened, error) {
 	_, err := os.Stat(s.cfg.marker())
 	// What a failed sync left visible is durable only after one that succeeds,
 	// that of beginning the boot again.
-	err = s.resume(err == nil || errors.Is(broken, ErrDamaged), before.Boot, func(uint64) uint64 { return before.Boot })
-	if err != nil {
+	if err := s.resume(err == nil || errors.Is(broken, ErrDamaged), before.Boot); err != nil {
 		return before, fmt.Errorf("reopen store %s: %w", s.cfg.Path, err)
 	}
 	s.signal()
@@ -281,10 +284,7 @@ func (s *Store) index(db *bolt.DB, file *os.File) error {
 	if err != nil {
 		return err
 	}
-	u := newUnread(file, head)
-	for l := range head {
-		head[l].unread = u
-	}
+	head.noteUnread(file)
 	s.adopt(db, file, opened, head)
 	return nil
 }

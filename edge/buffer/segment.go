@@ -63,16 +63,28 @@ func (s segment) bucket(tx *bolt.Tx, l wire.Lane) *bolt.Bucket {
 	return nil
 }
 
+// records is where the records of segment i lie, safe for bbolt to walk; nil when
+// tx does not show the segment.
+func (l *lane) records(tx *bolt.Tx, i int) (*bolt.Bucket, error) {
+	b := l.segs[i].bucket(tx, l.id)
+	if b == nil {
+		return nil, nil
+	}
+	if err := l.unread.check(l.id, l.segs[i].first, b); err != nil {
+		return nil, fmt.Errorf("segment %d of lane %d: %w", l.segs[i].first, l.id, err)
+	}
+	return b, nil
+}
+
 // remove deletes segment i of the lane with its records.
 func (l *lane) remove(tx *bolt.Tx, i int) error {
-	s := l.segs[i]
-	if err := l.unread.check(s, l.id, tx); err != nil {
+	if _, err := l.records(tx, i); err != nil { // bbolt walks them
 		return err
 	}
-	if s.old {
+	if s := l.segs[i]; s.old {
 		return tx.Bucket(bucketOld[l.id]).DeleteBucket(seqKey(s.first))
 	}
-	return tx.DeleteBucket(segmentName(l.id, s.first))
+	return tx.DeleteBucket(segmentName(l.id, l.segs[i].first))
 }
 
 // unread holds the segments that a file had when it was opened and that nothing
@@ -83,57 +95,57 @@ func (l *lane) remove(tx *bolt.Tx, i int) error {
 type unread struct {
 	file io.ReaderAt
 	mu   sync.Mutex
-	segs map[string]bool // by lane and first record
+	segs [wire.Lanes]map[uint64]bool // by first record
 }
 
-// newUnread takes the segments of a file that was opened.
-func newUnread(file io.ReaderAt, head layout) *unread {
-	u := &unread{file: file, segs: map[string]bool{}}
-	for l := range head {
-		for _, s := range head[l].segs {
-			u.segs[string(segmentName(wire.Lane(l), s.first))] = true
+// noteUnread says that nothing of the layout's segments was read, in a file that
+// was opened.
+func (l *layout) noteUnread(file io.ReaderAt) {
+	u := &unread{file: file}
+	for i := range l {
+		u.segs[i] = map[uint64]bool{}
+		for _, s := range l[i].segs {
+			u.segs[i][s.first] = true
 		}
+		l[i].unread = u
 	}
-	return u
 }
 
-// check walks the pages of a segment that is still unread, as tx shows it. tx
-// may have appended to it, but must not have removed anything from it. It
-// returns ErrDamaged for anything that is no tree of records.
-func (u *unread) check(s segment, l wire.Lane, tx *bolt.Tx) error {
+// check walks the pages of the segment in b when it is still unread. b's
+// transaction may have appended to it, but must not have removed anything from
+// it. It returns ErrDamaged for anything that is no tree of records.
+func (u *unread) check(l wire.Lane, first uint64, b *bolt.Bucket) error {
 	if u == nil {
 		return nil // of a file that this process made
 	}
-	name := string(segmentName(l, s.first))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.segs[name] {
+	if !u.segs[l][first] {
 		return nil
 	}
-	b := s.bucket(tx, l)
-	if b == nil {
-		return nil
+	if err := checkRecords(u.file, b); err != nil {
+		return err
 	}
-	bucket := func([]byte) error { return damaged("a bucket among records") }
-	var err error
-	if root := uint64(b.Root()); root == 0 {
-		err = b.ForEachBucket(bucket) // it lies in its parent's page, alone
-	} else {
-		size := tx.DB().Info().PageSize
-		high := uint64(tx.Size()) / uint64(size)
-		p := &pages{ctx: context.Background(), r: u.file, size: size, meta: pageMeta{high: high}, seen: make([]uint64, high/64+1)}
-		err = p.walk(root, 0, nil, nil, func(e entry) error {
-			if e.bucket != nil {
-				return bucket(e.key)
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("segment %d of lane %d: %w", s.first, l, err)
-	}
-	delete(u.segs, name)
+	delete(u.segs[l], first)
 	return nil
+}
+
+// checkRecords walks the pages of a bucket of records.
+func checkRecords(file io.ReaderAt, b *bolt.Bucket) error {
+	errBucket := damaged("a bucket among records")
+	root := uint64(b.Root())
+	if root == 0 { // it lies in its parent's page, alone
+		return b.ForEachBucket(func([]byte) error { return errBucket })
+	}
+	size := b.Tx().DB().Info().PageSize
+	high := uint64(b.Tx().Size()) / uint64(size)
+	p := newPages(context.Background(), file, size, pageMeta{high: high})
+	return p.walk(root, 0, nil, nil, func(e entry) error {
+		if e.bucket != nil {
+			return errBucket
+		}
+		return nil
+	})
 }
 
 // loadSegments lists the segments of a lane, those of layout 1 first.
@@ -172,12 +184,12 @@ func (l *lane) each(tx *bolt.Tx, n uint64, fn func(n uint64, r stored) (bool, er
 		i--
 	}
 	for ; i < len(l.segs); i++ {
-		seg := l.segs[i].bucket(tx, l.id)
+		seg, err := l.records(tx, i)
+		if err != nil {
+			return err
+		}
 		if seg == nil {
 			continue
-		}
-		if err := l.unread.check(l.segs[i], l.id, tx); err != nil {
-			return err
 		}
 		c := seg.Cursor()
 		for key, v := c.Seek(seqKey(n)); key != nil; key, v = c.Next() {

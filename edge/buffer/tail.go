@@ -72,13 +72,14 @@ func (t *txn) joinTail(l wire.Lane) error {
 	ln := &t.next[l]
 	i := len(ln.segs) - 1
 	to, tail := &ln.segs[i-1], ln.segs[i]
+	moved, err := ln.records(t.tx, i)
+	if err != nil {
+		return err
+	}
 	b := to.bucket(t.tx, l)
 	b.FillPercent = 1
 	var h wire.Head
-	if err := ln.unread.check(tail, l, t.tx); err != nil {
-		return err
-	}
-	err := tail.bucket(t.tx, l).ForEach(func(k, v []byte) error {
+	err = moved.ForEach(func(k, v []byte) error {
 		r, err := decodeStored(v)
 		if err != nil {
 			return err
