@@ -75,6 +75,7 @@ type DeviceFilter struct {
 	// UsableBy leaves out those of other providers, and those that take no new deliveries.
 	UsableBy ProviderID
 	Livemode *bool
+	Public   bool     // pickup points alone
 	Sizes    []string // those with a compartment for pickup of one of these sizes
 	Near     *Circle  // those inside; the list may be sorted by "distance" then
 	Page

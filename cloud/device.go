@@ -20,6 +20,7 @@ type Device struct {
 	Protocol        string // mqtt, http, mock
 	Disabled        bool
 	Livemode        bool
+	Public          bool // it is listed as a pickup point, for everybody
 	OwnerProviderID ProviderID
 	CreatedAt       time.Time
 
@@ -77,6 +78,14 @@ type MockCabinet struct {
 // IsCutOff reports whether the device has no way in: its hardware was stolen,
 // replaced or retired, and none has enrolled since.
 func (d Device) IsCutOff() bool { return len(d.SecretMAC) == 0 && !d.CutOffAt.IsZero() }
+
+// Place is where the device stands, in degrees; nil while that is not known.
+func (d Device) Place() (latitude, longitude *float64) {
+	if d.Latitude == 0 && d.Longitude == 0 {
+		return nil, nil
+	}
+	return &d.Latitude, &d.Longitude
+}
 
 // ListHeld is the number up to which the device confirmed the present list, 0
 // when what it holds is of another generation.

@@ -219,7 +219,7 @@ func (x *world) do(method, path, token, body string, headers ...string) answer {
 		}
 		req.SetBodyString(body)
 	}
-	if strings.HasPrefix(path, "/api/v1/customer/lockers/parcels/") { // by who has the recipient's link
+	if strings.HasPrefix(path, "/api/v1/customer/lockers/parcels") { // by who has the recipient's link
 		req.Header.Set("X-Tracking-Key", webtest.Links.OfShipment(1))
 	}
 	for i := 0; i < len(headers); i += 2 {

@@ -39,6 +39,7 @@ var calls = map[string]texts{
 	"verb.third_party.deliveries.rotate_pickup_code":   {"Replace pickup code", "更换取件码", "更換取件碼", "Remplacer le code de retrait", "Abholcode ersetzen", "Cambiar el código de recogida"},
 	"verb.third_party.deliveries.hand_over":            {"Hand the pickup to another person", "转交他人取件", "轉交他人取件", "Confier le retrait à quelqu’un", "Abholung an andere übergeben", "Ceder la recogida a otra persona"},
 	"verb.third_party.deliveries.take_back":            {"Take the handover back", "收回转交", "收回轉交", "Reprendre le retrait confié", "Übergabe zurücknehmen", "Retirar la cesión"},
+	"verb.customer.parcels.open":                       {"Open the doors of a parcel", "打开包裹柜门", "打開包裹櫃門", "Ouvrir les portes d’un colis", "Türen eines Pakets öffnen", "Abrir las puertas de un paquete"},
 	"verb.customer.parcels.hand_over":                  {"Hand a parcel to another person", "将包裹转交他人", "將包裹轉交他人", "Confier un colis à quelqu’un", "Paket an andere übergeben", "Ceder un paquete a otra persona"},
 	"verb.customer.parcels.take_back":                  {"Take a parcel back", "收回包裹", "收回包裹", "Reprendre un colis", "Paket zurücknehmen", "Retirar la cesión de un paquete"},
 	"verb.third_party.deliveries.extend":               {"Extend collection time", "延长取件期限", "延長取件期限", "Prolonger le délai de retrait", "Abholfrist verlängern", "Ampliar el plazo de recogida"},

@@ -879,6 +879,14 @@ var errors = map[string]texts{
 		"Dieser Schrank hat kein Fach dieser Größe. Bitte einen anderen Schrank oder Weg wählen.",
 		"Esta taquilla no tiene compartimentos de ese tamaño. Elija otra taquilla u otra vía.",
 	},
+	"NOT_AT_LOCKER": {
+		"Stand before the locker: send a position within 200 m of it, or the six characters that its screen shows now.",
+		"请站在快递柜前：发送距柜体 200 米以内的位置，或输入柜屏当前显示的六个字符。",
+		"請站在智慧櫃前：傳送距櫃體 200 公尺以內的位置，或輸入櫃螢幕目前顯示的六個字元。",
+		"Placez-vous devant la consigne : envoyez une position à moins de 200 m, ou les six caractères affichés sur son écran.",
+		"Bitte vor die Paketstation stellen: eine Position im Umkreis von 200 m senden oder die sechs Zeichen auf ihrem Bildschirm.",
+		"Sitúese ante la taquilla: envíe una posición a menos de 200 m, o los seis caracteres que muestra su pantalla.",
+	},
 	"NOT_A_TEST_LOCKER": {
 		"This is no mock locker. Use the device_id of your own one; its code begins with MOCK-.",
 		"这不是模拟快递柜。请使用您自己的模拟柜的 device_id，其编号以 MOCK- 开头。",

@@ -23,6 +23,7 @@ type DeviceRow struct {
 	Timezone   string               `json:"timezone"`
 	Protocol   string               `json:"protocol"`
 	Livemode   bool                 `json:"livemode"`
+	Public     bool                 `json:"public" doc:"Listed among the pickup points that everybody sees"`
 	Status     string               `json:"status" doc:"online, offline, maintenance, disabled or retired"`
 	EnrolledAt *string              `json:"enrolled_at"` // null: never
 	LastSeenAt *string              `json:"last_seen_at"`
@@ -40,6 +41,8 @@ type DeviceRow struct {
 // DeviceBody is a device as staff see it.
 type DeviceBody struct {
 	DeviceRow
+	Latitude     *float64              `json:"latitude" doc:"Degrees; null while it is not known where it stands"`
+	Longitude    *float64              `json:"longitude"`
 	OpeningHours *[]cloud.OpeningHours `json:"opening_hours"` // null: always open
 	IndoorGuide  *cloud.IndoorGuide    `json:"indoor_guide"`
 	// Exceptions are those that are open, oldest first.
@@ -160,7 +163,7 @@ func (w requests) facts() (deviceFacts, error) {
 func (f deviceFacts) row() DeviceRow {
 	d := f.device
 	return DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, LocationID: cloud.OrNull(d.Profile.SiteID), Timezone: d.Timezone, Protocol: d.Protocol,
-		Livemode: d.Livemode, Status: d.Status(f.online), EnrolledAt: cloud.Stamp(d.EnrolledAt, f.zone), LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone), RetiredAt: cloud.Stamp(d.RetiredAt, f.zone),
+		Livemode: d.Livemode, Public: d.Public, Status: d.Status(f.online), EnrolledAt: cloud.Stamp(d.EnrolledAt, f.zone), LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone), RetiredAt: cloud.Stamp(d.RetiredAt, f.zone),
 		Firmware: d.Firmware, Features: d.Profile.Features, GridCounts: f.gridCounts(), AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
 		ConfigVersion: d.ConfigVersion, ConfigApplied: min(d.Applied, d.ConfigVersion)}
 }
@@ -189,6 +192,7 @@ func (f deviceFacts) hours() *[]cloud.OpeningHours {
 
 func (f deviceFacts) body() DeviceBody {
 	b := DeviceBody{DeviceRow: f.row(), OpeningHours: f.hours(), IndoorGuide: f.device.Profile.Guide, Exceptions: []DeviceExceptionBody{}, Shelves: []string{}, Grids: []GridBody{}}
+	b.Latitude, b.Longitude = f.device.Place()
 	for _, x := range f.faults {
 		b.Exceptions = append(b.Exceptions, DeviceExceptionBody{Type: x.Type, Detail: x.Detail, Count: x.Count,
 			OpenedAt: cloud.Stamp(x.OpenedAt, f.zone), SeenAt: cloud.Stamp(x.SeenAt, f.zone)})
@@ -254,17 +258,20 @@ func (s staff) changeDevice(ctx context.Context, c cloud.Caller, id cloud.Device
 
 // DeviceEdit changes a device. Members that are absent stay as they are.
 type DeviceEdit struct {
-	Device   cloud.DeviceID        `path:"id" json:"-"`
-	Name     *string               `json:"device_name" max:"120"`
-	Code     *string               `json:"device_code" pattern:"^[A-Za-z0-9_-]{1,32}$" example:"PIER-7" doc:"Until it enrols; fixed from then on"`
-	Type     *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop"`
-	Address  *string               `json:"address" max:"200" doc:"One line"`
-	Location *cloud.SiteID         `json:"location_id" min:"0" doc:"Site at which it stands; 0 is none"`
-	Timezone *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
-	Status   *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
-	Hours    *[]check.HoursInput   `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
-	Guide    *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
-	Features *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false"`
+	Device    cloud.DeviceID        `path:"id" json:"-"`
+	Name      *string               `json:"device_name" max:"120"`
+	Code      *string               `json:"device_code" pattern:"^[A-Za-z0-9_-]{1,32}$" example:"PIER-7" doc:"Until it enrols; fixed from then on"`
+	Type      *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop"`
+	Address   *string               `json:"address" max:"200" doc:"One line"`
+	Latitude  *float64              `json:"latitude" min:"-90" max:"90" with:"longitude" example:"43.6446" doc:"Degrees: where people look for it, and may open it by their link. 0 and 0 is not known"`
+	Longitude *float64              `json:"longitude" min:"-180" max:"180" with:"latitude" example:"-79.3849" doc:"Degrees"`
+	Public    *bool                 `json:"public" doc:"List it among the pickup points that everybody sees; test lockers never are"`
+	Location  *cloud.SiteID         `json:"location_id" min:"0" doc:"Site at which it stands; 0 is none"`
+	Timezone  *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
+	Status    *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
+	Hours     *[]check.HoursInput   `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
+	Guide     *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
+	Features  *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false"`
 }
 
 func (in DeviceEdit) check() error {
@@ -321,6 +328,13 @@ func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {
 	set("device_type", in.Type, &d.Type)
 	set("address", in.Address, &d.Address)
 	set("timezone", in.Timezone, &d.Timezone)
+	if in.Latitude != nil && in.Longitude != nil && (*in.Latitude != d.Latitude || *in.Longitude != d.Longitude) {
+		d.Latitude, d.Longitude = *in.Latitude, *in.Longitude
+		changed["latitude"], changed["longitude"] = d.Latitude, d.Longitude
+	}
+	if in.Public != nil && *in.Public != d.Public {
+		d.Public, changed["public"] = *in.Public, *in.Public
+	}
 	if in.Location != nil && *in.Location != d.Profile.SiteID {
 		if *in.Location != 0 {
 			_, err := cloud.Find(w.v, cloud.Site{Kept: cloud.Kept[cloud.SiteID]{ID: *in.Location, BusinessID: d.BusinessID}})

@@ -2,9 +2,6 @@ package locker
 
 import (
 	"context"
-	"errors"
-	"strconv"
-	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/wire"
@@ -102,25 +99,7 @@ func (s recipients) TakeBackParcel(ctx context.Context, _ cloud.Caller, in Parce
 const byRecipient = "recipient"
 
 func (s recipients) handOverByLink(ctx context.Context, number, key string, to *cloud.Handover) (HandoverOutput, error) {
-	var c cloud.Caller
-	var of DeliveryKey
-	var proven func(cloud.View, cloud.Delivery) error
-	err := s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := v.DeliveryByNumber(strings.ToUpper(number))
-		if errors.Is(err, cloud.ErrNotFound) {
-			return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
-		}
-		if err != nil {
-			return err
-		}
-		proven = func(v cloud.View, d cloud.Delivery) error { return s.hasLink(v, d, key) }
-		if err := proven(v, d); err != nil {
-			return err
-		}
-		of = DeliveryKey(strconv.FormatInt(int64(d.ID), 10))
-		c.Provider, err = v.Provider(d.ProviderID) // whose delivery it is
-		return err
-	})
+	c, of, proven, err := s.byLink(ctx, number, key)
 	if err != nil {
 		return HandoverOutput{}, err
 	}
@@ -136,13 +115,9 @@ func (s recipients) hasLink(v cloud.View, d cloud.Delivery, key string) error {
 		return err
 	}
 	for _, sh := range shipments {
-		link := s.cfg.Links.OfShipment(sh.ID)
-		if sh.OrderID != 0 {
-			o, err := v.Order(sh.BusinessID, sh.OrderID)
-			if err != nil {
-				return err
-			}
-			link = s.cfg.Links.OfOrder(o.ID, o.LinkGeneration)
+		link, _, err := s.linkOf(v, sh)
+		if err != nil {
+			return err
 		}
 		if s.cfg.Links.IsLink(link, key) {
 			return nil

@@ -425,10 +425,7 @@ func (w *timeline) event(r Occurrence, number string, code otep.Code) otep.Event
 // location is where the device stands.
 func (w *timeline) location() *otep.Location {
 	l := &otep.Location{Name: w.device.Name, Type: "locker", FacilityID: w.device.Code}
-	if w.device.Latitude != 0 || w.device.Longitude != 0 {
-		lat, long := w.device.Latitude, w.device.Longitude
-		l.Latitude, l.Longitude = &lat, &long
-	}
+	l.Latitude, l.Longitude = w.device.Place()
 	return l
 }
 

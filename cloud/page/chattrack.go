@@ -22,8 +22,12 @@ func (p trackingPages) trackPost(ctx *fasthttp.RequestCtx) {
 		p.message(ctx, fasthttp.StatusForbidden, "trouble.title", "console.expired")
 		return
 	}
-	if string(ctx.PostArgs().Peek("do")) == "verify" {
+	switch string(ctx.PostArgs().Peek("do")) {
+	case "verify":
 		p.verify(c, ctx)
+		return
+	case "open":
+		p.openParcel(ctx)
 		return
 	}
 	if p.cfg.Chats {

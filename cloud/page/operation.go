@@ -42,6 +42,11 @@ func run[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, v visitor
 // runAs runs an operation with a token.
 func runAs[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, lang, token, operation string, in map[string]any) (out Out, err error) {
 	a, err := p.answer(c, ctx, lang, token, operation, in)
+	return answered[Out](operation, a, err)
+}
+
+// answered is what an operation answers, as its own type.
+func answered[Out any](operation string, a catalog.Answer, err error) (out Out, _ error) {
 	if err != nil {
 		return out, err
 	}
@@ -101,6 +106,11 @@ func namedOnce(name, message string) string {
 // answerTo is what an operation answers to a caller. A repeat with the same key gets
 // the answer of the first call.
 func (p *kit) answerTo(c context.Context, w catalog.Who, operation string, in map[string]any, k catalog.Key) (catalog.Answer, error) {
+	return answerBound(c, p, w, operation, k, func(o *catalog.Operation) catalog.Bind { return o.Values(in) })
+}
+
+// answerBound is answerTo with an input that bind makes.
+func answerBound(c context.Context, p *kit, w catalog.Who, operation string, k catalog.Key, bind func(*catalog.Operation) catalog.Bind) (catalog.Answer, error) {
 	o := p.cfg.Catalog.Find(operation)
 	if o == nil {
 		return catalog.Answer{}, cloud.E(cloud.NotFound, "NOT_FOUND")
@@ -109,7 +119,7 @@ func (p *kit) answerTo(c context.Context, w catalog.Who, operation string, in ma
 	if err != nil {
 		return catalog.Answer{}, err
 	}
-	return p.cfg.Pipeline.Run(c, o, caller, k, o.Values(in))
+	return p.cfg.Pipeline.Run(c, o, caller, k, bind(o))
 }
 
 // authorization is the header of a token; "" for none.

@@ -105,7 +105,7 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 }
 
 // linkKey makes the tracking links of these tests.
-var linkKey = cloud.LinkKey("0123456789abcdef0123456789abcdef")
+var linkKey = webtest.Links
 
 type rig struct {
 	t       testing.TB

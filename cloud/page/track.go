@@ -30,9 +30,10 @@ type trackPage struct {
 	Warning   string // why this may be out of date
 	LastSeen  *moment
 	Steps     []step
-	Chat      *chatPanel // nil: there is none
-	Asks      bool       // for proof: the visitor may be the recipient
-	Problem   string     // with the proof that was given
+	Collect   *collectPanel // nil: the visitor has no link, or the parcel goes to no locker
+	Chat      *chatPanel    // nil: there is none
+	Asks      bool          // for proof: the visitor may be the recipient
+	Problem   string        // with the proof that was given
 }
 
 type trackEvent struct {
@@ -84,8 +85,12 @@ func (p trackingPages) enter(ctx *fasthttp.RequestCtx, key string) {
 
 // visit is the context of a visitor without a login.
 func visit(ctx *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
+	return visitFor(ctx, readTime)
+}
+
+func visitFor(ctx *fasthttp.RequestCtx, most time.Duration) (context.Context, context.CancelFunc) {
 	c := cloud.WithCall(context.Background(), &cloud.Call{Operation: "tracking.public", Surface: "web", IP: ctx.RemoteIP().String()})
-	return context.WithTimeout(c, readTime)
+	return context.WithTimeout(c, most)
 }
 
 // parcel finds what a tracking page is about; otherwise it has answered. digits
@@ -123,8 +128,16 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 			ctx.Response.Header.Set("Content-Security-Policy", p.chatPolicy)
 		}
 	}
+	collect, err := p.collectPanel(c, ctx, view.frame, out)
+	if err != nil {
+		p.why(f, err)
+	}
+	view.Collect = collect
+	var closed *notOpened
 	switch {
 	case tried == nil:
+	case errors.As(tried, &closed) && collect != nil:
+		collect.Problem, collect.Token = p.why(f, tried), closed.token
 	case view.Chat == nil:
 		view.Warning = p.why(f, tried)
 	default:

@@ -375,9 +375,7 @@ func lockerBlock(v cloud.View, d cloud.Delivery, p cloud.Package, dev cloud.Devi
 		return nil, nil
 	}
 	l := &Locker{DeviceID: dev.ID, DeviceName: dev.Name, Address: cloud.OrNull(dev.Address), Status: status, DueAt: cloud.Stamp(d.DueAt, zone), Due: d.DueAt}
-	if dev.Latitude != 0 || dev.Longitude != 0 {
-		l.Latitude, l.Longitude = &dev.Latitude, &dev.Longitude
-	}
+	l.Latitude, l.Longitude = dev.Place()
 	cells, err := v.Compartments(dev.ID)
 	if err != nil {
 		return nil, err

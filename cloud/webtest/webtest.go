@@ -169,6 +169,7 @@ func (w *World) fill(t testing.TB) {
 			SealedCode: locker.SealSecrets(box, secrets)}
 	}
 	w.Device, w.Spare = device(88, 42, "TOR-FRONT-01", "Front St Lobby"), device(89, 42, "TOR-UNION-02", "Union Station East")
+	w.Device.Public, w.Spare.Public = true, true
 	ch.Devices = []cloud.Device{w.Device, w.Spare, device(90, 43, "BER-01", "Berlin Hauptbahnhof")}
 	ch.Sessions = []cloud.Session{
 		{DeviceID: 88, Generation: 1, Node: "test", Online: true, ConnectedAt: now.Add(-3 * time.Hour), LastSeenAt: now},

@@ -58,6 +58,7 @@ var actions = []action{
 			}
 		})
 	}},
+	{"collect_link", 8, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.inside, w.collectByLink) }},
 	{"former_code", 5, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
 			if len(x.former) > 0 {

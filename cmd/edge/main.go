@@ -226,7 +226,7 @@ func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger
 }
 
 func newPage(code string, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
-	return kiosk.New(kiosk.Config{DeviceCode: code, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, Log: log,
+	return kiosk.New(kiosk.Config{DeviceCode: code, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
 		}})

@@ -27,6 +27,7 @@ import (
 	"github.com/postern-io/postern/edge/buffer"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/uplink"
+	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -452,6 +453,19 @@ func (a *Agent) layBoards() {
 	if err := a.board.SetLayout(board.Layout{Lines: a.cfg.Lines, Doors: places(c)}); err != nil {
 		a.log.Error("lay boards anew", "version", c.Version, "err", err)
 	}
+}
+
+// maxOnSiteErrMS is the error of the clock above which no on-site token is shown.
+const maxOnSiteErrMS = 30_000
+
+// OnSite is the token for the screen by which a recipient shows to the cloud that they stand
+// before it; "" while there is no session with the cloud, or no clock to make it by.
+func (a *Agent) OnSite() string {
+	now := a.Now()
+	if now.Clock != wire.ClockSynced || now.ErrMS > maxOnSiteErrMS || !a.link.Connected() {
+		return ""
+	}
+	return passcode.OnSite(a.cfg.Secrets.CodeKey, a.cfg.Secrets.DeviceCode, time.Unix(0, now.Wall(now.Mono)))
 }
 
 // Record keeps a record of its own: a scan, a measurement, health.

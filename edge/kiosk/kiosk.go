@@ -56,7 +56,7 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Health and Log are required.
+// Config is what New needs. All fields but Health, OnSite and Log are required.
 type Config struct {
 	DeviceCode string
 	Codes      CodeVerifier
@@ -65,6 +65,7 @@ type Config struct {
 	Store      func() StoreState
 	Now        func() locker.Now
 	Health     func() wire.Health // nil: the page has none to show
+	OnSite     func() string      // token of the moment for recipients before the screen; nil: none is shown
 	Log        *slog.Logger
 }
 

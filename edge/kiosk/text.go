@@ -4,7 +4,7 @@ package kiosk
 // by the page. Every language has every key; a test compares.
 var texts = map[string]map[string]string{
 	"en": {
-		"name": "English", "title": "Parcel locker", "prompt": "Type your code or scan your QR code", "open": "Open", "clear": "Clear", "back": "Delete",
+		"on_site": "On-site code for your parcel page:", "name": "English", "title": "Parcel locker", "prompt": "Type your code or scan your QR code", "open": "Open", "clear": "Clear", "back": "Delete",
 		"online": "Online", "offline": "Offline – codes still work", "store_ok": "Memory in order", "store_full": "Memory full: no new openings", "store_working": "One moment please, the cabinet is working …", "store_broken": "Memory cannot be written: no new openings",
 		"opening": "Door {door} is opening …", "is_open": "Door {door} is open. Please close it when you are done.", "closed": "Door {door} is closed. Thank you.", "failed": "Door {door} did not open.",
 		"not_seen": "Door {door}: please check whether it is open.", "pull": "Please pull door {door}.", "left_open": "Please close door {door}.", "sound": "Please close all doors.",
@@ -19,7 +19,7 @@ var texts = map[string]map[string]string{
 		"door_left_open": "Door {door} was left open", "deposit_unverified": "Door {door}: deposit to be checked", "item_missing": "Door {door}: item missing", "exception": "Door {door}: needs attention",
 	},
 	"fr": {
-		"name": "Français", "title": "Consigne à colis", "prompt": "Saisissez votre code ou scannez votre code QR", "open": "Ouvrir", "clear": "Effacer", "back": "Corriger",
+		"on_site": "Code sur place pour votre page de suivi :", "name": "Français", "title": "Consigne à colis", "prompt": "Saisissez votre code ou scannez votre code QR", "open": "Ouvrir", "clear": "Effacer", "back": "Corriger",
 		"online": "En ligne", "offline": "Hors ligne – les codes fonctionnent", "store_ok": "Mémoire en ordre", "store_full": "Mémoire pleine : aucune nouvelle ouverture", "store_working": "Un instant, la consigne travaille …", "store_broken": "Mémoire non inscriptible : aucune nouvelle ouverture",
 		"opening": "La porte {door} s’ouvre …", "is_open": "La porte {door} est ouverte. Refermez-la après usage.", "closed": "La porte {door} est fermée. Merci.", "failed": "La porte {door} ne s’est pas ouverte.",
 		"not_seen": "Porte {door} : vérifiez si elle est ouverte.", "pull": "Tirez la porte {door}.", "left_open": "Veuillez fermer la porte {door}.", "sound": "Veuillez fermer toutes les portes.",
@@ -34,7 +34,7 @@ var texts = map[string]map[string]string{
 		"door_left_open": "La porte {door} est restée ouverte", "deposit_unverified": "Porte {door} : dépôt à vérifier", "item_missing": "Porte {door} : objet manquant", "exception": "Porte {door} : à contrôler",
 	},
 	"de": {
-		"name": "Deutsch", "title": "Paketstation", "prompt": "Code eintippen oder QR-Code scannen", "open": "Öffnen", "clear": "Löschen", "back": "Zurück",
+		"on_site": "Vor-Ort-Code für die eigene Paketseite:", "name": "Deutsch", "title": "Paketstation", "prompt": "Code eintippen oder QR-Code scannen", "open": "Öffnen", "clear": "Löschen", "back": "Zurück",
 		"online": "Online", "offline": "Offline – Codes gehen weiterhin", "store_ok": "Speicher in Ordnung", "store_full": "Speicher voll: keine neuen Öffnungen", "store_working": "Einen Moment bitte, die Station arbeitet …", "store_broken": "Speicher nicht beschreibbar: keine neuen Öffnungen",
 		"opening": "Tür {door} geht auf …", "is_open": "Tür {door} ist offen. Bitte danach schließen.", "closed": "Tür {door} ist zu. Vielen Dank.", "failed": "Tür {door} ging nicht auf.",
 		"not_seen": "Tür {door}: bitte nachsehen, ob sie offen ist.", "pull": "Bitte an Tür {door} ziehen.", "left_open": "Bitte Tür {door} schließen.", "sound": "Bitte alle Türen schließen.",
@@ -49,7 +49,7 @@ var texts = map[string]map[string]string{
 		"door_left_open": "Tür {door} blieb offen", "deposit_unverified": "Tür {door}: Einlage prüfen", "item_missing": "Tür {door}: Inhalt fehlt", "exception": "Tür {door}: bitte prüfen",
 	},
 	"es": {
-		"name": "Español", "title": "Taquilla de paquetes", "prompt": "Escriba su código o escanee su código QR", "open": "Abrir", "clear": "Borrar", "back": "Corregir",
+		"on_site": "Código in situ para su página de seguimiento:", "name": "Español", "title": "Taquilla de paquetes", "prompt": "Escriba su código o escanee su código QR", "open": "Abrir", "clear": "Borrar", "back": "Corregir",
 		"online": "En línea", "offline": "Sin conexión: los códigos funcionan", "store_ok": "Memoria en orden", "store_full": "Memoria llena: sin nuevas aperturas", "store_working": "Un momento, la taquilla está trabajando …", "store_broken": "No se puede escribir la memoria: sin nuevas aperturas",
 		"opening": "La puerta {door} se está abriendo …", "is_open": "La puerta {door} está abierta. Ciérrela al terminar.", "closed": "La puerta {door} está cerrada. Gracias.", "failed": "La puerta {door} no se abrió.",
 		"not_seen": "Puerta {door}: compruebe si está abierta.", "pull": "Tire de la puerta {door}.", "left_open": "Cierre la puerta {door}, por favor.", "sound": "Cierre todas las puertas, por favor.",
@@ -64,7 +64,7 @@ var texts = map[string]map[string]string{
 		"door_left_open": "La puerta {door} quedó abierta", "deposit_unverified": "Puerta {door}: comprobar el depósito", "item_missing": "Puerta {door}: falta el contenido", "exception": "Puerta {door}: requiere atención",
 	},
 	"zh-Hans": {
-		"name": "简体中文", "title": "快递柜", "prompt": "请输入取件码或扫描二维码", "open": "开门", "clear": "清除", "back": "删除",
+		"on_site": "用于包裹页面的现场码：", "name": "简体中文", "title": "快递柜", "prompt": "请输入取件码或扫描二维码", "open": "开门", "clear": "清除", "back": "删除",
 		"online": "在线", "offline": "离线 – 取件码仍可使用", "store_ok": "存储正常", "store_full": "存储已满:暂停新的开门", "store_working": "请稍候,柜子正在处理 …", "store_broken": "存储无法写入:暂停新的开门",
 		"opening": "{door} 号门正在打开…", "is_open": "{door} 号门已打开,用完请关门。", "closed": "{door} 号门已关闭,谢谢。", "failed": "{door} 号门没有打开。",
 		"not_seen": "请查看 {door} 号门是否已打开。", "pull": "请拉开 {door} 号门。", "left_open": "请关闭 {door} 号门。", "sound": "请关闭所有柜门。",
@@ -79,7 +79,7 @@ var texts = map[string]map[string]string{
 		"door_left_open": "{door} 号门未关", "deposit_unverified": "{door} 号门:存件待核实", "item_missing": "{door} 号门:物品缺失", "exception": "{door} 号门:需要处理",
 	},
 	"zh-Hant": {
-		"name": "繁體中文", "title": "智慧包裹櫃", "prompt": "請輸入取件碼或掃描 QR 碼", "open": "開門", "clear": "清除", "back": "刪除",
+		"on_site": "用於包裹頁面的現場碼：", "name": "繁體中文", "title": "智慧包裹櫃", "prompt": "請輸入取件碼或掃描 QR 碼", "open": "開門", "clear": "清除", "back": "刪除",
 		"online": "連線中", "offline": "離線 – 取件碼仍可使用", "store_ok": "儲存正常", "store_full": "儲存已滿:暫停新的開門", "store_working": "請稍候,櫃子正在處理 …", "store_broken": "儲存無法寫入:暫停新的開門",
 		"opening": "{door} 號門正在打開…", "is_open": "{door} 號門已打開,用完請關門。", "closed": "{door} 號門已關閉,謝謝。", "failed": "{door} 號門沒有打開。",
 		"not_seen": "請查看 {door} 號門是否已打開。", "pull": "請拉開 {door} 號門。", "left_open": "請關閉 {door} 號門。", "sound": "請關閉所有櫃門。",

@@ -29,6 +29,9 @@ type View struct {
 	StaffLockedSeconds int    `json:"staff_locked_seconds"`
 	CodeList           uint64 `json:"code_list"` // number of the newest entry held
 	ConfigVersion      uint64 `json:"config_version"`
+	// OnSite is what a recipient types on their own page to show that they stand here; it
+	// changes each minute, and is empty while the cloud could not open a door.
+	OnSite string `json:"on_site,omitempty"`
 }
 
 // StoreView is how the cabinet's memory stands.
@@ -90,6 +93,9 @@ func (k *Kiosk) view() View {
 	s, now := k.cfg.Loop.State(), k.cfg.Now()
 	v := View{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Doors: []DoorView{}, Openings: []OpeningView{}, Reopen: []ReopenView{},
 		Exceptions: []ExceptionView{}, CodeList: s.Meta.CodeList, ConfigVersion: s.Config.Version}
+	if k.cfg.OnSite != nil {
+		v.OnSite = k.cfg.OnSite()
+	}
 	b := s.Meta.Budgets
 	v.LockedSeconds, v.ScanLockedSeconds, v.StaffLockedSeconds = seconds(b.Typed.Locked(now), now), seconds(b.Scanned.Locked(now), now), seconds(b.Staff.Locked(now), now)
 	st := k.cfg.Store()

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -40,4 +41,28 @@ func TestWhatWasCollectedIsNotOpenedForAgain(t *testing.T) {
 	refused("after a restart")
 	require.Len(t, bodies[wire.PickupCompleted](w), 1, "it is collected once")
 	require.Len(t, bodies[wire.OpeningSettled](w), 1, "and deposited once")
+}
+
+// A pickup that the cloud orders opens what waits for that recipient, and nothing else.
+func TestAnOrderedPickupOpensWhatWaits(t *testing.T) {
+	t.Parallel()
+	refused := func(w *world) string {
+		list := bodies[wire.CommandOutcome](w)
+		last := list[len(list)-1]
+		require.Equal(t, wire.OutcomeRefused, last.Outcome)
+		return last.Reason
+	}
+	w := newWorld(t, 3)
+	w.order("op_empty", wire.OpenPickup, 1)
+	require.Equal(t, wire.ReasonNotInside, refused(w), "nothing was ever deposited")
+	w = newWorld(t, 3)
+	w.deposit()
+	doors, other := uints(sorted(w.s.Deliveries["LD-1"].Doors)), uint(1)
+	for slices.Contains(doors, other) {
+		other++
+	}
+	w.order("op_other", wire.OpenPickup, other)
+	require.Equal(t, wire.ReasonNotInside, refused(w), "another door than the delivery's")
+	w.order("op_pick", wire.OpenPickup, doors...)
+	require.Contains(t, w.s.Openings, "op_pick")
 }

@@ -176,6 +176,9 @@ func (d commands) openDoors(c wire.Command, b wire.OpenDoors) string {
 	if reason := d.free(doors, b.Kind, b.DeliveryRef, b.Replaces); reason != "" {
 		return reason
 	}
+	if b.Kind == wire.OpenPickup && !d.collectable(b.DeliveryRef, doors) {
+		return wire.ReasonNotInside
+	}
 	if old, ok := d.Openings[b.Replaces]; ok {
 		d.replace(old, doors)
 	}
@@ -191,6 +194,17 @@ func (d commands) openDoors(c wire.Command, b wire.OpenDoors) string {
 	}
 	d.begin(o, d.authority(edge.ByCommand, c.CommandID, o.ID, 0))
 	return waiting
+}
+
+// collectable reports whether doors are those of a delivery that waits for its recipient:
+// deposited, and neither collected nor under correction. After a loss of memory the cloud
+// alone knows.
+func (d openings) collectable(ref string, doors []edge.DoorNumber) bool {
+	dl, known := d.Deliveries[ref]
+	if !known && d.Meta.Lost {
+		return true
+	}
+	return !dl.Suspended && !slices.ContainsFunc(doors, func(n edge.DoorNumber) bool { _, inside := dl.Doors[n]; return !inside })
 }
 
 // depositOf is the running deposit of a delivery, "" when there is none.

@@ -6,6 +6,8 @@ if (main?.dataset.refresh) refresh("main", Number(main.dataset.refresh));
 else if (main?.querySelector("[data-refresh]")) refresh("[data-refresh]", Number(main.querySelector("[data-refresh]").dataset.refresh));
 for (const button of document.querySelectorAll("[data-copies]")) copies(button);
 for (const form of document.querySelectorAll("form[data-passkey]")) passkey(form);
+for (const form of document.querySelectorAll("form[data-locate]")) form.hidden = !navigator.geolocation;
+document.addEventListener("submit", locate);
 
 // Times within the hour grow older on a page that stays open, by the clock of the
 // server: minutes count from when a time is first seen here.
@@ -57,6 +59,27 @@ function passkey(form) {
   });
 }
 
+// locate fills the place of the device into a form that asks for it, before it is sent. Where
+// the browser does not give it the form says so.
+function locate(event) {
+  const form = event.target;
+  if (form.dataset.locate === undefined || form.elements.latitude.value) return;
+  event.preventDefault();
+  const { submitter } = event;
+  const problem = form.querySelector("[data-problem]");
+  problem.hidden = true;
+  submitter.disabled = true;
+  navigator.geolocation.getCurrentPosition(({ coords }) => {
+    form.elements.latitude.value = coords.latitude;
+    form.elements.longitude.value = coords.longitude;
+    submitter.disabled = false;
+    form.requestSubmit(submitter);
+  }, () => {
+    submitter.disabled = false;
+    problem.hidden = false;
+  }, { enableHighAccuracy: true, timeout: 15000, maximumAge: 30000 });
+}
+
 // copies makes a button copy the text of an element, where the browser can.
 function copies(button) {
   button.hidden = !navigator.clipboard;
@@ -93,6 +116,7 @@ function refresh(part, seconds) {
         here.querySelector("[data-made]")?.replaceWith(next.querySelector("[data-made]"));
       }
       last = Date.now();
+      for (const form of document.querySelectorAll("form[data-locate]")) form.hidden = !navigator.geolocation;
       if (stale()) stale().hidden = true;
     } catch {
       if (stale() && Date.now() - last > every) stale().hidden = false;

@@ -74,6 +74,9 @@ function draw() {
     $("message").textContent = said ? t(said.key, said.fill) : "";
     return;
   }
+  const token = state.on_site || "";
+  $("onsite").hidden = !token;
+  keep($("onsite"), lang + token, () => [document.createTextNode(t("on_site") + " "), make("strong", token.slice(0, 3) + " " + token.slice(3))]);
   $("device").textContent = state.device_code;
   badge($("online"), state.online, t(state.online ? "online" : "offline"));
   badge($("store"), state.store.state === "ok", t("store_" + state.store.state));

@@ -1,0 +1,296 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// atLocker is how far from a cabinet a recipient may be who has it opened, in metres.
+const atLocker = 200
+
+// ParcelsInput asks for the parcels of a link that wait in cabinets.
+type ParcelsInput struct {
+	Number string `query:"tracking_number" required:"true" max:"64" doc:"Number of the link"`
+	Key    string `header:"X-Tracking-Key"` // secret of the parcel's link
+}
+
+// ParcelsOutput lists parcels.
+type ParcelsOutput struct {
+	Result  bool         `json:"result"`
+	Parcels []ParcelBody `json:"parcels" doc:"Empty when none of the link waits in a cabinet"`
+}
+
+// ParcelBody is a parcel that waits for its recipient, with the code that opens its doors.
+type ParcelBody struct {
+	DeliveryNumber  string                `json:"delivery_number"`
+	TrackingNumbers []string              `json:"tracking_numbers" doc:"Packages inside"`
+	Status          string                `json:"status" doc:"waiting or overdue"`
+	Locker          ParcelLocker          `json:"locker"`
+	PickupLabel     *string               `json:"pickup_locker_code" doc:"Of the first compartment"`
+	DoorNames       []string              `json:"door_names" doc:"Compartments that the code opens, as on the doors"`
+	PickupCode      *string               `json:"pickup_code" doc:"Null while it does not work: another person collects, or the deposit is being corrected"`
+	PickupQR        *string               `json:"pickup_qr" doc:"Text of the QR code that the cabinet's scanner reads in place of pickup_code"`
+	Handover        *HandoverBody         `json:"handover" doc:"Who collects in the recipient's place; null: the recipient"`
+	DueAt           *string               `json:"due_at"`
+	OpeningHours    *[]cloud.OpeningHours `json:"opening_hours" doc:"Null is always open"`
+	CanOpen         bool                  `json:"can_open" doc:"The cabinet is connected, so that it can be opened from here by a person who stands there"`
+}
+
+// ParcelLocker is a cabinet as a recipient sees it.
+type ParcelLocker struct {
+	DeviceID    cloud.DeviceID     `json:"device_id"`
+	DeviceName  string             `json:"device_name"`
+	Address     *string            `json:"address"`
+	Latitude    *float64           `json:"latitude"`
+	Longitude   *float64           `json:"longitude"`
+	IndoorGuide *cloud.IndoorGuide `json:"indoor_guide"`
+	Status      string             `json:"status" doc:"online, offline, maintenance, disabled or retired"`
+}
+
+// ListParcels lists what waits in cabinets for the recipient who has a parcel's link. A
+// number that is not known and a link that is not its own are answered alike. Error:
+// TRACKING_NOT_FOUND. Source: lockers-devices 11.
+func (s recipients) ListParcels(ctx context.Context, _ cloud.Caller, in ParcelsInput) (out ParcelsOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		sh, err := v.ShipmentByNumber(strings.TrimSpace(in.Number))
+		if errors.Is(err, cloud.ErrNotFound) {
+			return cloud.E(cloud.NotFound, "TRACKING_NOT_FOUND")
+		}
+		if err != nil {
+			return err
+		}
+		link, id, err := s.linkOf(v, sh)
+		if err != nil {
+			return err
+		}
+		if !s.cfg.Links.IsLink(link, in.Key) {
+			return cloud.E(cloud.NotFound, "TRACKING_NOT_FOUND")
+		}
+		out = ParcelsOutput{Result: true, Parcels: []ParcelBody{}}
+		if id == 0 {
+			return nil
+		}
+		d, err := v.Delivery(id)
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && !waits(d) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		p, err := s.parcel(v, d)
+		out.Parcels = append(out.Parcels, p)
+		return err
+	})
+	return out, err
+}
+
+// linkOf is the secret of the link of a shipment, and the delivery that it is in; 0: in none.
+func (s recipients) linkOf(v cloud.View, sh cloud.Shipment) (link string, d cloud.DeliveryID, err error) {
+	if sh.OrderID == 0 {
+		return s.cfg.Links.OfShipment(sh.ID), sh.DeliveryID, nil
+	}
+	o, err := v.Order(sh.BusinessID, sh.OrderID)
+	return s.cfg.Links.OfOrder(o.ID, o.LinkGeneration), o.DeliveryID, err
+}
+
+// parcel shows a delivery that waits to its recipient.
+func (s recipients) parcel(v cloud.View, d cloud.Delivery) (p ParcelBody, err error) {
+	biz, err := v.Business(d.BusinessID)
+	if err != nil {
+		return p, err
+	}
+	dev, err := v.Device(d.DeviceID)
+	if err != nil {
+		return p, err
+	}
+	facts, err := readFacts(v, dev, time.UTC)
+	if err != nil {
+		return p, err
+	}
+	p = ParcelBody{DeliveryNumber: d.Number, TrackingNumbers: []string{}, Status: "waiting", DoorNames: []string{}, Handover: handoverBody(d, biz.Location()), DueAt: cloud.Stamp(d.DueAt, biz.Location()),
+		OpeningHours: facts.hours(), CanOpen: facts.online && opensForRecipient(d),
+		Locker: ParcelLocker{DeviceID: dev.ID, DeviceName: dev.Name, Address: cloud.OrNull(dev.Address), IndoorGuide: dev.Profile.Guide, Status: dev.Status(facts.online)}}
+	p.Locker.Latitude, p.Locker.Longitude = dev.Place()
+	if isOverdue(d) {
+		p.Status = "overdue"
+	}
+	for _, c := range facts.cells {
+		if refs := lying(&d, c.GridID); len(refs) > 0 {
+			p.TrackingNumbers, p.DoorNames = append(p.TrackingNumbers, refs...), append(p.DoorNames, c.Name())
+			if p.PickupLabel == nil {
+				p.PickupLabel = cloud.OrNull(c.Label)
+			}
+		}
+	}
+	if opensForRecipient(d) {
+		codes, err := s.openCodes(d)
+		if err != nil {
+			return p, err
+		}
+		p.PickupCode, p.PickupQR = &codes.Pickup, new(passcode.QR(dev.Code, codes.Pickup))
+	}
+	return p, nil
+}
+
+// opensForRecipient reports whether the recipient's own code opens a delivery's doors.
+func opensForRecipient(d cloud.Delivery) bool {
+	return waits(d) && d.PickupCodeActive && d.Handover == nil
+}
+
+// ParcelOpenInput asks for the doors of a parcel, by a recipient who stands before them.
+type ParcelOpenInput struct {
+	Number      string   `path:"delivery_number" doc:"As in LD-000064021"`
+	Key         string   `header:"X-Tracking-Key"`
+	Latitude    *float64 `json:"latitude" min:"-90" max:"90" with:"longitude" doc:"Where the recipient is, in degrees: within 200 m of the cabinet"`
+	Longitude   *float64 `json:"longitude" min:"-180" max:"180" with:"latitude"`
+	OnSiteToken string   `json:"on_site_token" max:"16" doc:"The six characters on the cabinet's screen, in place of a position; they change each minute"`
+	WaitSeconds *int     `json:"wait_seconds" min:"0" max:"20" doc:"How long to wait for the cabinet's answer; 10 when absent"`
+}
+
+// ParcelOpenOutput shows the opening. Pending is set while the outcome is not known.
+type ParcelOpenOutput struct {
+	Result  bool         `json:"result"`
+	Opening *OpeningBody `json:"opening"`
+	Pending bool         `json:"-"`
+}
+
+// OpenParcel opens the compartments of a delivery that waits, for the recipient who has its
+// link and stands before the cabinet: a position within 200 m, or the token on the cabinet's
+// screen, says so. What is taken out then is collected as with the code. While such an
+// opening runs it is the same one that goes on. Errors: DELIVERY_NOT_FOUND (also for a link
+// that is not the delivery's), NOT_AT_LOCKER, DELIVERY_STATE_CONFLICT (it does not wait,
+// another person collects it, or another opening runs on a door), DEVICE_OFFLINE,
+// DEVICE_TIMEOUT. Source: lockers-devices 11.
+func (s recipients) OpenParcel(ctx context.Context, _ cloud.Caller, in ParcelOpenInput) (ParcelOpenOutput, error) {
+	wait := defaultWait
+	if in.WaitSeconds != nil {
+		wait = *in.WaitSeconds
+	}
+	c, key, proven, err := s.byLink(ctx, in.Number, in.Key)
+	if err != nil {
+		return ParcelOpenOutput{}, err
+	}
+	var cmd cloud.Command
+	_, err = s.decide(ctx, c, key, func(w *Work, d *cloud.Delivery) (err error) {
+		if err := proven(w.v, *d); err != nil {
+			return err
+		}
+		cmd, err = collecting{w.requests}.open(d, in)
+		return err
+	})
+	if err != nil {
+		return ParcelOpenOutput{}, err
+	}
+	got, err := s.await(ctx, cmd, time.Duration(wait)*time.Second)
+	return ParcelOpenOutput{Result: err == nil, Opening: got.Opening, Pending: got.Pending}, err
+}
+
+// HasLink is the delivery of a number, for who has the link of one of its parcels. Error:
+// DELIVERY_NOT_FOUND.
+func (s recipients) HasLink(ctx context.Context, number, key string) (cloud.DeliveryID, error) {
+	_, of, _, err := s.byLink(ctx, number, key)
+	if err != nil {
+		return 0, err
+	}
+	id, err := strconv.ParseInt(string(of), 10, 64)
+	return cloud.DeliveryID(id), err
+}
+
+// byLink is the delivery of a number, for who has the link of one of its parcels, and the
+// caller whose delivery it is. proven is to be asked once more in the decision. Error:
+// DELIVERY_NOT_FOUND.
+func (s recipients) byLink(ctx context.Context, number, key string) (c cloud.Caller, of DeliveryKey, proven func(cloud.View, cloud.Delivery) error, err error) {
+	proven = func(v cloud.View, d cloud.Delivery) error { return s.hasLink(v, d, key) }
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		d, err := v.DeliveryByNumber(strings.ToUpper(number))
+		if errors.Is(err, cloud.ErrNotFound) {
+			return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+		}
+		if err != nil {
+			return err
+		}
+		if err := proven(v, d); err != nil {
+			return err
+		}
+		of = DeliveryKey(strconv.FormatInt(int64(d.ID), 10))
+		c.Provider, err = v.Provider(d.ProviderID)
+		return err
+	})
+	return c, of, proven, err
+}
+
+// collecting is the work of a recipient's collection by remote opening.
+type collecting struct{ requests }
+
+func (w collecting) open(d *cloud.Delivery, in ParcelOpenInput) (cmd cloud.Command, err error) {
+	if err := w.onSite(in); err != nil {
+		return cmd, err
+	}
+	if !opensForRecipient(*d) {
+		return cmd, conflict(*d)
+	}
+	if err := w.online(); err != nil {
+		return cmd, err
+	}
+	last, err := w.lastOpening(d)
+	if err != nil {
+		return cmd, err
+	}
+	if last != nil && last.Kind == wire.OpenPickup && !last.Ended() {
+		return w.openAgain(d, *last)
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return cmd, err
+	}
+	running, err := w.runningDoors("")
+	if err != nil {
+		return cmd, err
+	}
+	o := w.newOpening(wire.OpenPickup, d.ID, cloud.Requester{Type: byRecipient}, "")
+	for _, cell := range cells {
+		refs := lying(d, cell.GridID)
+		if len(refs) == 0 {
+			continue
+		}
+		if id := running[cell.Door]; id != "" {
+			return cmd, disturbed(d, id)
+		}
+		o.Doors = append(o.Doors, cloud.OpeningDoor{Door: cell.Door, GridID: cell.GridID, Packages: refs, Status: "unknown"})
+	}
+	if len(o.Doors) == 0 {
+		return cmd, conflict(*d)
+	}
+	w.openings[o.ID] = o
+	w.touch(o)
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "anonymous", Action: "parcel_opened", Target: d.Number, Detail: "{}"}) // a link names no account
+	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second), DeliveryRef: d.Number}
+	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
+}
+
+// onSite refuses with NOT_AT_LOCKER who does not stand before the cabinet.
+func (w collecting) onSite(in ParcelOpenInput) error {
+	latitude, longitude := w.device.Place()
+	if in.Latitude != nil && in.Longitude != nil && latitude != nil {
+		if (cloud.Circle{Latitude: *in.Latitude, Longitude: *in.Longitude}).Distance(*latitude, *longitude) <= atLocker {
+			return nil
+		}
+	}
+	if in.OnSiteToken != "" && len(w.device.SealedCode) > 0 {
+		secrets, err := OpenSecrets(w.s.cfg.Sealer, w.device.SealedCode)
+		if err != nil {
+			return err
+		}
+		if passcode.IsOnSite(secrets.Key, w.device.Code, in.OnSiteToken, w.received) {
+			return nil
+		}
+	}
+	return &cloud.Error{Kind: cloud.Forbidden, Code: "NOT_AT_LOCKER", Details: map[string]any{"allowed_meters": atLocker, "position_counts": latitude != nil}}
+}

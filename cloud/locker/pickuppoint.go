@@ -1,0 +1,108 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+)
+
+// PickupPoint is a cabinet as everybody sees it.
+type PickupPoint struct {
+	DeviceID     cloud.DeviceID        `json:"device_id"`
+	DeviceCode   string                `json:"device_code"`
+	Name         string                `json:"name"`
+	Type         string                `json:"type" doc:"smart_locker, kiosk or smart_drop"`
+	Address      string                `json:"address"`
+	Latitude     *float64              `json:"latitude"`
+	Longitude    *float64              `json:"longitude"`
+	Timezone     string                `json:"timezone" doc:"Of its opening hours"`
+	OpeningHours *[]cloud.OpeningHours `json:"opening_hours" doc:"Null is always open"`
+	IndoorGuide  *cloud.IndoorGuide    `json:"indoor_guide"`
+	Sizes        []string              `json:"sizes" doc:"Sizes of compartments that it has: S, M, L, XL"`
+	Features     cloud.DeviceFeatures  `json:"features"`
+	DistanceKM   *float64              `json:"distance_km" doc:"From the place that was asked for; null without one"`
+}
+
+// PickupPointsInput asks for a part of the pickup points of a business.
+type PickupPointsInput struct {
+	ClientCode string   `query:"client_code" required:"true" max:"64" doc:"Code of the business whose pickup points are listed"`
+	Latitude   *float64 `query:"latitude" min:"-90" max:"90" with:"longitude" doc:"Degrees; with a place the nearest comes first"`
+	Longitude  *float64 `query:"longitude" min:"-180" max:"180" with:"latitude" doc:"Degrees"`
+	RadiusKM   float64  `query:"radius_km" min:"0.1" max:"50" doc:"About the place; 10 when left out"`
+	Text       string   `query:"q" max:"80" doc:"Part of the name, the code or the address"`
+	Type       string   `query:"type" enum:"smart_locker,kiosk,smart_drop"`
+	check.Keyset
+}
+
+// PickupPointsOutput lists pickup points.
+type PickupPointsOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	PickupPoints []PickupPoint `json:"pickup_points"`
+}
+
+// ListPickupPoints lists a part of the live cabinets that a business shows to everybody and
+// that are in use, whoever asks. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED. Source:
+// lockers-devices 11.
+func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in PickupPointsInput) (out PickupPointsOutput, err error) {
+	f := cloud.DeviceFilter{Keyword: in.Text, Type: in.Type, Public: true, Livemode: new(true)}
+	sort := "name"
+	if in.Latitude != nil && in.Longitude != nil {
+		radius := in.RadiusKM
+		if radius == 0 {
+			radius = defaultRadius
+		}
+		f.Near, sort = &cloud.Circle{Latitude: *in.Latitude, Longitude: *in.Longitude, Meters: int(math.Round(radius * 1000))}, "distance"
+	}
+	if f.Page, err = in.Part(in, sort); err != nil {
+		return out, err
+	}
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		biz, err := v.BusinessByCode(in.ClientCode)
+		if errors.Is(err, cloud.ErrNotFound) {
+			return cloud.E(cloud.NotFound, "CLIENT_NOT_FOUND")
+		}
+		if err != nil {
+			return err
+		}
+		f.BusinessID = biz.ID
+		list, listed, err := v.Devices(f)
+		if err != nil {
+			return err
+		}
+		out = PickupPointsOutput{Result: true, PageOutput: in.Output(in, listed), PickupPoints: []PickupPoint{}}
+		for _, d := range list {
+			p, err := pickupPoint(v, d)
+			if err != nil {
+				return err
+			}
+			if f.Near != nil {
+				p.DistanceKM = new(math.Round(f.Near.Distance(d.Latitude, d.Longitude)) / 1000)
+			}
+			out.PickupPoints = append(out.PickupPoints, p)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func pickupPoint(v cloud.View, d cloud.Device) (PickupPoint, error) {
+	cells, err := v.Compartments(d.ID)
+	if err != nil {
+		return PickupPoint{}, err
+	}
+	f := deviceFacts{device: d, cells: cells}
+	p := PickupPoint{DeviceID: d.ID, DeviceCode: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Timezone: d.Timezone, OpeningHours: f.hours(), IndoorGuide: d.Profile.Guide,
+		Sizes: []string{}, Features: d.Profile.Features}
+	p.Latitude, p.Longitude = d.Place()
+	counts := f.gridCounts()
+	for _, size := range sizes {
+		if counts[size] > 0 {
+			p.Sizes = append(p.Sizes, size)
+		}
+	}
+	return p, nil
+}

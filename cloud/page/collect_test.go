@@ -1,0 +1,96 @@
+package page_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/passcode"
+)
+
+// withLink is a visitor who came by the link of the parcel that waits, and its page.
+func withLink(t *testing.T) (r *rig, path, code string) {
+	t.Helper()
+	r, path = newRig(t, nil), "/track/"+webtest.Waiting
+	s, err := r.w.DB.FindShipment(t.Context(), webtest.Waiting)
+	require.NoError(t, err)
+	require.Equal(t, 303, r.do("GET", path+"?k="+linkKey.OfShipment(s.ID), nil).status)
+	list, err := r.w.Lockers.ListParcels(t.Context(), cloud.Caller{}, locker.ParcelsInput{Number: webtest.Waiting, Key: linkKey.OfShipment(s.ID)})
+	require.NoError(t, err)
+	return r, path, *list.Parcels[0].PickupCode
+}
+
+// A code stands on the page of who came by the link, and of no one else.
+func TestTheLinkAloneShowsTheCode(t *testing.T) {
+	t.Parallel()
+	r, path, code := withLink(t)
+	shown := code[:3] + " " + code[3:]
+	g := r.do("GET", path, nil)
+	require.Contains(t, g.body, shown)
+	require.Contains(t, g.body, `class="qr"`)
+	require.Equal(t, "no-store", g.header("Cache-Control"))
+	clean(t, r, g)
+	delete(r.cookies, "postern_parcel")
+	require.NotContains(t, r.do("GET", path, nil).body, shown)
+	require.Equal(t, 303, r.do("POST", path, url.Values{"do": {"verify"}, "digits": {"0123"}}).status)
+	g = r.do("GET", path, nil)
+	require.Contains(t, g.body, ">A-3<", "digits show where it is")
+	require.NotContains(t, g.body, shown)
+	require.NotContains(t, g.body, "on_site_token")
+	g = r.do("POST", path, url.Values{"do": {"open"}, "delivery": {"LD-000064021"}, "latitude": {"43.6446"}, "longitude": {"-79.3849"}})
+	require.Equal(t, 404, g.status, "and open nothing")
+	require.Empty(t, opened(t, r))
+}
+
+// opened are the openings for recipients.
+func opened(t *testing.T, r *rig) (out []cloud.Opening) {
+	t.Helper()
+	require.NoError(t, r.w.DB.Look(t.Context(), func(v cloud.View) error {
+		list, err := v.DeliveryOpenings(64021)
+		for _, o := range list {
+			if o.Kind == "pickup" {
+				out = append(out, o)
+			}
+		}
+		return err
+	}))
+	return out
+}
+
+func TestTheRecipientOpensTheDoorOnThePage(t *testing.T) {
+	ring.SkipUnlessCheck(t, "TestTheLinkAloneShowsTheCode")
+	t.Parallel()
+	r, path, _ := withLink(t)
+	open := func(form url.Values) got {
+		form.Set("do", "open")
+		form.Set("delivery", "LD-000064021")
+		return r.do("POST", path, form)
+	}
+	for _, form := range []url.Values{{}, {"on_site_token": {"ABCDEF"}}, {"latitude": {"43.65"}, "longitude": {"-79.38"}}, {"latitude": {"NaN"}, "longitude": {"x"}}} {
+		g := open(form)
+		require.Contains(t, []int{403, 422}, g.status, form)
+		require.Contains(t, g.body, `role="alert"`)
+		require.Contains(t, g.body, `id="on-site"`, "the next try is at hand")
+		clean(t, r, g)
+	}
+	require.Empty(t, opened(t, r))
+	form := url.Values{"do": {"open"}, "delivery": {"LD-000064021"}, "on_site_token": {"ABCDEF"}}
+	require.Equal(t, 403, r.do("POST", path, form, "Sec-Fetch-Site", "cross-site").status)
+
+	token := strings.ToLower(passcode.OnSite(make([]byte, 32), r.w.Device.Code, time.Now()))
+	g := open(url.Values{"on_site_token": {token[:3] + " " + token[3:]}})
+	require.Equal(t, 303, g.status)
+	require.Contains(t, []string{path + "?opened=1", path + "?opened=0"}, g.header("Location"))
+	require.Len(t, opened(t, r), 1)
+	g = r.do("GET", g.header("Location"), nil)
+	require.Contains(t, g.body, locale.Word("en", "collect.title"))
+	clean(t, r, g)
+}
