@@ -118,6 +118,10 @@ func check(s settings, w io.Writer) error {
 		known += " for " + secrets.DeviceCode
 	}
 	_, err = fmt.Fprintf(w, "in order: %d lines, %d boards; data in %s; secrets in %s: %s\n", len(s.Lines), boards, s.Data, s.Secrets, known)
+	for _, c := range s.scanners() {
+		_, perr := fmt.Fprintf(w, "scanner %s at %s: %s\n", c.Name, c.Port, c.Purpose())
+		err = errors.Join(err, perr)
+	}
 	return err
 }
 
@@ -162,7 +166,7 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 		return err
 	}
 	log = log.With("device", secrets.DeviceCode)
-	cfg := agent.Config{Dir: s.Data, Secrets: secrets, Lines: s.lines(), Supply: s.supply(), Version: cli.Version(), MaxBytes: s.Store.MaxMB << 20,
+	cfg := agent.Config{Dir: s.Data, Secrets: secrets, Lines: s.lines(), Scanners: s.scanners(), Supply: s.supply(), Version: cli.Version(), MaxBytes: s.Store.MaxMB << 20,
 		HealthEvery: s.HealthEvery, TLS: roots, Log: log}
 	if s.PulseTrace != "" {
 		trace, err := pulses.Open(s.PulseTrace, log)
@@ -173,7 +177,7 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 		cfg.Trace = trace.Append
 	}
 	for {
-		again, err := once(ctx, cfg, s.Kiosk.Listen, log, stdout)
+		again, err := once(ctx, cfg, s, log, stdout)
 		if err != nil || !again {
 			return err
 		}
@@ -182,7 +186,7 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 }
 
 // once runs the cabinet until ctx ends or a restart is asked for.
-func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger, stdout io.Writer) (again bool, err error) {
+func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, stdout io.Writer) (again bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var page *kiosk.Kiosk
@@ -201,11 +205,14 @@ func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger
 		return false, err
 	}
 	page = newPage(cfg.Secrets.DeviceCode, a, log)
-	stopPage, err := servePage(page, listen, log, stdout, cancel)
+	stopPage, err := servePage(page, s.Kiosk.Listen, log, stdout, cancel)
 	if err != nil {
 		return false, errors.Join(err, a.Close())
 	}
-	if len(cfg.Lines) == 0 {
+	switch {
+	case s.isPost():
+		log.Info("this is a post that scans labels; it has no doors", "scanners", len(cfg.Scanners))
+	case len(cfg.Lines) == 0:
 		log.Warn("no line to lock controllers is set, so no door opens", "setting", "lines", "flag", "--line")
 	}
 	log.Info("the cabinet runs", "version", cfg.Version, "boot", a.Store().Opened().Boot)

@@ -109,6 +109,15 @@ func Check(all []Config) error {
 	return errors.Join(errs...)
 }
 
+// Purpose says in words what a scanner is for.
+func (c Config) Purpose() string {
+	if c.Use == UseCodes {
+		return "pickup codes"
+	}
+	c = c.withDefaults()
+	return fmt.Sprintf("labels at %s, step %s, the same within %s is one scan", c.Post, c.Step, c.Repeat)
+}
+
 func (c Config) checkUse() error {
 	switch c.Use {
 	case UseCodes:
