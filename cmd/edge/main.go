@@ -1,5 +1,5 @@
-// Program edge is the agent of one locker cabinet: boards, doors, codes, the
-// local page, the store, and the way to the cloud.
+// Program edge is the agent of one locker cabinet or one warehouse post: boards,
+// doors, codes, scanners, the local page, the store, and the way to the cloud.
 //
 //	edge enrol                                          once, with the line of the cabinet's page, typed or scanned
 //	edge enrol https://tms.example --device CAB-1001    the same with the token alone on standard input
@@ -36,6 +36,7 @@ import (
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/scanner"
 )
 
 type options struct {
@@ -199,6 +200,11 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 			}
 		}
 		page.Act(x)
+	}
+	cfg.Scanned = func(r scanner.Result) {
+		if r.Outcome == scanner.CodeTried {
+			page.Scanned(r.Answer, r.Err)
+		}
 	}
 	a, err := agent.New(cfg)
 	if err != nil {

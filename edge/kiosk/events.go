@@ -16,6 +16,16 @@ type Notice struct {
 	Door  uint   `json:"door,omitempty"`
 	Label string `json:"label,omitempty"`
 	Text  string `json:"text,omitempty"` // of a message from the cloud
+	// Answer is what became of a code that a scanner of the cabinet read, with
+	// What "scanned".
+	Answer *Result `json:"answer,omitempty"`
+}
+
+// Scanned shows what became of a code that a scanner of the cabinet read. It does
+// not block.
+func (k *Kiosk) Scanned(a locker.Answer, err error) {
+	_, r := k.answer(a, err)
+	k.notify(Notice{What: "scanned", Answer: &r})
 }
 
 // Act hands on what the rules want shown. It does not block: a page that is
@@ -30,6 +40,11 @@ func (k *Kiosk) Act(a locker.Action) {
 		s := k.cfg.Loop.State()
 		n.Label = ref(&s, show.Door).Label
 	}
+	k.notify(n)
+}
+
+// notify gives a notice to all live pages.
+func (k *Kiosk) notify(n Notice) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for c := range k.listeners {

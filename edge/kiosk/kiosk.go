@@ -1,6 +1,7 @@
 // Package kiosk is the cabinet's own screen: one local page for couriers,
 // recipients and staff, with a keypad and a field for what a scanner types. It
-// works with no network.
+// shows what became of codes that scanners of the cabinet's own read, and works
+// with no network.
 //
 // What it promises:
 //   - Codes come in a request's body and go to the desk. They are never logged,
