@@ -352,6 +352,14 @@ func TestLivePagesSeeChangesAndNotices(t *testing.T) {
 		event, data = next()
 		require.Equal(t, "notice", event)
 		require.JSONEq(t, `{"what":"message","text":"closed at noon"}`, data)
+		// A code that a scanner of the cabinet read is answered as one of the page.
+		k.Scanned(locker.Answer{Outcome: wire.CodeUnknown, Left: 3}, nil)
+		event, data = next()
+		require.Equal(t, "notice", event)
+		require.JSONEq(t, `{"what":"scanned","answer":{"outcome":"unknown","tries_left":3}}`, data)
+		k.Scanned(locker.Answer{}, access.ErrNotACode)
+		_, data = next()
+		require.JSONEq(t, `{"what":"scanned","answer":{"outcome":"not_a_code"}}`, data)
 	})
 }
 

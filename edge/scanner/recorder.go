@@ -68,7 +68,7 @@ func (r *Recorder) Scan(ctx context.Context, at time.Time, raw []byte, c Config)
 	if w := r.open.find(m, at); w != nil && w.pending == nil {
 		return r.repeat(w, l, at)
 	} else if w != nil {
-		return r.keep(ctx, w, l, at)
+		return r.keepScan(ctx, w, l, at)
 	}
 	r.forget(ctx, m)
 	if len(r.open) >= maxWindows {
@@ -85,7 +85,7 @@ func (r *Recorder) Scan(ctx context.Context, at time.Time, raw []byte, c Config)
 		event.Kind, event.Body = wire.KindTrackingEvent, wire.MustEncode(l.event)
 		w.pending = append(w.pending, event)
 	}
-	return r.keep(ctx, w, l, at)
+	return r.keepScan(ctx, w, l, at)
 }
 
 // mark names what a line may be a repeat of: the same outcome about the same
@@ -111,8 +111,8 @@ func (r *Recorder) repeat(w *window, l reading, at time.Time) Result {
 	return out
 }
 
-// keep stores a scan, and others that are pending.
-func (r *Recorder) keep(ctx context.Context, w *window, l reading, at time.Time) Result {
+// keepScan stores a scan, and others that are pending.
+func (r *Recorder) keepScan(ctx context.Context, w *window, l reading, at time.Time) Result {
 	put := map[string][]byte{KeyWindows: r.open.dump(w.kept - int64(w.took))}
 	if err := r.store.Keep(ctx, put, r.open.pending(at)); err != nil {
 		r.log.Error("keep a scan; it is shown as failed", "err", err)

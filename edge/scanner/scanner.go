@@ -117,19 +117,19 @@ func (s *Scanner) readPort(ctx context.Context, port board.Port) (came bool, err
 		n, err := port.Read(buf)
 		if n > 0 {
 			came = true
-			lines.add(buf[:n], func(raw []byte, fits bool) { s.take(ctx, raw, fits) })
+			lines.add(buf[:n], func(raw []byte, fits bool) { s.takeLine(ctx, raw, fits) })
 		}
 		if err != nil {
 			return came, err
 		}
 		if n == 0 {
-			lines.end(func(raw []byte, fits bool) { s.take(ctx, raw, fits) })
+			lines.end(func(raw []byte, fits bool) { s.takeLine(ctx, raw, fits) })
 		}
 	}
 }
 
-// take is what becomes of one line.
-func (s *Scanner) take(ctx context.Context, raw []byte, fits bool) {
+// takeLine is what becomes of one line.
+func (s *Scanner) takeLine(ctx context.Context, raw []byte, fits bool) {
 	at := time.Now()
 	var r Result
 	switch {
