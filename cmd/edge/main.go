@@ -201,16 +201,12 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 		}
 		page.Act(x)
 	}
-	cfg.Scanned = func(r scanner.Result) {
-		if r.Outcome == scanner.CodeTried {
-			page.Scanned(r.Answer, r.Err)
-		}
-	}
+	cfg.Scanned = func(r scanner.Result) { page.Scanned(r) }
 	a, err := agent.New(cfg)
 	if err != nil {
 		return false, err
 	}
-	page = newPage(cfg.Secrets.DeviceCode, a, log)
+	page = newPage(cfg, a, log)
 	stopPage, err := servePage(page, s.Kiosk.Listen, log, stdout, cancel)
 	if err != nil {
 		return false, errors.Join(err, a.Close())
@@ -238,11 +234,21 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 	return again, errors.Join(err, <-done)
 }
 
-func newPage(code string, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
-	return kiosk.New(kiosk.Config{DeviceCode: code, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, Log: log,
+func newPage(cfg agent.Config, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
+	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Scanners: labelScanners(cfg.Scanners), Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, Log: log,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
 		}})
+}
+
+// labelScanners are the scanners that the post's page shows.
+func labelScanners(all []scanner.Config) (out []scanner.Config) {
+	for _, c := range all {
+		if c.Use == scanner.UseLabels {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // servePage serves the local page until stop is called. When the page fails,
