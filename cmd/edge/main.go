@@ -207,7 +207,7 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 		return false, err
 	}
 	page = newPage(cfg, a, log)
-	stopPage, err := servePage(page, s.Kiosk.Listen, log, stdout, cancel)
+	stopPage, err := servePage(page, s, log, stdout, cancel)
 	if err != nil {
 		return false, errors.Join(err, a.Close())
 	}
@@ -253,16 +253,20 @@ func labelScanners(all []scanner.Config) (out []scanner.Config) {
 
 // servePage serves the local page until stop is called. When the page fails,
 // failed is called, and stop returns why.
-func servePage(page *kiosk.Kiosk, listen string, log *slog.Logger, stdout io.Writer, failed func()) (stop func() error, err error) {
-	if listen == "" {
+func servePage(page *kiosk.Kiosk, s settings, log *slog.Logger, stdout io.Writer, failed func()) (stop func() error, err error) {
+	if s.Kiosk.Listen == "" {
 		return func() error { return nil }, nil
 	}
-	ln, err := net.Listen("tcp", listen)
+	ln, err := net.Listen("tcp", s.Kiosk.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the local page (kiosk.listen): %w", err)
 	}
 	log.Info("the local page is served", "addr", ln.Addr().String())
-	_, _ = fmt.Fprintf(stdout, "the cabinet's screen is at http://%s\n", ln.Addr()) // for a person; the log has it
+	screen := "the cabinet's screen is at http://%s\n"
+	if s.isPost() {
+		screen = "the post's screen is at http://%s/post\n"
+	}
+	_, _ = fmt.Fprintf(stdout, screen, ln.Addr()) // for a person; the log has it
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	var ended error

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/gs1"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -216,15 +217,27 @@ func TestWindowsOfAnEarlierStart(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A scan from its line to the store's doorstep, and its ratio to reading the label
+// alone in the same run.
 func BenchmarkScan(b *testing.B) {
+	line := []byte("]C1003401234500000000174000012" + gs + "401CON123456")
+	const reads = 20000
+	began := time.Now()
+	for range reads {
+		if _, err := gs1.Read(line); err != nil {
+			b.Fatal(err)
+		}
+	}
+	alone := float64(time.Since(began)) / reads
 	m := newMemory()
 	r := m.recorder()
 	now := time.Now()
 	for b.Loop() {
-		now = now.Add(time.Second)
-		if out := r.Scan(b.Context(), now, []byte("]C1003401234500000000174000012"+gs+"401CON123456"), dock); out.Outcome == Failed {
+		now = now.Add(dock.Repeat)
+		if out := r.Scan(b.Context(), now, line, dock); out.Outcome != Accepted {
 			b.Fatal(out)
 		}
 		m.records = m.records[:0]
 	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/alone, "reads/scan")
 }

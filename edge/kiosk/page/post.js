@@ -65,7 +65,7 @@ function draw() {
   keep($("newest"), lang + lost + (newest?.n ?? ""), () => [lost ? t("lost") : newest ? t(newest.outcome) : t("ready"), ...(newest?.text ? [make("span", newest.text)] : [])]);
   $("since").textContent = t("counts", { time: clock(state.since_ms) });
   keep($("counts"), lang + JSON.stringify(state.counts), () => outcomes.map((o) => {
-    const box = make("div", "", o);
+    const box = make("div", "", state.counts[o] ? o : "");
     box.append(make("dt", t("short_" + o)), make("dd", String(state.counts[o])));
     return box;
   }));
