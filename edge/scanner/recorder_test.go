@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +26,15 @@ type memory struct {
 	start   time.Time
 	used    int64
 	fail    func() (written, err bool)
+	mu      sync.Mutex // guards the rest
 	state   map[string][]byte
 	records []wire.Record
+}
+
+func (m *memory) held() []wire.Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.records)
 }
 
 var errDisk = errors.New("the disk fails")
@@ -41,6 +49,8 @@ func (m *memory) Keep(_ context.Context, put map[string][]byte, records []wire.R
 	if m.fail != nil {
 		written, failed = m.fail()
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if !failed || written {
 		maps.Copy(m.state, put)
 		m.records = append(m.records, records...)
@@ -60,7 +70,7 @@ func (m *memory) recorder() *Recorder {
 }
 
 func (m *memory) scans(t testing.TB) (out []wire.Scan) {
-	for _, r := range m.records {
+	for _, r := range m.held() {
 		if r.Kind == wire.KindScan {
 			var s wire.Scan
 			require.NoError(t, wire.Decode(r.Body, &s))
@@ -91,7 +101,7 @@ func TestRepeatsAreCounted(t *testing.T) {
 		require.Equal(t, Repeated, scan("SR1234", dock))
 		require.Equal(t, Unreadable, scan("]C100340123450000000018", dock))
 		require.Equal(t, Unreadable, scan("]C100340123450000000018", dock), "of a repeat it is said again what to do")
-		require.Len(t, m.records, 5)
+		require.Len(t, m.held(), 5)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		require.Equal(t, Accepted, scan("SR1234", dock), "5 s after the first")
@@ -177,7 +187,7 @@ func cutAndScan(t *testing.T, rnd *rand.Rand) {
 // times are the moments of a code's events, each once.
 func (m *memory) times(t testing.TB, code string) (out []time.Time) {
 	seen := map[string]bool{}
-	for _, r := range m.records {
+	for _, r := range m.held() {
 		id := fmt.Sprint(r.Kind, r.Boot, r.Mono)
 		if r.Kind != wire.KindTrackingEvent || seen[id] {
 			continue
