@@ -235,20 +235,10 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 }
 
 func newPage(cfg agent.Config, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
-	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Scanners: labelScanners(cfg.Scanners), Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, Log: log,
+	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Scanners: a.Scanners, ChooseStep: a.ChooseStep, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, Log: log,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
 		}})
-}
-
-// labelScanners are the scanners that the post's page shows.
-func labelScanners(all []scanner.Config) (out []scanner.Config) {
-	for _, c := range all {
-		if c.Use == scanner.UseLabels {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // servePage serves the local page until stop is called. When the page fails,

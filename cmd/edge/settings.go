@@ -54,14 +54,15 @@ type boardEntry struct {
 	Inverted bool           `yaml:"inverted" json:"inverted"`
 }
 
-// scannerEntry is a scanner; post, step and repeat_seconds are for use labels.
+// scannerEntry is a scanner; post, step, steps and repeat_seconds are for use labels.
 type scannerEntry struct {
 	Name          string      `yaml:"name" json:"name"`
 	Port          string      `yaml:"port" json:"port"` // a serial device, tcp://host:port, or input:/dev/input/…
 	Baud          int         `yaml:"baud" json:"baud"`
 	Use           scanner.Use `yaml:"use" json:"use"`
 	Post          string      `yaml:"post" json:"post"`
-	Step          string      `yaml:"step" json:"step"` // status code of the events
+	Step          string      `yaml:"step" json:"step"`             // status code of the events
+	Steps         []string    `yaml:"steps" json:"steps,omitempty"` // to choose from at the screen
 	RepeatSeconds int         `yaml:"repeat_seconds" json:"repeat_seconds"`
 }
 
@@ -159,6 +160,13 @@ func (s settings) scanners() []scanner.Config {
 		c := scanner.Config{Name: e.Name, Port: e.Port, Baud: e.Baud, Use: e.Use, Post: e.Post, Step: otep.Code(e.Step), Repeat: time.Duration(e.RepeatSeconds) * time.Second}
 		if step, err := scanner.ParseStep(e.Step); err == nil {
 			c.Step = step
+		}
+		for _, text := range e.Steps {
+			step, err := scanner.ParseStep(text)
+			if err != nil {
+				step = otep.Code(text) // Check says what is allowed
+			}
+			c.Choices = append(c.Choices, step)
 		}
 		out = append(out, c)
 	}

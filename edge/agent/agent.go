@@ -144,7 +144,7 @@ func (a *Agent) build() error {
 	state := locker.New(wire.Config{})
 	var known int64
 	var start keptStart
-	var scanned []byte
+	var scans keptScans
 	blank := true
 	err := a.store.Load(func(key string, value []byte) error {
 		blank = false
@@ -155,8 +155,8 @@ func (a *Agent) build() error {
 			return wire.Decode(value, &a.links.kept)
 		case keyStart:
 			return wire.Decode(value, &start)
-		case scanner.KeyWindows:
-			scanned = slices.Clone(value)
+		}
+		if scans.load(key, value) {
 			return nil
 		}
 		if err := state.Load(key, value); err != nil {
@@ -223,7 +223,7 @@ func (a *Agent) build() error {
 		return fmt.Errorf("build uplink: %w", err)
 	}
 	a.codes = access.New(access.Config{DeviceCode: s.DeviceCode, Salt: s.CodeSalt, Key: s.CodeKey, Loop: a.loop, Link: a.link, Now: a.now})
-	a.buildScanners(scanned)
+	a.buildScanners(scans)
 	return nil
 }
 

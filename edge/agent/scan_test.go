@@ -61,6 +61,33 @@ func TestARepeatOverAStartIsNoSecondScan(t *testing.T) {
 	})
 }
 
+// The step that was chosen outlives a start, unless the settings have it no more.
+func TestTheChosenStepOutlivesAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.halt()
+		cfg := b.settings()
+		c := dock
+		c.Choices = []otep.Code{otep.Received, otep.PackageOutbound}
+		cfg.Scanners = []scanner.Config{c}
+		begin := func(want otep.Code) *Agent {
+			a, err := New(cfg)
+			require.NoError(t, err)
+			require.Equal(t, want, a.Scanners()[0].Step)
+			return a
+		}
+		a := begin(otep.Received)
+		require.ErrorIs(t, a.ChooseStep(t.Context(), "dock", otep.Delivered), scanner.ErrStep)
+		require.ErrorIs(t, a.ChooseStep(t.Context(), "x", otep.Received), scanner.ErrStep)
+		require.NoError(t, a.ChooseStep(t.Context(), "dock", otep.PackageOutbound))
+		require.Equal(t, otep.PackageOutbound, a.Scanners()[0].Step)
+		require.NoError(t, a.Close())
+		require.NoError(t, begin(otep.PackageOutbound).Close())
+		cfg.Scanners[0].Choices = nil
+		require.NoError(t, begin(otep.Received).Close())
+	})
+}
+
 // A disk that fails shows no success, and the next scan of the same code is stored
 // once.
 func TestADiskThatFailsShowsNoScan(t *testing.T) {

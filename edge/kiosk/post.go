@@ -1,13 +1,16 @@
 package kiosk
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/postern-io/postern/edge/scanner"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // lastScans is how many scans the page of a post shows.
@@ -30,6 +33,8 @@ type PostScanner struct {
 	Name string `json:"name"`
 	Post string `json:"post"`
 	Step string `json:"step"`
+	// Steps are those to choose from; none when there is no choice.
+	Steps []otep.Code `json:"steps,omitempty"`
 }
 
 // PostScan is what became of one line.
@@ -43,8 +48,6 @@ type PostScan struct {
 
 // post remembers scans for its page, not over a restart.
 type post struct {
-	scanners []PostScanner // immutable
-
 	mu     sync.Mutex // guards all below
 	n      uint64
 	scans  []PostScan
@@ -52,10 +55,7 @@ type post struct {
 	since  time.Time
 }
 
-func (p *post) begin(scanners []scanner.Config) {
-	for _, c := range scanners {
-		p.scanners = append(p.scanners, PostScanner{c.Name, c.Post, string(c.Step)})
-	}
+func (p *post) begin() {
 	p.counts, p.since = map[string]int64{}, time.Now()
 }
 
@@ -82,7 +82,7 @@ func (k *Kiosk) postView() PostView {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.renew(time.Now())
-	out := PostView{DeviceCode: v.DeviceCode, Online: v.Online, Store: v.Store.State, Waiting: v.Store.Waiting[0] + v.Store.Waiting[1], Scanners: p.scanners,
+	out := PostView{DeviceCode: v.DeviceCode, Online: v.Online, Store: v.Store.State, Waiting: v.Store.Waiting[0] + v.Store.Waiting[1], Scanners: k.labelScanners(),
 		Scans: append([]PostScan{}, p.scans...), Counts: map[string]int64{}, SinceMS: p.since.UnixMilli()}
 	for _, o := range []scanner.Outcome{scanner.Accepted, scanner.Repeated, scanner.Ambiguous, scanner.Unreadable, scanner.Refused, scanner.Failed} {
 		out.Counts[string(o)] = p.counts[string(o)]
@@ -90,7 +90,42 @@ func (k *Kiosk) postView() PostView {
 	return out
 }
 
-// servePost adds the page of a post. It only shows: nothing can be done there.
+// labelScanners are the scanners of labels as they work now.
+func (k *Kiosk) labelScanners() (out []PostScanner) {
+	if k.cfg.Scanners == nil {
+		return nil
+	}
+	for _, c := range k.cfg.Scanners() {
+		if c.Use == scanner.UseLabels {
+			out = append(out, PostScanner{c.Name, c.Post, string(c.Step), c.Choices})
+		}
+	}
+	return out
+}
+
+// chooseStep chooses the step of a scanner. "ok" means that it is durable.
+func (k *Kiosk) chooseStep(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Scanner string    `json:"scanner"`
+		Step    otep.Code `json:"step"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tryWait)
+	defer cancel()
+	switch err := k.cfg.ChooseStep(ctx, in.Scanner, in.Step); {
+	case errors.Is(err, scanner.ErrStep):
+		refuse(w, http.StatusUnprocessableEntity, "step")
+	case err != nil:
+		k.cfg.Log.Error("the step of a scanner is not chosen", "err", err)
+		reply(w, http.StatusServiceUnavailable, Result{Outcome: noStore})
+	default:
+		reply(w, http.StatusOK, Result{Outcome: string(scanner.Accepted)})
+	}
+}
+
+// servePost adds the page of a post.
 func (k *Kiosk) servePost(mux *http.ServeMux, static http.Handler) {
 	mux.HandleFunc("GET /post", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page/post.html") })
 	mux.Handle("GET /post.js", static)
@@ -100,5 +135,6 @@ func (k *Kiosk) servePost(mux *http.ServeMux, static http.Handler) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(words)
 	})
+	mux.HandleFunc("POST /api/post/step", k.chooseStep)
 	mux.HandleFunc("GET /api/post/events", func(w http.ResponseWriter, r *http.Request) { k.events(func() any { return k.postView() }, w, r) })
 }

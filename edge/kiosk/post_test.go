@@ -3,11 +3,13 @@ package kiosk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,10 +22,48 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-var dock = scanner.Config{Name: "dock", Port: "/dev/x", Use: scanner.UseLabels, Post: "Dock 3", Step: otep.Received}
+var dock = scanner.Config{Name: "dock", Port: "/dev/x", Use: scanner.UseLabels, Post: "Dock 3", Step: otep.Received, Choices: []otep.Code{otep.Received, otep.PackageOutbound}}
 
 func newPost(f *fake) *Kiosk {
-	return New(Config{DeviceCode: "POST-1", Codes: f, Loop: f, Link: f, Store: func() StoreState { return StoreState{Waiting: [2]uint64{2, 5}} }, Now: f.now, Scanners: []scanner.Config{dock}})
+	return New(Config{DeviceCode: "POST-1", Codes: f, Loop: f, Link: f, Store: func() StoreState { return StoreState{Waiting: [2]uint64{2, 5}} }, Now: f.now, Scanners: func() []scanner.Config { return []scanner.Config{chosen(f)} },
+		ChooseStep: func(_ context.Context, name string, step otep.Code) error {
+			if name != "dock" || !slices.Contains(dock.Choices, step) {
+				return scanner.ErrStep
+			}
+			_, err := f.ask(string(step))
+			return err
+		}})
+}
+
+// chosen is the scanner with the step that was chosen last.
+func chosen(f *fake) scanner.Config {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := dock
+	if n := len(f.asked); n > 0 {
+		c.Step = otep.Code(f.asked[n-1])
+	}
+	return c
+}
+
+func TestTheStepIsChosenAtTheScreen(t *testing.T) {
+	t.Parallel()
+	f := &fake{state: newState()}
+	k := newPost(f)
+	status, _, _ := call(k, "POST", "/api/post/step", `{"scanner":"dock","step":"package_outbound"}`)
+	require.Equal(t, 200, status)
+	require.Equal(t, "package_outbound", k.postView().Scanners[0].Step)
+	for _, bad := range []string{`{"scanner":"dock","step":"delivered"}`, `{"scanner":"x","step":"received"}`} {
+		status, body, _ := call(k, "POST", "/api/post/step", bad)
+		require.Equal(t, 422, status)
+		require.JSONEq(t, `{"outcome":"refused","why":"step"}`, body)
+	}
+	f.err = errors.New("the disk fails")
+	status, body, _ := call(k, "POST", "/api/post/step", `{"scanner":"dock","step":"received"}`)
+	require.Equal(t, 503, status)
+	require.JSONEq(t, `{"outcome":"store"}`, body)
+	status, _, _ = call(newKiosk(f, io.Discard), "POST", "/api/post/step", `{"scanner":"dock","step":"received"}`)
+	require.Equal(t, 404, status)
 }
 
 func scan(at time.Time, outcome scanner.Outcome, text string) scanner.Result {
@@ -36,7 +76,7 @@ func TestThePostShowsItsScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newPost(&fake{state: newState(), online: true})
 		v := k.postView()
-		require.Equal(t, PostView{DeviceCode: "POST-1", Online: true, Store: "ok", Waiting: 7, Scanners: []PostScanner{{"dock", "Dock 3", "received"}}, SinceMS: time.Now().UnixMilli(), Scans: v.Scans,
+		require.Equal(t, PostView{DeviceCode: "POST-1", Online: true, Store: "ok", Waiting: 7, Scanners: []PostScanner{{"dock", "Dock 3", "received", dock.Choices}}, SinceMS: time.Now().UnixMilli(), Scans: v.Scans,
 			Counts: map[string]int64{"ok": 0, "repeated": 0, "ambiguous": 0, "unreadable": 0, "refused": 0, "failed": 0}}, v)
 		require.Equal(t, []PostScan{}, v.Scans, "the page wants a list")
 		for i := range 30 {
@@ -140,6 +180,8 @@ func TestThePostInARealBrowser(t *testing.T) {
 		require.Contains(t, x.Text("#newest"), postTexts["en"][string(o)])
 		look(string(o))
 	}
+	x.Click(`.steps button[aria-pressed="false"]`)
+	x.Await(`document.querySelector("#scanners").textContent.includes("Dock 3 · Outbound")`)
 	x.Click("#sound")
 	x.Await(`document.querySelector("#sound").getAttribute("aria-pressed") === "true"`)
 	x.Click(`#languages [data-lang="de"]`)

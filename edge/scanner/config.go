@@ -34,6 +34,9 @@ type Config struct {
 	// what is known of repeats.
 	Post string
 	Step otep.Code
+	// Choices are the steps that people choose from at the post's screen, Step among
+	// them; none: Step alone.
+	Choices []otep.Code
 	// Repeat is how long the same code at the same post and step is the same scan,
 	// counted from the first; 0 is 5 s.
 	Repeat time.Duration
@@ -121,8 +124,8 @@ func (c Config) Purpose() string {
 func (c Config) checkUse() error {
 	switch c.Use {
 	case UseCodes:
-		if c.Post != "" || c.Step != "" || c.Repeat != 0 {
-			return errors.New("post, step and repeat_seconds are for use labels; a scanner of codes has none")
+		if c.Post != "" || c.Step != "" || len(c.Choices) > 0 || c.Repeat != 0 {
+			return errors.New("post, step, steps and repeat_seconds are for use labels; a scanner of codes has none")
 		}
 		return nil
 	case UseLabels:
@@ -130,6 +133,16 @@ func (c Config) checkUse() error {
 		return fmt.Errorf("use %q: use %s or %s", c.Use, UseCodes, UseLabels)
 	}
 	_, err := ParseStep(string(c.Step))
+	for i, s := range c.Choices {
+		if _, bad := ParseStep(string(s)); bad != nil {
+			err = errors.Join(err, bad)
+		} else if slices.Contains(c.Choices[:i], s) {
+			err = errors.Join(err, fmt.Errorf("steps: %s is there twice", s))
+		}
+	}
+	if len(c.Choices) > 0 && !slices.Contains(c.Choices, c.Step) {
+		err = errors.Join(err, fmt.Errorf("steps: step %q must be one of them", c.Step))
+	}
 	if n := len([]rune(c.Post)); strings.TrimSpace(c.Post) == "" || n > MaxPost || !isPrintable(c.Post) {
 		err = errors.Join(fmt.Errorf("post %q: "+explainPost, c.Post, MaxPost), err)
 	}

@@ -6,11 +6,16 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
 // KeyWindows is where the store has what may be repeated.
 const KeyWindows = "scanner/windows"
+
+// KeyStep and the name of a scanner is where the store has the step that was chosen
+// for it.
+const KeyStep = "scanner/step/"
 
 // Store keeps records.
 type Store interface {
@@ -86,6 +91,14 @@ func (r *Recorder) Scan(ctx context.Context, at time.Time, raw []byte, c Config)
 		w.pending = append(w.pending, event)
 	}
 	return r.keepScan(ctx, w, l, at)
+}
+
+// keepStep stores the step that was chosen for a scanner.
+func (r *Recorder) keepStep(ctx context.Context, name string, step otep.Code) error {
+	if err := r.store.Keep(ctx, map[string][]byte{KeyStep + name: []byte(step)}, nil); err != nil {
+		return fmt.Errorf("keep the step of scanner %q: %w", name, err)
+	}
+	return nil
 }
 
 // mark names what a line may be a repeat of: the same outcome about the same

@@ -18,11 +18,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/postern-io/postern/edge/board"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/protocol/gs1"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Codes checks codes of the cabinet; its error is that of access.Verifier.
@@ -43,8 +46,9 @@ type Options struct {
 
 // Scanner is one device that scans.
 type Scanner struct {
-	cfg Config
-	opt Options
+	cfg  Config
+	opt  Options
+	step atomic.Pointer[otep.Code] // of lines from now on; never nil
 }
 
 // New builds a scanner of checked settings; nothing is opened yet.
@@ -59,7 +63,32 @@ func New(cfg Config, opt Options) *Scanner {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	opt.Log = opt.Log.With("scanner", cfg.Name)
-	return &Scanner{cfg: cfg.withDefaults(), opt: opt}
+	s := &Scanner{cfg: cfg.withDefaults(), opt: opt}
+	s.step.Store(&cfg.Step)
+	return s
+}
+
+// Config is the scanner as it works now, with the step that was chosen last.
+func (s *Scanner) Config() Config {
+	c := s.cfg
+	c.Step = *s.step.Load()
+	return c
+}
+
+// ErrStep says that a step is none of those that the scanner has.
+var ErrStep = errors.New("the scanner has no such step")
+
+// ChooseStep chooses the step of lines from now on, which also starts after this
+// one go on with. Errors: ErrStep, or the store's.
+func (s *Scanner) ChooseStep(ctx context.Context, step otep.Code) error {
+	if !slices.Contains(s.cfg.Choices, step) {
+		return fmt.Errorf("%w: use one of %v", ErrStep, s.cfg.Choices)
+	}
+	if err := s.opt.Recorder.keepStep(ctx, s.cfg.Name, step); err != nil {
+		return err
+	}
+	s.step.Store(&step)
+	return nil
 }
 
 // How a scanner that is away is looked for, and how long a pause ends a line that
@@ -130,7 +159,7 @@ func (s *Scanner) readPort(ctx context.Context, port board.Port) (came bool, err
 
 // takeLine is what becomes of one line.
 func (s *Scanner) takeLine(ctx context.Context, raw []byte, fits bool) {
-	at := time.Now()
+	at, c := time.Now(), s.Config()
 	var r Result
 	switch {
 	case !fits:
@@ -138,12 +167,12 @@ func (s *Scanner) takeLine(ctx context.Context, raw []byte, fits bool) {
 	case s.cfg.Use == UseCodes:
 		r = s.tryCode(ctx, raw)
 	default:
-		r = s.opt.Recorder.Scan(ctx, at, raw, s.cfg)
+		r = s.opt.Recorder.Scan(ctx, at, raw, c)
 	}
 	if r.Outcome == "" {
 		return // an empty line
 	}
-	r.At, r.Scanner, r.Use, r.Post, r.Step = at, s.cfg.Name, s.cfg.Use, s.cfg.Post, string(s.cfg.Step)
+	r.At, r.Scanner, r.Use, r.Post, r.Step = at, s.cfg.Name, c.Use, c.Post, string(c.Step)
 	s.opt.Log.Debug("scan", "outcome", r.Outcome)
 	s.opt.Report(r)
 }

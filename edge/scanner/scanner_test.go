@@ -32,11 +32,12 @@ func TestSettingsOfScanners(t *testing.T) {
 		{Name: "a", Port: "tcp://x", Baud: 7, Use: "both"},
 		{Name: "a", Port: "input:/etc/passwd", Use: scanner.UseLabels, Post: " ", Step: "delivered", Repeat: time.Hour},
 		{Name: "c", Port: "udp://x:1", Use: scanner.UseCodes, Post: "x"},
+		{Name: "f", Port: "/dev/f", Use: scanner.UseLabels, Post: "Dock", Step: otep.Received, Choices: []otep.Code{otep.PickedUp, otep.PickedUp, "gone"}},
 		{Name: "d", Port: "/dev/x", Use: scanner.UseCodes}, {Name: "e", Port: "/dev/x", Use: scanner.UseCodes},
 	}
 	err := scanner.Check(bad)
 	for _, want := range []string{"tcp://host:port", "baud 7: use 1200 to 921600", `use "both": use codes or labels`, "a name of its own", "/dev/input/", "post", `step "delivered": use one of picked_up, received,`,
-		"repeat_seconds 3600: use 1 to 600", "has none", "one port has one scanner"} {
+		"repeat_seconds 3600: use 1 to 600", "picked_up is there twice", `step "gone": use`, "must be one of them", "has none", "one port has one scanner"} {
 		require.ErrorContains(t, err, want)
 	}
 	for _, s := range []string{"received", "otep:parcel:received", "arrival_scan"} {

@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"edge/uplink":  {"edge/buffer", "protocol/signed", "protocol/topic", "protocol/wire"},
 	"edge/access":  {"edge", "edge/locker", "protocol/passcode", "protocol/wire"},
 	"edge/scanner": {"edge/board", "edge/locker", "protocol/gs1", "protocol/otep", "protocol/passcode", "protocol/wire"},
-	"edge/kiosk":   {"edge", "edge/access", "edge/locker", "edge/scanner", "protocol/passcode", "protocol/wire"},
+	"edge/kiosk":   {"edge", "edge/access", "edge/locker", "edge/scanner", "protocol/otep", "protocol/passcode", "protocol/wire"},
 	"edge/agent":   {"edge", "edge/...", "protocol/..."},
 
 	"firmware-sim/board": {"protocol/lockbus"},

@@ -1,4 +1,4 @@
-// The page of a post that scans labels. It shows what is stored, and does nothing.
+// The page of a post that scans labels: what is stored, and the choice of the step.
 const $ = (id) => document.getElementById(id);
 const texts = await (await fetch("/post-texts.json")).json();
 const outcomes = ["ok", "repeated", "ambiguous", "unreadable", "refused", "failed"];
@@ -6,6 +6,7 @@ const outcomes = ["ok", "repeated", "ambiguous", "unreadable", "refused", "faile
 let lang = choose(navigator.languages || []);
 let state = null;  // newest state of the post
 let lost = false;  // the program does not answer
+let problem = false; // the last choice of a step was not taken
 let heard = null;  // number of the scan that was sounded last
 let audio = null;  // nothing sounds before someone asks for it
 
@@ -59,10 +60,15 @@ function draw() {
   badge($("online"), state.online, t(state.online ? "online" : "offline"));
   badge($("store"), state.store === "ok", t("store_" + state.store));
   $("waiting").textContent = t("waiting", { n: state.waiting });
-  keep($("scanners"), lang + JSON.stringify(state.scanners), () => state.scanners.map((s) => make("li", `${s.post} · ${t(s.step)}`)));
+  keep($("scanners"), lang + JSON.stringify(state.scanners), () => state.scanners.map((s) => {
+    const line = make("li", `${s.post} · ${t(s.step)}`);
+    if ((s.steps ?? []).length > 1) line.append(choice(s));
+    return line;
+  }));
   const newest = lost ? null : state.scans[0];
   $("newest").className = "result " + (lost ? "failed" : newest ? newest.outcome : "none");
   keep($("newest"), lang + lost + (newest?.n ?? ""), () => [lost ? t("lost") : newest ? t(newest.outcome) : t("ready"), ...(newest?.text ? [make("span", newest.text)] : [])]);
+  $("problem").textContent = problem ? t("step_problem") : "";
   $("since").textContent = t("counts", { time: clock(state.since_ms) });
   keep($("counts"), lang + JSON.stringify(state.counts), () => outcomes.map((o) => {
     const box = make("div", "", state.counts[o] ? o : "");
@@ -74,6 +80,28 @@ function draw() {
     line.append(make("time", clock(s.at_ms, true)), make("strong", t("short_" + s.outcome)), make("span", s.text ?? "", "what"));
     return line;
   }));
+}
+
+// choice has a button for each step of a scanner.
+function choice(scanner) {
+  const group = make("span", "", "steps");
+  group.setAttribute("role", "group");
+  group.setAttribute("aria-label", t("step"));
+  for (const step of scanner.steps) {
+    const b = make("button", t(step));
+    b.type = "button";
+    b.setAttribute("aria-pressed", String(step === scanner.step));
+    b.addEventListener("click", () => chooseStep(scanner.name, step));
+    group.append(b);
+  }
+  return group;
+}
+
+// chooseStep asks for a step; the state that follows shows what came of it.
+async function chooseStep(scanner, step) {
+  const r = await fetch("/api/post/step", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ scanner, step }) }).catch(() => null);
+  problem = !r?.ok;
+  draw();
 }
 
 // sound plays two rising tones for what is stored, one for a repeat, a low one for
