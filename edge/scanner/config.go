@@ -44,15 +44,14 @@ type Config struct {
 
 // Limits of settings.
 const (
-	MaxPost                   = 100 // characters of a post's name
-	defaultRepeat             = 5 * time.Second
-	minRepeat, maxRepeat      = time.Second, 10 * time.Minute
-	minBaud, maxBaud          = 1200, 921600
-	defaultBaud               = 9600
-	inputPrefix, tcpPrefix    = "input:", "tcp://"
-	maxName                   = 60
-	portForms                 = "name a serial device such as /dev/serial/by-id/…, tcp://host:port, or input:/dev/input/by-id/…-event-kbd"
-	explainPost, explainRange = "name the place at which it scans, in 1 to %d characters", "use %s to %s"
+	MaxPost                = 100 // characters of a post's name
+	defaultRepeat          = 5 * time.Second
+	minRepeat, maxRepeat   = time.Second, 10 * time.Minute
+	minBaud, maxBaud       = 1200, 921600
+	defaultBaud            = 9600
+	inputPrefix, tcpPrefix = "input:", "tcp://"
+	maxName                = 60
+	portForms              = "name a serial device such as /dev/serial/by-id/…, tcp://host:port, or input:/dev/input/by-id/…-event-kbd"
 )
 
 // Steps are the work steps that a scan alone proves, by the status code of their
@@ -103,7 +102,7 @@ func Check(all []Config) error {
 			bad("baud %d: use %d to %d, or 0 for %d", c.Baud, minBaud, maxBaud, defaultBaud)
 		}
 		if c.Repeat != 0 && (c.Repeat < minRepeat || c.Repeat > maxRepeat) {
-			bad("repeat_seconds %v: "+explainRange, c.Repeat.Seconds(), fmt.Sprint(minRepeat.Seconds()), fmt.Sprint(maxRepeat.Seconds()))
+			bad("repeat_seconds %v: use %v to %v, or 0 for %v", c.Repeat.Seconds(), minRepeat.Seconds(), maxRepeat.Seconds(), defaultRepeat.Seconds())
 		}
 		if err := c.checkUse(); err != nil {
 			bad("%w", err)
@@ -144,7 +143,7 @@ func (c Config) checkUse() error {
 		err = errors.Join(err, fmt.Errorf("steps: step %q must be one of them", c.Step))
 	}
 	if n := len([]rune(c.Post)); strings.TrimSpace(c.Post) == "" || n > MaxPost || !isPrintable(c.Post) {
-		err = errors.Join(fmt.Errorf("post %q: "+explainPost, c.Post, MaxPost), err)
+		err = errors.Join(fmt.Errorf("post %q: name the place at which it scans, in 1 to %d characters", c.Post, MaxPost), err)
 	}
 	return err
 }

@@ -33,8 +33,8 @@ type window struct {
 	pending []wire.Record
 }
 
-// maxWindows is how many codes are remembered at once; of more the one that ends
-// first is forgotten.
+// maxWindows is how many codes are remembered at once, also by the store; of more
+// the one that ends first is forgotten.
 const maxWindows = 1024
 
 // windows are the scans that may be repeated.
@@ -77,10 +77,6 @@ type keptWindow struct {
 	As   Outcome `cbor:"4,keyasint"`
 }
 
-// maxKept is how many windows the store has: those that end last. At a post of
-// people there are few.
-const maxKept = 32
-
 // pending are the records of all windows that the store may lack.
 func (w windows) pending(at time.Time) (out []wire.Record) {
 	for _, x := range w {
@@ -109,7 +105,7 @@ func (w windows) dump(now int64) []byte {
 		}
 	}
 	slices.SortFunc(list, func(a, b keptWindow) int { return cmp.Compare(b.Ends, a.Ends) })
-	return wire.MustEncode(list[:min(len(list), maxKept)])
+	return wire.MustEncode(list)
 }
 
 // loadWindows are those of an earlier start that have not ended. now is the moment
