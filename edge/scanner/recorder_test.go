@@ -131,7 +131,7 @@ func TestManyCodes(t *testing.T) {
 	}
 	now := time.Now()
 	for i := range n {
-		require.Equal(t, Accepted, r.Scan(t.Context(), now, fmt.Appendf(nil, "SR-%d", i), dock).Outcome)
+		require.Equal(t, Accepted, r.Scan(t.Context(), now.Add(time.Duration(i)*time.Microsecond), fmt.Appendf(nil, "SR-%d", i), dock).Outcome)
 	}
 	require.LessOrEqual(t, len(r.open), maxWindows)
 	require.LessOrEqual(t, len(m.state[KeyWindows]), maxWindows*64)
