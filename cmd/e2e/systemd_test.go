@@ -43,8 +43,8 @@ func TestSystemdUnits(t *testing.T) {
 	}
 	agent, err := os.ReadFile("../../deploy/systemd/postern-edge.service")
 	require.NoError(t, err)
-	for _, line := range []string{"SupplementaryGroups=dialout", "DeviceAllow=char-ttyUSB rw", "DeviceAllow=char-ttyS rw"} {
-		require.Contains(t, string(agent), line+"\n", "boards hang on serial lines")
+	for _, line := range []string{"SupplementaryGroups=dialout input", "DeviceAllow=char-ttyUSB rw", "DeviceAllow=char-ttyS rw", "DeviceAllow=char-input r"} {
+		require.Contains(t, string(agent), line+"\n", "boards hang on serial lines, scanners on those or on input devices")
 	}
 	require.NotContains(t, string(agent), "PrivateDevices=yes")
 }

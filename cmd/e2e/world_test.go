@@ -30,6 +30,7 @@ import (
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
 	edgelocker "github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/scanner"
 	simboard "github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/protocol/lockbus"
 	"github.com/postern-io/postern/protocol/wire"
@@ -78,6 +79,9 @@ type cabinet struct {
 	sim   *simboard.Cabinet
 	lines []board.LineConfig
 	dir   string
+	// scanners are at this device; scanned gets their results, nil for none.
+	scanners []scanner.Config
+	scanned  func(scanner.Result)
 
 	agent *agent.Agent
 	stop  context.CancelFunc
@@ -113,7 +117,8 @@ const doors = 4
 
 var families = []lockbus.Family{lockbus.CU48, lockbus.CU16, lockbus.Preamble}
 
-func newWorld(t testing.TB, seed uint64, cabinets int) *world {
+// newWorld has cabinets, and further devices that do not run.
+func newWorld(t testing.TB, seed uint64, cabinets int, more ...server.SandboxDevice) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), effects: map[string]int{}, logs: slog.New(slog.DiscardHandler), hooks: newHookReceiver()}
 	w.tap = &wiretap{w: w, rnd: rand.New(rand.NewPCG(seed, 3)), tried: map[string]int{}, up: map[string][]message{}, down: map[string][]message{}, live: map[string]int64{}}
@@ -130,6 +135,7 @@ func newWorld(t testing.TB, seed uint64, cabinets int) *world {
 		}
 		cfg.Devices = append(cfg.Devices, d)
 	}
+	cfg.Devices = append(cfg.Devices, more...)
 	var err error
 	w.box, err = w.cloud.Sandbox(t.Context(), cfg)
 	require.NoError(t, err)
@@ -162,7 +168,7 @@ func (c *cabinet) start() {
 	secrets := c.w.secrets(c.code)
 	c.dead.Store(false)
 	began := time.Now()
-	cfg := agent.Config{Dir: c.dir, Secrets: secrets, Lines: c.lines, Version: "test", Log: c.w.logs.With("cabinet", c.code),
+	cfg := agent.Config{Dir: c.dir, Secrets: secrets, Lines: c.lines, Scanners: c.scanners, Scanned: c.scanned, Version: "test", Log: c.w.logs.With("cabinet", c.code),
 		System: c.system, MaxBytes: c.maxBytes, Trial: c.trial, Disk: c.onDiskOf(c.disk), Trace: c.trace,
 		Open: func(_ context.Context, l board.LineConfig) (board.Port, error) {
 			conn, err := c.plug(l.Port)

@@ -1,5 +1,5 @@
-// Program edge is the agent of one locker cabinet: boards, doors, codes, the
-// local page, the store, and the way to the cloud.
+// Program edge is the agent of one locker cabinet or one warehouse post: boards,
+// doors, codes, scanners, the local page, the store, and the way to the cloud.
 //
 //	edge enrol                                          once, with the line of the cabinet's page, typed or scanned
 //	edge enrol https://tms.example --device CAB-1001    the same with the token alone on standard input
@@ -36,6 +36,7 @@ import (
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/scanner"
 )
 
 type options struct {
@@ -118,6 +119,10 @@ func check(s settings, w io.Writer) error {
 		known += " for " + secrets.DeviceCode
 	}
 	_, err = fmt.Fprintf(w, "in order: %d lines, %d boards; data in %s; secrets in %s: %s\n", len(s.Lines), boards, s.Data, s.Secrets, known)
+	for _, c := range s.scanners() {
+		_, perr := fmt.Fprintf(w, "scanner %s at %s: %s\n", c.Name, c.Port, c.Purpose())
+		err = errors.Join(err, perr)
+	}
 	return err
 }
 
@@ -162,7 +167,7 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 		return err
 	}
 	log = log.With("device", secrets.DeviceCode)
-	cfg := agent.Config{Dir: s.Data, Secrets: secrets, Lines: s.lines(), Supply: s.supply(), Version: cli.Version(), MaxBytes: s.Store.MaxMB << 20,
+	cfg := agent.Config{Dir: s.Data, Secrets: secrets, Lines: s.lines(), Scanners: s.scanners(), Supply: s.supply(), Version: cli.Version(), MaxBytes: s.Store.MaxMB << 20,
 		HealthEvery: s.HealthEvery, TLS: roots, Log: log}
 	if s.PulseTrace != "" {
 		trace, err := pulses.Open(s.PulseTrace, log)
@@ -173,7 +178,7 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 		cfg.Trace = trace.Append
 	}
 	for {
-		again, err := once(ctx, cfg, s.Kiosk.Listen, log, stdout)
+		again, err := once(ctx, cfg, s, log, stdout)
 		if err != nil || !again {
 			return err
 		}
@@ -182,7 +187,7 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 }
 
 // once runs the cabinet until ctx ends or a restart is asked for.
-func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger, stdout io.Writer) (again bool, err error) {
+func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, stdout io.Writer) (again bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var page *kiosk.Kiosk
@@ -196,16 +201,20 @@ func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger
 		}
 		page.Act(x)
 	}
+	cfg.Scanned = func(r scanner.Result) { page.Scanned(r) }
 	a, err := agent.New(cfg)
 	if err != nil {
 		return false, err
 	}
-	page = newPage(cfg.Secrets.DeviceCode, a, log)
-	stopPage, err := servePage(page, listen, log, stdout, cancel)
+	page = newPage(cfg, a, log)
+	stopPage, err := servePage(page, s, log, stdout, cancel)
 	if err != nil {
 		return false, errors.Join(err, a.Close())
 	}
-	if len(cfg.Lines) == 0 {
+	switch {
+	case s.isPost():
+		log.Info("this is a post that scans labels; it has no doors", "scanners", len(cfg.Scanners))
+	case len(cfg.Lines) == 0:
 		log.Warn("no line to lock controllers is set, so no door opens", "setting", "lines", "flag", "--line")
 	}
 	log.Info("the cabinet runs", "version", cfg.Version, "boot", a.Store().Opened().Boot)
@@ -225,8 +234,8 @@ func once(ctx context.Context, cfg agent.Config, listen string, log *slog.Logger
 	return again, errors.Join(err, <-done)
 }
 
-func newPage(code string, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
-	return kiosk.New(kiosk.Config{DeviceCode: code, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
+func newPage(cfg agent.Config, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
+	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Scanners: a.Scanners, ChooseStep: a.ChooseStep, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
 		}})
@@ -234,16 +243,20 @@ func newPage(code string, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
 
 // servePage serves the local page until stop is called. When the page fails,
 // failed is called, and stop returns why.
-func servePage(page *kiosk.Kiosk, listen string, log *slog.Logger, stdout io.Writer, failed func()) (stop func() error, err error) {
-	if listen == "" {
+func servePage(page *kiosk.Kiosk, s settings, log *slog.Logger, stdout io.Writer, failed func()) (stop func() error, err error) {
+	if s.Kiosk.Listen == "" {
 		return func() error { return nil }, nil
 	}
-	ln, err := net.Listen("tcp", listen)
+	ln, err := net.Listen("tcp", s.Kiosk.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the local page (kiosk.listen): %w", err)
 	}
 	log.Info("the local page is served", "addr", ln.Addr().String())
-	_, _ = fmt.Fprintf(stdout, "the cabinet's screen is at http://%s\n", ln.Addr()) // for a person; the log has it
+	screen := "the cabinet's screen is at http://%s\n"
+	if s.isPost() {
+		screen = "the post's screen is at http://%s/post\n"
+	}
+	_, _ = fmt.Fprintf(stdout, screen, ln.Addr()) // for a person; the log has it
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	var ended error

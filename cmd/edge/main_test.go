@@ -86,6 +86,10 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"tcp://host:port", []string{"-check", "-config", file(t, "lines: [{name: a, port: 'tcp://x', boards: [{name: A, family: cu16}]}]")}},
 		{"name of its own", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu16},{name: A, family: cu16, address: 1}]}]")}},
 		{"family", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu99}]}]")}},
+		{`step "delivered": use one of picked_up, received`, []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: delivered}]")}},
+		{"use codes or labels", []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x}]")}},
+		{"one port has one use", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu16}]}]\nscanners: [{name: a, port: /dev/x, use: codes}]")}},
+		{"repeat_seconds -1", []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: received, repeat_seconds: -1}]")}},
 		{"tls_roots", []string{"-check", "-tls-roots", file(t, "no certificate")}},
 		{"chmod 600", []string{"-check", "-secrets", readable}},
 		{"not the JSON", []string{"-check", "-secrets", broken}},
@@ -95,6 +99,29 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		require.ErrorContains(t, err, c.want, "%v", c.args)
 		require.NotContains(t, err.Error(), "device-secret-xyz")
 	}
+}
+
+// A post that scans labels runs without lines, and says what it is.
+func TestAPostOfScanners(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeSecrets(t, filepath.Join(dir, "secrets.json"), 0o600)
+	config := filepath.Join(repo, "configs", "edge-post.yaml")
+	out, err := runEdge(t, "", "-config", config, "-data", dir, "-secrets", filepath.Join(dir, "secrets.json"), "-check")
+	require.NoError(t, err)
+	require.Contains(t, out, "in order: 0 lines, 0 boards")
+	require.Contains(t, out, "scanner dock at /dev/serial/by-id/usb-Scanner-if00: labels at Dock 3, step received, the same within 5s is one scan\n")
+	ctx, stop := context.WithCancel(t.Context())
+	var log lines
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, []string{"-config", config, "-data", dir, "-secrets", filepath.Join(dir, "secrets.json"), "-kiosk-listen", ""}, strings.NewReader(""), io.Discard, &log)
+	}()
+	ring.Await(t, func() bool { return log.find("the scanner is away", "port") != "" })
+	require.NotEmpty(t, log.find("this is a post that scans labels; it has no doors", "msg"))
+	require.Empty(t, log.find("no line to lock controllers is set, so no door opens", "msg"))
+	stop()
+	require.NoError(t, <-done)
 }
 
 func TestHelpAndVersion(t *testing.T) {

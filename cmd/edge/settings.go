@@ -11,7 +11,9 @@ import (
 
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/board"
+	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/protocol/lockbus"
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wiring"
 )
 
@@ -28,9 +30,10 @@ type settings struct {
 	Store    struct {
 		MaxMB int64 `yaml:"max_mb" json:"max_mb"`
 	} `yaml:"store" json:"store"`
-	HealthEvery time.Duration `yaml:"health_every" json:"health_every"`
-	Supply      uint          `yaml:"supply" json:"supply"` // volts of the coils
-	Lines       []line        `yaml:"lines" json:"lines"`
+	HealthEvery time.Duration  `yaml:"health_every" json:"health_every"`
+	Supply      uint           `yaml:"supply" json:"supply"` // volts of the coils
+	Lines       []line         `yaml:"lines" json:"lines"`
+	Scanners    []scannerEntry `yaml:"scanners" json:"scanners"`
 	// PulseTrace is a setting for tests: a file to which each pulse is appended,
 	// one JSON object a line, before it is sent. Empty: none.
 	PulseTrace string `yaml:"pulse_trace" json:"pulse_trace,omitempty"`
@@ -49,6 +52,18 @@ type boardEntry struct {
 	Address  uint8          `yaml:"address" json:"address"`
 	Items    bool           `yaml:"items" json:"items"`
 	Inverted bool           `yaml:"inverted" json:"inverted"`
+}
+
+// scannerEntry is a scanner; post, step, steps and repeat_seconds are for use labels.
+type scannerEntry struct {
+	Name          string      `yaml:"name" json:"name"`
+	Port          string      `yaml:"port" json:"port"` // a serial device, tcp://host:port, or input:/dev/input/…
+	Baud          int         `yaml:"baud" json:"baud"`
+	Use           scanner.Use `yaml:"use" json:"use"`
+	Post          string      `yaml:"post" json:"post"`
+	Step          string      `yaml:"step" json:"step"`             // status code of the events
+	Steps         []string    `yaml:"steps" json:"steps,omitempty"` // to choose from at the screen
+	RepeatSeconds int         `yaml:"repeat_seconds" json:"repeat_seconds"`
 }
 
 // defaults are the settings of a cabinet without configuration.
@@ -120,7 +135,48 @@ func (s settings) check() error {
 	if err := (board.Layout{Lines: s.lines()}).Check(); err != nil {
 		errs = append(errs, err)
 	}
+	if err := s.checkScanners(); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
+}
+
+// checkScanners reports everything wrong with scanners, also in what they share
+// with lines.
+func (s settings) checkScanners() error {
+	errs := []error{scanner.Check(s.scanners())}
+	for _, c := range s.Scanners {
+		if slices.ContainsFunc(s.Lines, func(l line) bool { return l.Port == c.Port }) {
+			errs = append(errs, fmt.Errorf("scanner %q: port %q is a line's of lock boards: one port has one use", c.Name, c.Port))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// scanners are the scanners as the agent takes them.
+func (s settings) scanners() []scanner.Config {
+	var out []scanner.Config
+	for _, e := range s.Scanners {
+		c := scanner.Config{Name: e.Name, Port: e.Port, Baud: e.Baud, Use: e.Use, Post: e.Post, Step: otep.Code(e.Step), Repeat: time.Duration(e.RepeatSeconds) * time.Second}
+		if step, err := scanner.ParseStep(e.Step); err == nil {
+			c.Step = step
+		}
+		for _, text := range e.Steps {
+			step, err := scanner.ParseStep(text)
+			if err != nil {
+				step = otep.Code(text) // Check says what is allowed
+			}
+			c.Choices = append(c.Choices, step)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// isPost reports whether this is a warehouse post: it scans labels and has no
+// doors.
+func (s settings) isPost() bool {
+	return len(s.Lines) == 0 && slices.ContainsFunc(s.Scanners, func(e scannerEntry) bool { return e.Use == scanner.UseLabels })
 }
 
 func hostPort(addr string) bool {

@@ -1,5 +1,5 @@
-// Package agent puts the parts of a cabinet together: boards, rules, store,
-// uplink, codes and the local page. New builds, Run blocks until its context
+// Package agent puts the parts of a cabinet or a warehouse post together: boards,
+// scanners, rules, store, uplink, codes and the local page. New builds, Run blocks until its context
 // ends; stopping goes from the boards inwards, the store last.
 package agent
 
@@ -26,6 +26,7 @@ import (
 	"github.com/postern-io/postern/edge/board"
 	"github.com/postern-io/postern/edge/buffer"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/edge/uplink"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/signed"
@@ -37,6 +38,7 @@ type Config struct {
 	Dir      string // of the store file
 	Secrets  access.Secrets
 	Lines    []board.LineConfig
+	Scanners []scanner.Config // as scanner.Check allows
 	Supply   board.Supply
 	Version  string
 	MaxBytes int64 // of the store; 0 is 512 MiB
@@ -52,16 +54,21 @@ type Config struct {
 	// durable: for the local page. It must not block; nil: nothing is shown.
 	Act func(locker.Action)
 
+	// Scanned gets what became of each line of a scanner, once it is durable. It must
+	// not block and may be called by several scanners at once; nil: nothing is shown.
+	Scanned func(scanner.Result)
+
 	// Trace takes each pulse with its authority just before it is written to the
 	// line, which waits for it; nil is none. For tests.
 	Trace func(edge.PulseTrace)
 
 	// Seams of tests and simulators; nil takes the real thing.
-	Open     board.Opener
-	Dial     func(ctx context.Context, broker *url.URL) (net.Conn, error)
-	System   func() time.Time // the machine's wall clock
-	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
-	Disk     func() error // as buffer.Config.Disk
+	Open        board.Opener
+	OpenScanner scanner.Opener
+	Dial        func(ctx context.Context, broker *url.URL) (net.Conn, error)
+	System      func() time.Time // the machine's wall clock
+	OpenFile    func(name string, flag int, perm os.FileMode) (*os.File, error)
+	Disk        func() error // as buffer.Config.Disk
 }
 
 // keyWall remembers a time that has certainly passed, for the next start: codes
@@ -83,6 +90,9 @@ type Agent struct {
 	link  *uplink.Uplink
 	codes *access.Verifier
 	marks *marks
+
+	scans    *scanner.Recorder
+	scanners []*scanner.Scanner
 
 	instance [16]byte
 	started  time.Time
@@ -135,6 +145,7 @@ func (a *Agent) build() error {
 	state := locker.New(wire.Config{})
 	var known int64
 	var start keptStart
+	var scans keptScans
 	blank := true
 	err := a.store.Load(func(key string, value []byte) error {
 		blank = false
@@ -145,6 +156,9 @@ func (a *Agent) build() error {
 			return wire.Decode(value, &a.links.kept)
 		case keyStart:
 			return wire.Decode(value, &start)
+		}
+		if scans.load(key, value) {
+			return nil
 		}
 		if err := state.Load(key, value); err != nil {
 			a.log.Error("leave out records that cannot be read", "err", err)
@@ -210,6 +224,7 @@ func (a *Agent) build() error {
 		return fmt.Errorf("build uplink: %w", err)
 	}
 	a.codes = access.New(access.Config{DeviceCode: s.DeviceCode, Salt: s.CodeSalt, Key: s.CodeKey, Loop: a.loop, Link: a.link, Now: a.now})
+	a.buildScanners(scans)
 	return nil
 }
 
@@ -365,6 +380,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	run(&outside, outer, "check", a.check)
 	run(&outside, outer, "trial", a.try)
 	run(&outside, outer, "time", a.keepWall)
+	run(&outside, outer, "scans", a.scans.Run)
+	for _, s := range a.scanners {
+		run(&outside, outer, "scanner", s.Run)
+	}
 	err := a.store.Ready()
 	if err != nil {
 		a.log.Warn("mark the start as done", "err", err)

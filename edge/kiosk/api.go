@@ -106,10 +106,14 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tryWait)
 	defer cancel()
-	a, err := ask(ctx)
+	status, out := k.answer(ask(ctx))
+	reply(w, status, out)
+}
+
+// answer is what a person is told of what the cabinet made of a request.
+func (k *Kiosk) answer(a locker.Answer, err error) (status int, out Result) {
 	if err == nil {
-		reply(w, http.StatusOK, k.result(a))
-		return
+		return http.StatusOK, k.result(a)
 	}
 	status, outcome := http.StatusServiceUnavailable, uncertain
 	switch {
@@ -121,7 +125,7 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 	default:
 		k.cfg.Log.Warn("no answer to a request made at the cabinet", "err", err)
 	}
-	reply(w, status, Result{Outcome: outcome})
+	return status, Result{Outcome: outcome}
 }
 
 func (k *Kiosk) result(a locker.Answer) Result {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/scanner"
 )
 
 // Notice is something to show for a moment.
@@ -16,6 +17,22 @@ type Notice struct {
 	Door  uint   `json:"door,omitempty"`
 	Label string `json:"label,omitempty"`
 	Text  string `json:"text,omitempty"` // of a message from the cloud
+	// Answer is what became of a code that a scanner of the cabinet read, with
+	// What "scanned".
+	Answer *Result `json:"answer,omitempty"`
+}
+
+// Scanned shows what became of a line that a scanner sent: of a code at the
+// cabinet's page, of a label at the post's. It does not block.
+func (k *Kiosk) Scanned(r scanner.Result) {
+	if r.Outcome == scanner.CodeTried {
+		_, answer := k.answer(r.Answer, r.Err)
+		k.notify(Notice{What: "scanned", Answer: &answer})
+		return
+	}
+	if r.Use == scanner.UseLabels {
+		k.post.add(r)
+	}
 }
 
 // Act hands on what the rules want shown. It does not block: a page that is
@@ -30,6 +47,11 @@ func (k *Kiosk) Act(a locker.Action) {
 		s := k.cfg.Loop.State()
 		n.Label = ref(&s, show.Door).Label
 	}
+	k.notify(n)
+}
+
+// notify gives a notice to all live pages.
+func (k *Kiosk) notify(n Notice) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for c := range k.listeners {
@@ -56,9 +78,9 @@ func (k *Kiosk) listen() (notices <-chan Notice, stop func(), ok bool) {
 	}, true
 }
 
-// events sends the state at once and whenever it changes, and notices as they
-// come.
-func (k *Kiosk) events(w http.ResponseWriter, r *http.Request) {
+// events sends what a page shows at once and whenever it changes, and notices as
+// they come.
+func (k *Kiosk) events(view func() any, w http.ResponseWriter, r *http.Request) {
 	notices, stop, ok := k.listen()
 	if !ok {
 		reply(w, http.StatusServiceUnavailable, Result{Outcome: tooMany})
@@ -71,12 +93,12 @@ func (k *Kiosk) events(w http.ResponseWriter, r *http.Request) {
 	look, alive := time.NewTicker(lookEvery), time.NewTicker(keepAlive)
 	defer look.Stop()
 	defer alive.Stop()
-	for sent := s.state(k.view()); sent; {
+	for sent := s.state(view()); sent; {
 		select {
 		case <-r.Context().Done():
 			return
 		case <-look.C:
-			sent = s.state(k.view())
+			sent = s.state(view())
 		case <-alive.C:
 			sent = s.send(": still here\n\n")
 		case n := <-notices:
@@ -94,7 +116,7 @@ type stream struct {
 }
 
 // state sends v when it differs from what was sent last.
-func (s *stream) state(v View) bool {
+func (s *stream) state(v any) bool {
 	b, _ := json.Marshal(v) // plain fields always encode
 	if bytes.Equal(b, s.last) {
 		return true

@@ -1,6 +1,8 @@
 // Package kiosk is the cabinet's own screen: one local page for couriers,
 // recipients and staff, with a keypad and a field for what a scanner types. It
-// works with no network.
+// shows what became of codes that scanners of the cabinet's own read, and works
+// with no network. A post that scans labels has a page of its own, /post,
+// which shows them and lets people choose the work step.
 //
 // What it promises:
 //   - Codes come in a request's body and go to the desk. They are never logged,
@@ -29,6 +31,8 @@ import (
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/scanner"
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -56,7 +60,7 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Health, OnSite and Log are required.
+// Config is what New needs. All fields but Health, OnSite, Scanners, ChooseStep and Log are required.
 type Config struct {
 	DeviceCode string
 	Codes      CodeVerifier
@@ -66,6 +70,10 @@ type Config struct {
 	Now        func() locker.Now
 	Health     func() wire.Health // nil: the page has none to show
 	OnSite     func() string      // token of the moment for recipients before the screen; nil: none is shown
+	// Scanners are the device's scanners as they work now; nil, or none of labels at
+	// New: there is no post page. ChooseStep chooses the step of one of them.
+	Scanners   func() []scanner.Config
+	ChooseStep func(ctx context.Context, name string, step otep.Code) error
 	Log        *slog.Logger
 }
 
@@ -90,6 +98,7 @@ type Kiosk struct {
 	handler http.Handler
 	tries   chan struct{}
 	texts   []byte
+	post    post
 
 	mu        sync.Mutex
 	listeners map[chan Notice]bool
@@ -101,6 +110,7 @@ func New(cfg Config) *Kiosk {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	k := &Kiosk{cfg: cfg, tries: make(chan struct{}, maxTries), listeners: map[chan Notice]bool{}}
+	k.post.begin()
 	k.texts, _ = json.Marshal(texts) // plain strings always encode
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -117,7 +127,10 @@ func New(cfg Config) *Kiosk {
 	})
 	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.view()) })
 	mux.HandleFunc("GET /api/health", k.health)
-	mux.HandleFunc("GET /api/events", k.events)
+	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { k.events(func() any { return k.view() }, w, r) })
+	if len(k.labelScanners()) > 0 {
+		k.servePost(mux, static)
+	}
 	mux.HandleFunc("POST /api/code", k.code)
 	mux.HandleFunc("POST /api/scan", k.scan)
 	mux.HandleFunc("POST /api/reopen", k.reopen)

@@ -24,6 +24,7 @@ import (
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -77,6 +78,7 @@ func (f *fake) Broken() bool    { return f.broken }
 func (f *fake) Full() bool      { return f.full }
 func (f *fake) Working() bool   { return f.working }
 func (f *fake) Connected() bool { return f.online }
+func (f *fake) now() locker.Now { return moment }
 
 func newState() locker.State {
 	s := locker.New(wire.Config{Version: 3, Layout: []wire.LayoutDoor{{Door: 7, Board: "A", Channel: 1, Size: "M", Label: "A-1"}, {Door: 8, Board: "A", Channel: 2, Size: "L"}}})
@@ -352,6 +354,14 @@ func TestLivePagesSeeChangesAndNotices(t *testing.T) {
 		event, data = next()
 		require.Equal(t, "notice", event)
 		require.JSONEq(t, `{"what":"message","text":"closed at noon"}`, data)
+		// A code that a scanner of the cabinet read is answered as one of the page.
+		k.Scanned(scanner.Result{Outcome: scanner.CodeTried, Answer: locker.Answer{Outcome: wire.CodeUnknown, Left: 3}})
+		event, data = next()
+		require.Equal(t, "notice", event)
+		require.JSONEq(t, `{"what":"scanned","answer":{"outcome":"unknown","tries_left":3}}`, data)
+		k.Scanned(scanner.Result{Outcome: scanner.CodeTried, Err: access.ErrNotACode})
+		_, data = next()
+		require.JSONEq(t, `{"what":"scanned","answer":{"outcome":"not_a_code"}}`, data)
 	})
 }
 

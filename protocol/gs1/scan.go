@@ -73,9 +73,17 @@ var (
 	ErrElements = errors.New("no GS1 label")
 )
 
-// symbologies are those of GS1 labels, and of plain ones.
+// symbologies are those of GS1 labels, and of plain ones. All others are plain.
 var symbologies = map[string]Kind{"]C1": ElementString, "]e0": ElementString, "]d2": ElementString, "]Q3": ElementString, "]J1": ElementString,
 	"]E0": Plain, "]C0": Plain, "]d1": Plain, "]Q1": Plain}
+
+// HasSymbology reports whether a text begins with a symbology identifier of ISO/IEC 15424, of
+// three characters.
+func HasSymbology(text string) bool {
+	return len(text) >= 3 && text[0] == ']' && isLetter(text[1]) && (isLetter(text[2]) || text[2] >= '0' && text[2] <= '9')
+}
+
+func isLetter(c byte) bool { return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' }
 
 // Read reads a label. What says by its symbology that it is a GS1 label, and is none, is an
 // error (ErrElements); what says nothing is plain then. Errors: ErrEmpty, ErrTooLong.
@@ -85,9 +93,10 @@ func (o Source) Read(raw []byte) (s Scan, err error) {
 	}
 	s = Scan{Raw: raw, Kind: Plain, Certainty: Exact, Text: cleaned(raw)}
 	said := Kind("")
-	if len(s.Text) >= 3 && s.Text[0] == ']' {
-		if kind, ok := symbologies[s.Text[:3]]; ok {
-			s.Symbology, s.Text, said = s.Text[:3], s.Text[3:], kind
+	if HasSymbology(s.Text) {
+		s.Symbology, s.Text, said = s.Text[:3], s.Text[3:], Plain
+		if kind, ok := symbologies[s.Symbology]; ok {
+			said = kind
 		}
 	}
 	s.Text = strings.Trim(s.Text, string(rune(Separator)))

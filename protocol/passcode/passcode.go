@@ -72,13 +72,16 @@ func Valid(s string) bool {
 	return true
 }
 
+// Prefix begins the text of a pickup code's QR symbol.
+const Prefix = "PU:"
+
 // QR is the text of a pickup code's QR symbol.
-func QR(device, code string) string { return "PU:" + device + ":" + code }
+func QR(device, code string) string { return Prefix + device + ":" + code }
 
 // ParseQR reads what QR wrote. ok is false for anything else, or when it is
 // for another device.
 func ParseQR(device, text string) (code string, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "PU:")
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), Prefix)
 	if !ok {
 		return "", false
 	}

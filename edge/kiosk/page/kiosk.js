@@ -147,6 +147,12 @@ async function send(path, body) {
     answer = { outcome: "uncertain" };
   }
   sending = false;
+  tell(answer, path);
+  $("code").focus();
+}
+
+// tell says what became of a code or a press.
+function tell(answer, path) {
   const doors = (answer.doors || []).map((d) => d.label).join(", ");
   if (answer.outcome === "ok") {
     say(path === "/api/done" ? null : "opening", { door: doors });
@@ -156,7 +162,6 @@ async function send(path, body) {
     const key = answer.outcome === "locked_out" ? "locked_" + (answer.budget || "typed") : answer.outcome;
     say(texts.en[key] ? key : "not_active", { n: answer.tries_left, door: doors, time: clock(Math.max(answer.locked_seconds || 0, 0)) });
   }
-  $("code").focus();
 }
 
 function enter(event) {
@@ -208,7 +213,9 @@ events.addEventListener("state", (e) => {
 });
 events.addEventListener("notice", (e) => {
   const n = JSON.parse(e.data);
-  if (n.what === "message") {
+  if (n.what === "scanned") {
+    tell(n.answer, "/api/scan"); // a scanner of the cabinet's own
+  } else if (n.what === "message") {
     said = null;
     texts[lang].message_now = n.text;
     say("message_now", {});

@@ -1,0 +1,124 @@
+package scanner
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/postern-io/postern/protocol/gs1"
+	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// maxSubject is how many bytes of text may name a parcel.
+const maxSubject = 128
+
+// reading is what a line of a scanner of labels means. Outcome is Accepted,
+// Ambiguous, Unreadable or Refused, or "" for a line of nothing.
+type reading struct {
+	outcome Outcome
+	message string
+	text    string             // for people; "" of what was refused
+	scan    wire.Scan          // of all but refused ones
+	event   wire.TrackingEvent // of accepted ones
+}
+
+// readLabel reads a line. It depends on nothing but its arguments, and holds
+// nothing of a line that may be a code.
+func readLabel(raw []byte, c Config) reading {
+	if isCode(raw) {
+		return reading{outcome: Refused, message: "a code of a cabinet is no label: scan the label of the parcel"}
+	}
+	label, err := gs1.Source{DropsSeparators: strings.HasPrefix(c.Port, inputPrefix)}.Read(raw)
+	if errors.Is(err, gs1.ErrEmpty) {
+		return reading{}
+	}
+	r := reading{text: readable(label.Text), scan: wire.Scan{Raw: raw, Symbology: label.Symbology, Post: c.Post, Step: string(c.Step)}}
+	if err != nil {
+		r.outcome, r.message = Unreadable, "the label cannot be read: scan it again, or another one of the parcel"
+		return r
+	}
+	r.scan.Certainty = string(label.Certainty)
+	for _, e := range label.Elements {
+		if r.scan.Identifiers == nil {
+			r.scan.Identifiers = make(map[string]string, len(label.Elements))
+		}
+		r.scan.Identifiers[e.AI] = e.Value
+	}
+	subject := subjectOf(label)
+	switch {
+	case label.Certainty == gs1.Ambiguous:
+		r.outcome, r.message = Ambiguous, "the label can be read in several ways: scan another one of the parcel, or with a scanner that sends separators"
+	case len(subject) > maxSubject || !isPrintable(subject):
+		r.outcome, r.message = Unreadable, "the label names no parcel: scan the label with the tracking number"
+	default:
+		r.outcome, r.text = Accepted, subject
+		r.event = wire.TrackingEvent{Subject: subject, StatusCode: string(c.Step), Location: c.Post}
+	}
+	return r
+}
+
+// subjectOf is what events of a label are about: an SSCC as the element that the
+// cloud knows it by, a shipment, a consignment, an item with its serial, a
+// carrier's number, else the text.
+func subjectOf(label gs1.Scan) string {
+	switch ai, value := label.Subject(); ai {
+	case "00":
+		return ai + value
+	case "":
+		if number := carrierNumber(label); number != "" {
+			return number
+		}
+		return strings.TrimSpace(value)
+	default:
+		return value
+	}
+}
+
+// isCode reports whether a line may be a code of a cabinet, whatever a scanner
+// puts around it: 6 to 8 digits alone, or the text of a pickup code's symbol
+// anywhere in it. A keyboard of another layout types its colon as another sign.
+func isCode(raw []byte) bool {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsPrint(r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, string(raw))
+	text = strings.ToUpper(text)
+	if strings.Contains(text, passcode.Prefix) {
+		return true
+	}
+	if gs1.HasSymbology(text) {
+		text = text[3:]
+	}
+	if rest, ok := strings.CutPrefix(text, passcode.Prefix[:2]); ok && rest != "" && !isLetter(rest[0]) && !isDigit(rest[0]) {
+		return true
+	}
+	digits := strings.Map(func(r rune) rune {
+		if unicode.IsPunct(r) || unicode.IsSymbol(r) {
+			return -1
+		}
+		return r
+	}, text)
+	return passcode.Valid(digits)
+}
+
+func isPrintable(s string) bool {
+	return s != "" && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// readable is a text for people, which a scanner may have sent anything in.
+func readable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\u00b7'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\u00b7"))
+	if r := []rune(s); len(r) > maxSubject {
+		s = string(r[:maxSubject])
+	}
+	return s
+}
