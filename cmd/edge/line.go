@@ -74,10 +74,8 @@ func isLineAddress(text string) bool {
 	return filepath.IsAbs(text) || comPort.MatchString(text)
 }
 
-// nextCommand is the command that runs the cabinet with the settings that this run
-// was given, and a sentence about what is missing in it, "" when nothing is.
-func (opt options) nextCommand(s settings) (command, missing string) {
-	var args []string
+// flags are those that this run was given, for another run.
+func (opt options) flags() (args []string) {
 	add := func(flag string, value *string) {
 		if value != nil {
 			args = append(args, flag, *value)
@@ -94,6 +92,13 @@ func (opt options) nextCommand(s settings) (command, missing string) {
 	for _, l := range opt.Line {
 		add("--line", &l)
 	}
+	return args
+}
+
+// nextCommand is the command that runs the cabinet with the settings that this run
+// was given, and a sentence about what is missing in it, "" when nothing is.
+func (opt options) nextCommand(s settings) (command, missing string) {
+	args := opt.flags()
 	if len(s.Lines) == 0 {
 		args, missing = append(args, "--line", "ADDRESS"), "ADDRESS is "+lineForms+": the line to the lock boards"
 	}

@@ -35,6 +35,12 @@ func secrets() access.Secrets {
 		Keys: []wire.PinnedKey{{ID: []byte{9}, Key: bytes.Repeat([]byte{3}, 32)}}, Brokers: []string{"tcp://127.0.0.1:1"}, Prefix: "tms"}
 }
 
+func writeJSON(t *testing.T, name string, v any) {
+	raw, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, raw, 0o600))
+}
+
 func writeSecrets(t *testing.T, name string, mode os.FileMode) {
 	raw, err := json.Marshal(secrets())
 	require.NoError(t, err)

@@ -51,6 +51,11 @@ type Config struct {
 	// durable: for the local page. It must not block; nil: nothing is shown.
 	Act func(locker.Action)
 
+	// Healthy is called once, when this start has shown that it works: the parts run, the
+	// store takes what is written, a board has answered where there are lines, and the
+	// cloud is connected where it ever was before. nil: not asked.
+	Healthy func()
+
 	// Trace takes each pulse with its authority just before it is written to the
 	// line, which waits for it; nil is none. For tests.
 	Trace func(edge.PulseTrace)
@@ -83,15 +88,16 @@ type Agent struct {
 	codes *access.Verifier
 	marks *marks
 
-	instance [16]byte
-	started  time.Time
-	forged   forgeries
-	links    links
-	nonce    []byte                 // that was answered last; owned by the handler
-	echo     atomic.Pointer[[]byte] // the cloud's newest challenge
-	synced   time.Time              // when a synchronisation was last kept; owned by the handler
-	laid     uint64                 // configuration version that the boards run; owned by act
-	Recorded atomic.Uint64          // records kept since start, for audits
+	instance  [16]byte
+	started   time.Time
+	forged    forgeries
+	links     links
+	nonce     []byte                 // that was answered last; owned by the handler
+	echo      atomic.Pointer[[]byte] // the cloud's newest challenge
+	synced    time.Time              // when a synchronisation was last kept; owned by the handler
+	knewCloud bool                   // it was connected before this start
+	laid      uint64                 // configuration version that the boards run; owned by act
+	Recorded  atomic.Uint64          // records kept since start, for audits
 }
 
 // New opens the store and builds the agent; nothing runs yet. Close releases
@@ -183,6 +189,8 @@ func (a *Agent) build() error {
 			a.log.Error("keep the code list's generation beside the store", "err", err)
 		}
 	}
+	acked := a.store.Acked()
+	a.knewCloud = state.Meta.Generation > 0 || acked[0] > 1 || acked[1] > 1
 	a.clock.Begin(opened.Boot, known)
 	a.laid = state.Config.Version
 	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
@@ -364,6 +372,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	run(&outside, outer, "check", a.check)
 	run(&outside, outer, "trial", a.try)
 	run(&outside, outer, "time", a.keepWall)
+	run(&outside, outer, "healthy", a.reportHealthy)
 	err := a.store.Ready()
 	if err != nil {
 		a.log.Warn("mark the start as done", "err", err)
