@@ -63,7 +63,7 @@ test-check: ## run the tests of `make check`: those of `make test`, real program
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/cloud ./cmd/edge ./cmd/firmware-sim ./cmd/demo
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/cloud ./cmd/edge ./cmd/release ./cmd/firmware-sim ./cmd/demo
 
 # A release: one archive for each system with the programs, their settings' examples
 # and the licence, and SHA256SUMS over all. The same commit gives the same bytes on
@@ -76,7 +76,7 @@ release: $(SYSTEMS:%=release-%) ## build dist/: an archive for each of SYSTEMS, 
 release-%:
 	@set -e; name=postern-$(VERSION)-$*; rm -rf $(DIST)/$$name; mkdir -p $(DIST)/$$name; \
 	GOOS=$(firstword $(subst -, ,$*)) GOARCH=$(lastword $(subst -, ,$*)) CGO_ENABLED=0 \
-	  $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(DIST)/$$name/ ./cmd/cloud ./cmd/edge ./cmd/firmware-sim; \
+	  $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(DIST)/$$name/ ./cmd/cloud ./cmd/edge ./cmd/release ./cmd/firmware-sim; \
 	cp -r LICENSE README.md CHANGELOG.md SECURITY.md CONTRIBUTING.md configs docs $(DIST)/$$name/; \
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=a+rX,u+w,go-w --mtime="$$(git log -1 --format=%cI)" -C $(DIST) -cf - $$name | gzip -n > $(DIST)/$$name.tar.gz; \
 	rm -rf $(DIST)/$$name
