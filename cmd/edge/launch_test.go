@@ -202,6 +202,7 @@ func TestInstallUpdate(t *testing.T) {
 	file := filepath.Join(dir, "update")
 	require.NoError(t, os.WriteFile(file, signedScript(t, "1.1.0", working), 0o600))
 	s := secrets()
+	s.ReleaseKeys = nil
 	writeJSON(t, filepath.Join(dir, "secrets.json"), s)
 	_, err := runEdge(t, "", "--data", dir, "install-update", file)
 	require.ErrorIs(t, err, update.ErrNoKeys)

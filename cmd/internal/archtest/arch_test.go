@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"protocol/wiring":    {"protocol/lockbus"},
 	"protocol/signature": {},
 	"protocol/signed":    {"protocol/wire"},
+	"protocol/release":   {"protocol/signed"},
 	"protocol/passcode":  {"protocol/topic", "protocol/wire"},
 	"protocol/gs1":       {},
 
@@ -40,6 +41,7 @@ var allowed = map[string][]string{
 	"edge/uplink": {"edge/buffer", "protocol/signed", "protocol/topic", "protocol/wire"},
 	"edge/access": {"edge", "edge/locker", "protocol/passcode", "protocol/wire"},
 	"edge/kiosk":  {"edge", "edge/access", "edge/locker", "protocol/passcode", "protocol/wire"},
+	"edge/update": {"internal/lockfile", "protocol/release", "protocol/signed", "protocol/wire"},
 	"edge/agent":  {"edge", "edge/...", "protocol/..."},
 
 	"firmware-sim/board": {"protocol/lockbus"},
