@@ -10,7 +10,10 @@ import (
 	"time"
 )
 
-var errPower = errors.New("the power is gone")
+var (
+	errPower = errors.New("the power is gone")
+	errFull  = errors.New("no space left")
+)
 
 // simDisk is a folder whose power goes before a step. Afterwards each image that a file
 // system may have left can be looked at: changes of names since the last sync of the
@@ -21,6 +24,7 @@ type simDisk struct {
 	pending []naming
 	steps   int
 	cut     int  // the step before which power goes; 0: never
+	full    int  // the step that fails alone, as on a full disk; 0: none
 	noSync  bool // a broken disk: syncs of files do nothing
 }
 
@@ -46,6 +50,9 @@ func (d *simDisk) step() error {
 		return errPower
 	}
 	d.steps++
+	if d.steps == d.full {
+		return errFull
+	}
 	return nil
 }
 

@@ -198,7 +198,10 @@ func (v *Versions) Install(r io.Reader) (release.Manifest, error) {
 		return m, err
 	}
 	if err := write(v.disk, incoming, func(w io.Writer) error { return m.Copy(w, r) }); err != nil {
-		return m, errors.Join(err, v.disk.Remove(incoming))
+		if gone := v.disk.Remove(incoming); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+		return m, err
 	}
 	return m, v.accept(m, envelope)
 }

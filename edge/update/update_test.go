@@ -231,6 +231,35 @@ func TestTheJudgeFindsMissingSyncs(t *testing.T) {
 	require.Error(t, wrong)
 }
 
+// A step that the disk refuses is an error that names it; the program of before or that of
+// after is started, and what was not accepted can be installed again.
+func TestAFullDiskLeavesAProgramToStart(t *testing.T) {
+	t.Parallel()
+	for full := 1; ; full++ {
+		disk := newSimDisk()
+		disk.full = full
+		v := open(t, "v1.0.0", disk)
+		_, err := v.Install(bytes.NewReader(artefact(t, "1.1.0")))
+		if err == nil {
+			require.Greater(t, full, 8)
+			return
+		}
+		require.ErrorIs(t, err, errFull)
+		accepted := disk.names[stateFile] != nil
+		_, err = v.Install(bytes.NewReader(artefact(t, "1.1.0")))
+		if accepted {
+			require.ErrorIs(t, err, ErrOlder, "step %d", full)
+		} else {
+			require.NoError(t, err, "step %d", full)
+		}
+		// A start that cannot be kept is none: the packaged program runs meanwhile.
+		disk.full = disk.steps + 1
+		require.Equal(t, Choice{Version: "v1.0.0"}, v.Choose())
+		require.Equal(t, Choice{Version: "1.1.0", Path: "/versions/edge-1.1.0", Trial: true}, v.Choose())
+		require.NoError(t, v.Confirm(v.Choose()))
+	}
+}
+
 // Any order of acts ends as the model says, with starts of the process in between and
 // packages that are upgraded.
 func TestVersionsAreAsTheModelSays(t *testing.T) {
