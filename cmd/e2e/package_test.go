@@ -228,6 +228,7 @@ func TestPackagesOfOtherProcessors(t *testing.T) {
 	for arch, emulator := range emulators {
 		dir, root := t.TempDir(), t.TempDir()
 		makePackages(t, dir, "v1.2.3", arch)
+		checkPolicy(t, dir)
 		out, err := exec.CommandContext(t.Context(), "dpkg-deb", "--extract", filepath.Join(dir, "postern-edge_1.2.3_"+arch+".deb"), root).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		program := filepath.Join(root, "usr/bin/postern-edge")
