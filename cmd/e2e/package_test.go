@@ -151,9 +151,12 @@ func TestPackages(t *testing.T) {
 	require.Contains(t, m.run(t, "dpkg-query", "--show", "--showformat=${Conffiles}", "postern-edge"), "/etc/postern/edge.yaml")
 	require.NoFileExists(t, m.file(m.unit(t, "postern-edge", "ConditionPathExists")), "a cabinet that is not enrolled is not started")
 
+	bin := build(t)
+	key, releases := bin.releaseKey(t)
+
 	// Settings of an administrator stay in an upgrade.
 	web, screen := freeAddress(t), freeAddress(t)
-	appendText(t, m.file("/etc/postern/cloud.yaml"), fmt.Sprintf("listen: %s\nmqtt: {listen: %s}\nadmin: {listen: \"\"}\n", web, freeAddress(t)))
+	appendText(t, m.file("/etc/postern/cloud.yaml"), fmt.Sprintf("listen: %s\nmqtt: {listen: %s}\nadmin: {listen: \"\"}\n%s\n", web, freeAddress(t), releases))
 	appendText(t, m.file("/etc/postern/edge.yaml"), fmt.Sprintf("kiosk: {listen: %s}\n", screen))
 	m.run(t, "dpkg", "--install", files["postern-cloud"], files["postern-edge"])
 	raw, err := os.ReadFile(m.file("/etc/postern/edge.yaml"))
@@ -169,6 +172,20 @@ func TestPackages(t *testing.T) {
 	cloud.stop(t)
 	edge := m.start(t, "postern-edge")
 	awaitPage(t, edge, "http://"+screen+"/api/health")
+	edge.stop(t)
+
+	// An update is the user's to install and takes the place of the packaged program.
+	update, err := os.ReadFile(bin.signedAgent(t, key, "1.3.0"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "update"), update, 0o644))
+	install := []string{"/usr/bin/postern-edge", "--config", "/etc/postern/edge.yaml", "install-update", "/packages/update"}
+	out, err := m.command(t, install...).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "with runuser -u postern -- before it")
+	require.Contains(t, m.run(t, append(as, install...)...), "version 1.3.0 is installed")
+	edge = m.start(t, "postern-edge")
+	awaitPage(t, edge, "http://"+screen+"/api/health")
+	require.Contains(t, edge.text(), `"the cabinet runs","device":"CAB-1001","version":"v1.3.0"`)
 	edge.stop(t)
 
 	m.run(t, "dpkg", "--remove", "postern-cloud", "postern-edge")

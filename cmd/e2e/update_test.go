@@ -31,11 +31,9 @@ type updateRig struct {
 
 func newUpdateRig(t *testing.T) *updateRig {
 	bin := build(t)
-	r := &updateRig{t: t, key: filepath.Join(t.TempDir(), "release.pem")}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(string(bin), "release"), "key", r.key).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	setting := regexp.MustCompile(`release_keys: \[.+\]`).FindString(string(out))
-	require.NotEmpty(t, setting)
+	r := &updateRig{t: t}
+	var setting string
+	r.key, setting = bin.releaseKey(t)
 	free := commands{}.ports(t)
 	r.dir = installed(t, bin, func(text string) string { return strings.Replace(free(text), "release_keys: []", setting, 1) })
 	r.screen = "http://" + free("127.0.0.1:8091")
@@ -53,23 +51,38 @@ func (r *updateRig) start(name string, args ...string) *process {
 
 func (r *updateRig) launch() { r.agent = r.start("edge", "--config", "configs/edge.yaml", "launch") }
 
-// install builds the agent as another version, signs it and installs it.
-func (r *updateRig) install(version string) {
-	r.t.Helper()
-	program := filepath.Join(r.t.TempDir(), "edge")
-	build := exec.CommandContext(r.t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w -X github.com/postern-io/postern/cmd/internal/cli.release=v"+version, "-o", program, "../edge")
+// releaseKey makes a key of releases, and the cloud's setting of it.
+func (b programs) releaseKey(t *testing.T) (file, setting string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "release.pem")
+	out, err := exec.CommandContext(t.Context(), filepath.Join(string(b), "release"), "key", file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	setting = regexp.MustCompile(`release_keys: \[.+\]`).FindString(string(out))
+	require.NotEmpty(t, setting)
+	return file, setting
+}
+
+// signedAgent builds the agent as another version and signs it.
+func (b programs) signedAgent(t *testing.T, key, version string) (file string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "edge")
+	file = program + ".update"
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w -X github.com/postern-io/postern/cmd/internal/cli.release=v"+version, "-o", program, "../edge")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	out, err = exec.CommandContext(t.Context(), filepath.Join(string(b), "release"), "sign", "--key", key, "--release", version, program, file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return file
+}
+
+// install installs another version of the agent.
+func (r *updateRig) install(version string) {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "bin/edge", "--config", "configs/edge.yaml", "install-update", built.signedAgent(r.t, r.key, version))
+	cmd.Dir = r.dir
+	out, err := cmd.CombinedOutput()
 	require.NoError(r.t, err, "%s", out)
-	for _, args := range [][]string{
-		{"bin/release", "sign", "--key", r.key, "--release", version, program, program + ".update"},
-		{"bin/edge", "--config", "configs/edge.yaml", "install-update", program + ".update"},
-	} {
-		cmd := exec.CommandContext(r.t.Context(), args[0], args[1:]...)
-		cmd.Dir = r.dir
-		out, err := cmd.CombinedOutput()
-		require.NoError(r.t, err, "%s", out)
-	}
 }
 
 // runs waits until the agent that runs says that it is of a version.
