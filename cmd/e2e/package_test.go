@@ -217,7 +217,9 @@ func checkPolicy(t *testing.T, dir string) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	out, err := exec.CommandContext(t.Context(), lintian, append([]string{"--fail-on", "error", "--tag-display-limit", "0"}, files...)...).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), lintian, append([]string{"--fail-on", "error", "--tag-display-limit", "0"}, files...)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // it leaves files behind
+	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
 
