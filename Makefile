@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race full-soak soak mutants release image
+.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race full-soak soak mutants release packages image
 
 # The three rings. `make test` runs the quick one: short seeds, each model on SQLite, in
 # one process. `make check` adds the real programs, PostgreSQL, one pass of the browser
@@ -63,7 +63,7 @@ test-check: ## run the tests of `make check`: those of `make test`, real program
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/cloud ./cmd/edge ./cmd/firmware-sim ./cmd/demo
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/cloud ./cmd/edge ./cmd/release ./cmd/firmware-sim ./cmd/demo
 
 # A release: one archive for each system with the programs, their settings' examples
 # and the licence, and SHA256SUMS over all. The same commit gives the same bytes on
@@ -76,10 +76,15 @@ release: $(SYSTEMS:%=release-%) ## build dist/: an archive for each of SYSTEMS, 
 release-%:
 	@set -e; name=postern-$(VERSION)-$*; rm -rf $(DIST)/$$name; mkdir -p $(DIST)/$$name; \
 	GOOS=$(firstword $(subst -, ,$*)) GOARCH=$(lastword $(subst -, ,$*)) CGO_ENABLED=0 \
-	  $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(DIST)/$$name/ ./cmd/cloud ./cmd/edge ./cmd/firmware-sim; \
+	  $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(DIST)/$$name/ ./cmd/cloud ./cmd/edge ./cmd/release ./cmd/firmware-sim; \
 	cp -r LICENSE README.md CHANGELOG.md SECURITY.md CONTRIBUTING.md configs docs $(DIST)/$$name/; \
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=a+rX,u+w,go-w --mtime="$$(git log -1 --format=%cI)" -C $(DIST) -cf - $$name | gzip -n > $(DIST)/$$name.tar.gz; \
 	rm -rf $(DIST)/$$name
+
+# Debian packages of cloud and edge agent. The same commit gives the same bytes here, too.
+DEB_ARCHS ?= amd64 arm64 armhf
+packages: ## build dist/: Debian packages of cloud and edge agent for each of DEB_ARCHS
+	GO="$(GO)" VERSION="$(VERSION)" LDFLAGS="$(LDFLAGS)" deploy/package/build $(DIST) $(DEB_ARCHS)
 
 # The container image as an OCI layout, without a daemon and without root; it prints the
 # digest, which the same commit gives on any machine with the same Go.

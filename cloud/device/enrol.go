@@ -34,6 +34,8 @@ type Enrolled struct {
 	// DeviceKey is the 32-byte Ed25519 seed of the device's own key, made where the
 	// file is; nil: the device signs nothing.
 	DeviceKey []byte `json:"device_key,omitempty"`
+	// ReleaseKeys are those that sign updates of the cabinet's agent.
+	ReleaseKeys []wire.PinnedKey `json:"release_keys,omitempty"`
 }
 
 // Secrets are a device's own, made by the cloud.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,9 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/protocol/signed"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 const devicesPath = "/api/v1/smart-lockers/devices"
@@ -43,10 +47,12 @@ func cabinetBody(code string) map[string]any {
 func TestCabinetsAreMadeByTheInterface(t *testing.T) {
 	t.Parallel()
 	var log written
-	w := newAgentWorld(t, Config{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	releases := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
+	w := newAgentWorld(t, Config{ReleaseKeys: []ed25519.PublicKey{releases}, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	admin := w.box.Admin.Token
+	var got device.Enrolled
 	enrol := func(code, token string) int {
-		return call(t, "POST", w.base+"/api/v1/devices/enrol", "", map[string]any{"device_code": code, "token": token}, nil)
+		return call(t, "POST", w.base+"/api/v1/devices/enrol", "", map[string]any{"device_code": code, "token": token}, &got)
 	}
 	var second enrolment
 	require.Equal(t, 201, call(t, "POST", w.base+devicesPath, admin, cabinetBody("PIER-2"), &second))
@@ -70,6 +76,7 @@ func TestCabinetsAreMadeByTheInterface(t *testing.T) {
 	require.Equal(t, 201, call(t, "POST", renew, admin, nil, &again))
 	require.NotEqual(t, second.Enrolment.Token, again.Enrolment.Token)
 	require.Equal(t, 200, enrol("PIER-2", again.Enrolment.Token))
+	require.Equal(t, []wire.PinnedKey{{ID: signed.KeyID(releases), Key: releases}}, got.ReleaseKeys)
 	for _, token := range []string{again.Enrolment.Token, second.Enrolment.Token} {
 		require.Equal(t, 401, enrol("PIER-2", token), "a token is good once, and one that was lost not at all")
 	}

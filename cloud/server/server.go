@@ -101,6 +101,9 @@ type Config struct {
 	MQTTPlain bool
 	// Brokers are the addresses that enrolling devices get.
 	Brokers []string
+	// ReleaseKeys are public keys that enrolling devices get: updates of their agent are
+	// signed by one of them.
+	ReleaseKeys []ed25519.PublicKey
 	// AppURL and AppWebSocketURL are where people's apps reach the broker, empty
 	// where they do not.
 	AppURL, AppWebSocketURL string
@@ -576,13 +579,15 @@ func (s *Server) listen(ln Listeners) error {
 // Enrolled are the values for a device's secrets file.
 func (s *Server) Enrolled(code string, made device.Secrets) device.Enrolled {
 	e := device.Enrolled{DeviceCode: code, DeviceSecret: made.Secret, CodeSalt: made.Salt, CodeKey: made.Key, Brokers: s.cfg.Brokers, Prefix: s.cfg.Prefix}
-	e.Keys = s.pinnedKeys()
+	e.Keys, e.ReleaseKeys = s.pinnedKeys(), pinKeys(s.cfg.ReleaseKeys)
 	return e
 }
 
 // pinnedKeys are the public keys that devices trust.
-func (s *Server) pinnedKeys() (out []wire.PinnedKey) {
-	for _, k := range s.Keys.pinned() {
+func (s *Server) pinnedKeys() []wire.PinnedKey { return pinKeys(s.Keys.pinned()) }
+
+func pinKeys(keys []ed25519.PublicKey) (out []wire.PinnedKey) {
+	for _, k := range keys {
 		out = append(out, wire.PinnedKey{ID: signed.KeyID(k), Key: k})
 	}
 	return out

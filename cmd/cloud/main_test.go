@@ -69,6 +69,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"mqtt.prefix", []string{"-prefix", "a//b"}},
 		{"base_url", []string{"-base-url", "tms.example"}},
 		{"mqtt.brokers \"x\"", []string{"-broker", "x"}},
+		{"release_keys \"AAAA\": use the 32 bytes", []string{"-config", file(t, "release_keys: [AAAA]")}},
 		{"name the addresses", []string{"-mqtt-listen", ""}},
 		{"webhook.allow_networks", []string{"-webhook-allow-network", "10.0.0.0/99"}},
 		{"otlp_endpoint", []string{"-otlp-endpoint", "collector:4318"}},

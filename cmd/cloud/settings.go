@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,6 +44,7 @@ type settings struct {
 		AppWSURL  string   `yaml:"app_websocket_url" json:"app_websocket_url"`
 		Prefix    string   `yaml:"prefix" json:"prefix"`
 	} `yaml:"mqtt" json:"mqtt"`
+	ReleaseKeys []string       `yaml:"release_keys" json:"release_keys"` // public ones, that enrolling devices get
 	TLS         tlsSettings    `yaml:"tls" json:"tls"`
 	Proxies     proxySettings  `yaml:"proxies" json:"proxies"`
 	Origins     []string       `yaml:"origins" json:"origins"` // pages of others that may call
@@ -99,6 +102,7 @@ type settings struct {
 	password    string // of the first administrator
 	overlap     time.Duration
 	proxyLogin  string
+	releaseKeys []ed25519.PublicKey
 	providers   []oidc.Provider
 	bucket      *object.BucketConfig // nil: none
 	backup      server.BackupConfig
@@ -238,6 +242,7 @@ func (s *settings) check() error {
 		}
 	}
 	s.checkBrokers(bad)
+	s.checkReleaseKeys(bad)
 	s.checkApps(bad)
 	s.Push.check("push", bad)
 	s.SMS.check("sms", bad)
@@ -286,6 +291,18 @@ func (s *settings) checkListeners(bad func(string, ...any)) {
 		if addr != "" && !s.TLS.hasCertificate() {
 			bad("%s: set tls.cert and tls.key, or tls.names for certificates that are fetched", name)
 		}
+	}
+}
+
+// checkReleaseKeys reads the keys that cabinets take updates by.
+func (s *settings) checkReleaseKeys(bad func(string, ...any)) {
+	for _, text := range s.ReleaseKeys {
+		key, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || len(key) != ed25519.PublicKeySize {
+			bad("release_keys %q: use the %d bytes of a public key in base64, as \"release key\" prints it", text, ed25519.PublicKeySize)
+			continue
+		}
+		s.releaseKeys = append(s.releaseKeys, key)
 	}
 }
 
@@ -451,7 +468,7 @@ func loopback(addr string) bool {
 
 // server is what the assembly takes.
 func (s settings) server(log *slog.Logger) server.Config {
-	return server.Config{Dir: s.Data, KeysFile: s.KeysFile, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
+	return server.Config{Dir: s.Data, KeysFile: s.KeysFile, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, ReleaseKeys: s.releaseKeys, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.Push.secret, SMSURL: s.SMS.URL, SMSSecret: s.SMS.secret,
 		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, OTLPShare: s.OTLPShare, OTLPHeaders: s.otlpHeaders, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, Admin: server.AdminConfig{Token: s.Admin.token, TLS: s.Admin.TLS}, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, HTTPConnections: s.Connections.HTTP, MQTTConnections: s.Connections.MQTT, Log: log}

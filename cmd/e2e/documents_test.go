@@ -25,6 +25,7 @@ import (
 //	programs   built programs, in a folder with bin/, configs/ and a sandbox
 //	terminals  the same, each line in a terminal of its own
 //	archive    in the folder that make release has filled
+//	packages   as root in the folder that make packages has filled
 //	containers for a machine with containers, which there is none of here: files and
 //	           services that they name are there
 //	kubernetes the same for a cluster
@@ -69,6 +70,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 		"programs":   func(t *testing.T, c commands) { c.run(t, installed(t, bin, c.ports(t))) },
 		"terminals":  func(t *testing.T, c commands) { c.inTerminals(t, bin) },
 		"archive":    func(t *testing.T, c commands) { c.released(t) },
+		"packages":   func(t *testing.T, c commands) { c.packaged(t) },
 		"containers": func(t *testing.T, c commands) { c.inContainers(t) },
 		"kubernetes": func(t *testing.T, c commands) { c.onKubernetes(t) },
 	}
@@ -111,14 +113,20 @@ func (c commands) run(t *testing.T, dir string, env ...string) string {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	require.NoError(t, err, "%s", errs.String())
+	c.keepPromises(t, string(out))
+	return string(out)
+}
+
+// keepPromises finds each promise in the rest of an output.
+func (c commands) keepPromises(t *testing.T, out string) {
+	t.Helper()
 	require.NotEmpty(t, c.promises(), "the block says what it prints")
-	left := string(out)
+	left := out
 	for _, p := range c.promises() {
 		_, rest, ok := strings.Cut(left, p)
 		require.True(t, ok, "%s is not in the rest of the output: %s", p, left)
 		left = rest
 	}
-	return string(out)
 }
 
 // onServer runs the block against a server of its own.
@@ -142,7 +150,7 @@ func (c commands) known(t *testing.T) {
 		require.Equal(t, "make", words[0], line)
 		out, err := exec.CommandContext(t.Context(), "make", append([]string{"-n", "-C", "../.."}, words[1:]...)...).CombinedOutput()
 		require.NoError(t, err, "%s: %s", line, out)
-		require.Contains(t, string(out), "go ", line)
+		require.Regexp(t, `\bgo[ "]`, string(out), line)
 	}
 }
 
@@ -268,6 +276,19 @@ func (c commands) released(t *testing.T) {
 	for _, name := range []string{"README.md", "docs/install.md", "docs/pictures/parcel.svg", "configs/edge.yaml", "LICENSE"} {
 		require.FileExists(t, filepath.Join(dir, "postern-v0.0.0-linux-amd64", name))
 	}
+}
+
+// packaged makes the packages of this system and runs the block beside them, in a copy of
+// this machine.
+func (c commands) packaged(t *testing.T) {
+	ring.SkipUnlessFull(t, "builds packages")
+	if at := runtime.GOOS + "/" + runtime.GOARCH; at != "linux/amd64" {
+		t.Skip("the block is for linux/amd64, this is " + at)
+	}
+	dir := t.TempDir()
+	m := newMachine(t, dir)
+	makePackages(t, dir, "v0.0.0", "amd64")
+	c.keepPromises(t, m.run(t, "sh", "-euc", "cd /packages\n"+c.script))
 }
 
 // A link of a document leads to a file of the repository.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -31,6 +32,7 @@ func supportBundle(ctx context.Context, s settings, file string, stdout io.Write
 	b.AddJSON("secrets.json", secretsFacts(s.Secrets))
 	b.AddJSON("files.json", files(s.Data))
 	b.AddJSON("store.json", storeFacts(filepath.Join(s.Data, "edge.db")))
+	b.AddJSON("versions.json", versionFacts(s))
 	for _, name := range []string{"state", "health"} {
 		b.AddJSON("page-"+name+".json", askPage(ctx, s.Kiosk.Listen, "/api/"+name))
 	}
@@ -61,6 +63,18 @@ func secretsFacts(name string) map[string]any {
 	out["device_key"] = len(s.DeviceKey) > 0 // whether there is one
 	out["device_code"], out["prefix"], out["brokers"], out["pinned_key_ids"] = s.DeviceCode, s.Prefix, brokers, keys
 	return out
+}
+
+// versionFacts says which programs of the agent there are.
+func versionFacts(s settings) any {
+	if _, err := os.Stat(versionsFolder(s)); err != nil {
+		return map[string]string{"problem": err.Error()} // none was ever installed, and none is made here
+	}
+	v, err := openVersions(s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return map[string]string{"problem": err.Error()}
+	}
+	return v.Report()
 }
 
 type fileFact struct {

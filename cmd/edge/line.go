@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -74,10 +75,8 @@ func isLineAddress(text string) bool {
 	return filepath.IsAbs(text) || comPort.MatchString(text)
 }
 
-// nextCommand is the command that runs the cabinet with the settings that this run
-// was given, and a sentence about what is missing in it, "" when nothing is.
-func (opt options) nextCommand(s settings) (command, missing string) {
-	var args []string
+// flags are those that this run was given, for another run.
+func (opt options) flags() (args []string) {
 	add := func(flag string, value *string) {
 		if value != nil {
 			args = append(args, flag, *value)
@@ -94,6 +93,27 @@ func (opt options) nextCommand(s settings) (command, missing string) {
 	for _, l := range opt.Line {
 		add("--line", &l)
 	}
+	return args
+}
+
+// packagedName is this program in the Debian package, and its unit.
+const packagedName = "postern-edge"
+
+// packagedNext is nextCommand where the cabinet runs as a service.
+func packagedNext(s settings, config string) (command, missing string) {
+	if len(s.Lines) == 0 {
+		missing = "name the lines to the lock boards in " + config + " before: no door opens without"
+	}
+	return "systemctl start " + packagedName, missing
+}
+
+// nextCommand is the command that runs the cabinet with the settings that this run
+// was given, and a sentence about what is missing in it, "" when nothing is.
+func (opt options) nextCommand(s settings) (command, missing string) {
+	if filepath.Base(os.Args[0]) == packagedName {
+		return packagedNext(s, opt.Config)
+	}
+	args := opt.flags()
 	if len(s.Lines) == 0 {
 		args, missing = append(args, "--line", "ADDRESS"), "ADDRESS is "+lineForms+": the line to the lock boards"
 	}

@@ -61,6 +61,16 @@ func TestEnrolmentSaysTheNextCommand(t *testing.T) {
 	require.Regexp(t, `next: \S*edge\S* .*--line ADDRESS\n.*ADDRESS is tcp://HOST:PORT, such as tcp://127.0.0.1:7001, or a serial device, such as /dev/ttyUSB0`, out)
 }
 
+// Where the package is installed, the service is what comes next.
+func TestEnrolmentOfAPackageLeadsToTheService(t *testing.T) {
+	t.Parallel()
+	command, missing := packagedNext(settings{}, "/etc/postern/edge.yaml")
+	require.Equal(t, "systemctl start postern-edge", command)
+	require.Contains(t, missing, "in /etc/postern/edge.yaml")
+	_, missing = packagedNext(settings{Lines: []line{{Name: "a"}}}, "")
+	require.Empty(t, missing)
+}
+
 // The page's address is on the screen of who starts the cabinet, in words.
 func TestAStartSaysWhereTheScreenIs(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,8 @@
 //	edge --line /dev/ttyUSB0                            runs a cabinet of one board
 //	edge --config edge.yaml                             runs the cabinet
 //	edge --config edge.yaml --check                     checks settings and stops
+//	edge --config edge.yaml install-update FILE         takes a signed update, which the next launch tries
+//	edge --config edge.yaml launch                      runs the newest program that works, as the service does
 //	edge --config edge.yaml support-bundle out.tar.gz
 //
 // Long flags may have one dash. A flag wins over the settings file. Logs are JSON
@@ -50,8 +52,10 @@ type options struct {
 	Check       bool     `help:"Check settings and stop."`
 	Version     bool     `help:"Print the version and stop."`
 
-	Run           struct{} `cmd:"" default:"1" help:"Run the cabinet."`
-	Enrol         enrol    `cmd:"" help:"Fetch this device's secrets from the cloud, once."`
+	Run           struct{}      `cmd:"" default:"1" help:"Run the cabinet."`
+	Enrol         enrol         `cmd:"" help:"Fetch this device's secrets from the cloud, once."`
+	InstallUpdate installUpdate `cmd:"" help:"Take an update of the agent that the release key has signed. The next launch tries it, and goes back to the program before when it does not work."`
+	Launch        struct{}      `cmd:"" help:"Run the cabinet with the newest program that works: the update on trial, the one that has proven itself, or this one."`
 	SupportBundle struct {
 		File string `arg:"" help:"Where to write the bundle, tar.gz."`
 	} `cmd:"" help:"Collect versions, settings, health and store figures; never secrets or codes."`
@@ -92,12 +96,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return check(s, stdout)
 	case strings.HasPrefix(command.Command(), "enrol"):
 		return opt.Enrol.run(ctx, s, opt.nextCommand, roots, stdin, stdout)
+	case command.Command() == "install-update <file>":
+		return opt.InstallUpdate.run(s, stdout, stderr)
 	case command.Command() == "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, stdout)
 	}
 	log, err := cli.Logger(stderr, s.LogLevel)
 	if err != nil {
 		return err
+	}
+	if command.Command() == "launch" {
+		return launch(ctx, s, opt.flags(), log, stdout, stderr)
 	}
 	return serve(ctx, s, roots, log, stdout)
 }
@@ -169,6 +178,10 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 	log = log.With("device", secrets.DeviceCode)
 	cfg := agent.Config{Dir: s.Data, Secrets: secrets, Lines: s.lines(), Scanners: s.scanners(), Supply: s.supply(), Version: cli.Version(), MaxBytes: s.Store.MaxMB << 20,
 		HealthEvery: s.HealthEvery, TLS: roots, Log: log}
+	if report := launcherPipe(); report != nil {
+		defer report.Close()
+		cfg.Healthy = func() { _, _ = report.WriteString("healthy\n") }
+	}
 	if s.PulseTrace != "" {
 		trace, err := pulses.Open(s.PulseTrace, log)
 		if err != nil {

@@ -32,7 +32,14 @@ const repo = "../.."
 
 func secrets() access.Secrets {
 	return access.Secrets{DeviceCode: "CAB-1", DeviceSecret: "device-secret-xyz", CodeSalt: bytes.Repeat([]byte{1}, 16), CodeKey: bytes.Repeat([]byte{2}, 32),
-		Keys: []wire.PinnedKey{{ID: []byte{9}, Key: bytes.Repeat([]byte{3}, 32)}}, Brokers: []string{"tcp://127.0.0.1:1"}, Prefix: "tms"}
+		Keys: []wire.PinnedKey{{ID: []byte{9}, Key: bytes.Repeat([]byte{3}, 32)}}, Brokers: []string{"tcp://127.0.0.1:1"}, Prefix: "tms",
+		ReleaseKeys: []wire.PinnedKey{{ID: []byte{8}, Key: bytes.Repeat([]byte{4}, 32)}}}
+}
+
+func writeJSON(t *testing.T, name string, v any) {
+	raw, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, raw, 0o600))
 }
 
 func writeSecrets(t *testing.T, name string, mode os.FileMode) {

@@ -139,6 +139,8 @@ type Secrets struct {
 	// DeviceKey is the seed of the cabinet's own Ed25519 key, 32 bytes; empty for a
 	// device that signs nothing.
 	DeviceKey []byte `json:"device_key,omitempty"`
+	// ReleaseKeys are those that sign updates of the agent. Without one it takes none.
+	ReleaseKeys []wire.PinnedKey `json:"release_keys,omitempty"`
 }
 
 // Check reports what is missing.

@@ -58,6 +58,11 @@ type Config struct {
 	// not block and may be called by several scanners at once; nil: nothing is shown.
 	Scanned func(scanner.Result)
 
+	// Healthy is called once, when this start has shown that it works: the parts run, the
+	// store takes what is written, a board has answered where there are lines, and the
+	// cloud is connected where it ever was before. nil: not asked.
+	Healthy func()
+
 	// Trace takes each pulse with its authority just before it is written to the
 	// line, which waits for it; nil is none. For tests.
 	Trace func(edge.PulseTrace)
@@ -94,15 +99,16 @@ type Agent struct {
 	scans    *scanner.Recorder
 	scanners []*scanner.Scanner
 
-	instance [16]byte
-	started  time.Time
-	forged   forgeries
-	links    links
-	nonce    []byte                 // that was answered last; owned by the handler
-	echo     atomic.Pointer[[]byte] // the cloud's newest challenge
-	synced   time.Time              // when a synchronisation was last kept; owned by the handler
-	laid     uint64                 // configuration version that the boards run; owned by act
-	Recorded atomic.Uint64          // records kept since start, for audits
+	instance  [16]byte
+	started   time.Time
+	forged    forgeries
+	links     links
+	nonce     []byte                 // that was answered last; owned by the handler
+	echo      atomic.Pointer[[]byte] // the cloud's newest challenge
+	synced    time.Time              // when a synchronisation was last kept; owned by the handler
+	knewCloud bool                   // it was connected before this start
+	laid      uint64                 // configuration version that the boards run; owned by act
+	Recorded  atomic.Uint64          // records kept since start, for audits
 }
 
 // New opens the store and builds the agent; nothing runs yet. Close releases
@@ -198,6 +204,8 @@ func (a *Agent) build() error {
 			a.log.Error("keep the code list's generation beside the store", "err", err)
 		}
 	}
+	acked := a.store.Acked()
+	a.knewCloud = state.Meta.Generation > 0 || acked[0] > 1 || acked[1] > 1
 	a.clock.Begin(opened.Boot, known)
 	a.laid = state.Config.Version
 	layout := board.Layout{Lines: a.cfg.Lines, Doors: places(state.Config)}
@@ -384,6 +392,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, s := range a.scanners {
 		run(&outside, outer, "scanner", s.Run)
 	}
+	run(&outside, outer, "healthy", a.reportHealthy)
 	err := a.store.Ready()
 	if err != nil {
 		a.log.Warn("mark the start as done", "err", err)

@@ -36,6 +36,7 @@ type bench struct {
 	mu     sync.Mutex
 	dialed []string
 	system func() time.Time // the machine's clock; nil is the bench's
+	change func(*Config)    // of the next start; nil: none
 }
 
 func newBench(t *testing.T) *bench {
@@ -67,7 +68,11 @@ func (b *bench) settings() Config {
 
 func (b *bench) start() {
 	b.t.Helper()
-	a, err := New(b.settings())
+	conf := b.settings()
+	if b.change != nil {
+		b.change(&conf)
+	}
+	a, err := New(conf)
 	require.NoError(b.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	b.agent, b.stop = a, stop

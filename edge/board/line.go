@@ -13,6 +13,13 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// States of a board, in edge.BoardHealth.
+const (
+	StateOnline  = "online"
+	StateOffline = "offline"
+	StateNoisy   = "noisy"
+)
+
 const (
 	lineGap        = 2 * time.Millisecond // between frames, for the bus to turn round
 	boardReads     = 10 * time.Millisecond
@@ -25,9 +32,6 @@ const (
 	openTimeout    = 2 * time.Second
 	backoffFirst   = 100 * time.Millisecond
 	backoffLast    = 5 * time.Second
-	stateOnline    = "online"
-	stateOffline   = "offline"
-	stateNoisy     = "noisy"
 	noiseSlots     = 6
 	noiseSlot      = 10 * time.Second
 	noiseMinimum   = 20 // exchanges per minute below which noise is not judged
@@ -107,7 +111,7 @@ func newLine(cfg *Config, lc LineConfig, doors map[edge.DoorNumber]edge.Place, s
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, bc := range lc.Boards {
-		u := &unit{cfg: bc, health: edge.BoardHealth{State: stateOffline, Edges: map[uint]uint64{}}}
+		u := &unit{cfg: bc, health: edge.BoardHealth{State: StateOffline, Edges: map[uint]uint64{}}}
 		var used []uint
 		for n, p := range doors {
 			if p.Board == bc.Name {
@@ -512,12 +516,12 @@ func (l *line) equalPolls(u *unit) int {
 // count publishes a board's counters.
 func (l *line) count(u *unit) {
 	c := u.driver.Health()
-	state := stateOnline
+	state := StateOnline
 	switch {
 	case !u.online:
-		state = stateOffline
+		state = StateOffline
 	case l.noise.noisy:
-		state = stateNoisy
+		state = StateNoisy
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

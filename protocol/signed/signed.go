@@ -31,6 +31,9 @@ const (
 	ForReceipt Purpose = "postern/1/receipt"
 )
 
+// ForRelease is the purpose of a release's key, which signs programs and nothing else.
+const ForRelease Purpose = "postern/1/release"
+
 // ErrSignature says that an envelope is malformed, signed by no known key,
 // or not signed for this purpose.
 var ErrSignature = errors.New("signature does not verify")

@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"protocol/wiring":    {"protocol/lockbus"},
 	"protocol/signature": {},
 	"protocol/signed":    {"protocol/wire"},
+	"protocol/release":   {"protocol/signed"},
 	"protocol/passcode":  {"protocol/topic", "protocol/wire"},
 	"protocol/gs1":       {},
 
@@ -41,6 +42,7 @@ var allowed = map[string][]string{
 	"edge/access":  {"edge", "edge/locker", "protocol/passcode", "protocol/wire"},
 	"edge/scanner": {"edge/board", "edge/locker", "protocol/gs1", "protocol/otep", "protocol/passcode", "protocol/wire"},
 	"edge/kiosk":   {"edge", "edge/access", "edge/locker", "edge/scanner", "protocol/otep", "protocol/passcode", "protocol/wire"},
+	"edge/update":  {"internal/lockfile", "protocol/release", "protocol/signed", "protocol/wire"},
 	"edge/agent":   {"edge", "edge/...", "protocol/..."},
 
 	"firmware-sim/board": {"protocol/lockbus"},

@@ -11,9 +11,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -168,6 +170,23 @@ func CheckSecret(name string) error {
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&^mayRead(info, os.Geteuid()) != 0 {
 		return fmt.Errorf("%s is readable by others (mode %04o): run chmod 600 on it", name, info.Mode().Perm())
+	}
+	return nil
+}
+
+// CheckOwner refuses to work in a folder of another user, whose program could not use what
+// is made there.
+func CheckOwner(folder string) error {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return err
+	}
+	if owner, self := ownerOf(info.Sys()), os.Geteuid(); owner != -1 && owner != self {
+		name := strconv.Itoa(owner)
+		if u, err := user.LookupId(name); err == nil {
+			name = u.Username
+		}
+		return fmt.Errorf("%s belongs to %s: run this as that user, with runuser -u %s -- before it", folder, name, name)
 	}
 	return nil
 }

@@ -6,12 +6,18 @@ import (
 	"strings"
 )
 
+// packagedPrefix stands before the names of cloud and edge in their Debian packages.
+const packagedPrefix = "postern-"
+
 // Sibling is how a person at this machine starts another of these programs, as far
 // as the start of this one tells: from the same folder, by go run, or by its name.
 func Sibling(name string) string { return sibling(os.Args[0], name) }
 
 func sibling(self, name string) string {
 	folder := self[:strings.LastIndexAny(self, `/\`)+1]
+	if strings.HasPrefix(self[len(folder):], packagedPrefix) && (name == "cloud" || name == "edge") {
+		name = packagedPrefix + name
+	}
 	if folder == "" {
 		return name
 	}

@@ -18,7 +18,10 @@ func TestSiblingIsStartedAsThisProgramWas(t *testing.T) {
 		filepath.Join(dir, "none") + "/cloud": "edge",
 		"/tmp/go-build12/b001/exe/cloud":      "go run github.com/postern-io/postern/cmd/edge",
 		"/tmp/go-build12/b001/cli.test":       "edge",
+		"postern-cloud":                       "postern-edge",
+		dir + "postern-cloud":                 "postern-edge",
 	} {
 		require.Equal(t, want, sibling(self, "edge"), self)
 	}
+	require.Equal(t, "firmware-sim", sibling("/usr/bin/postern-cloud", "firmware-sim"), "no package has it")
 }

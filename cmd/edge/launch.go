@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/edge/update"
+)
+
+// envLauncher names the descriptor by which a launched agent reports that it is healthy.
+const (
+	envLauncher = "POSTERN_LAUNCHER_FD"
+	launcherFD  = 3 // the first behind standard error
+)
+
+// launcherPipe is the way to the launcher, nil when the agent was not launched by one.
+func launcherPipe() *os.File {
+	fd, err := strconv.Atoi(os.Getenv(envLauncher))
+	if err != nil || fd != launcherFD {
+		return nil
+	}
+	_ = os.Unsetenv(envLauncher)
+	return os.NewFile(launcherFD, "launcher")
+}
+
+// Times of a launch.
+const (
+	trialTime  = 30 * time.Minute // in which a program on trial has to be healthy
+	stopTime   = 15 * time.Second // that an agent has to end; the service has 20 s for both
+	startPause = time.Second      // before a program on trial is started again
+	keepPause  = time.Minute      // before a report that could not be kept is kept again
+)
+
+// launcher runs the agent's programs, one at a time, and stays their parent: it is what goes
+// back to the program before, on machines without a service manager, too.
+type launcher struct {
+	versions *update.Versions
+	packaged string   // path of this program
+	args     []string // of each agent
+	trial    time.Duration
+	pause    time.Duration
+	log      *slog.Logger
+
+	stdout, stderr io.Writer
+}
+
+// launch runs the cabinet by the newest program that works, until ctx ends. Without secrets
+// that can be read it is this program, which says what is wrong with them.
+func launch(ctx context.Context, s settings, args []string, log *slog.Logger, stdout, stderr io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	l := &launcher{packaged: self, args: args, trial: trialTime, pause: startPause, log: log, stdout: stdout, stderr: stderr}
+	if l.versions, err = openVersions(s, log); err != nil {
+		log.Error("the packaged program is started", "err", err)
+		_, err := l.runAgent(ctx, update.Choice{Version: cli.Version()})
+		return err
+	}
+	return l.run(ctx)
+}
+
+// errTrialOver says that a program on trial was not healthy in time.
+var errTrialOver = errors.New("it did not report in time that it is healthy")
+
+// run runs one program after the other while they are on trial. The end of one that is not,
+// is the end of the launch: the service starts it again.
+func (l *launcher) run(ctx context.Context) error {
+	for {
+		c := l.versions.Choose()
+		proven, err := l.runAgent(ctx, c)
+		var notStarted *startError
+		switch {
+		case !c.Trial || proven:
+			if errors.As(err, &notStarted) && c.Path != "" { // no program is no answer
+				l.log.Error("the program is not started, the packaged one is", "version", c.Version, "err", err)
+				_, err = l.runAgent(ctx, update.Choice{Version: cli.Version()})
+			}
+			return err
+		case ctx.Err() != nil:
+			return errors.Join(err, l.versions.Withdraw(c))
+		case errors.Is(err, errTrialOver) || errors.As(err, &notStarted) && !errors.Is(err, syscall.ETXTBSY):
+			if err := l.versions.GiveUp(c, err.Error()); err != nil {
+				l.log.Error("keep that an update is given up", "err", err)
+			}
+		default:
+			l.log.Error("an update ended before it was healthy", "version", c.Version, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(l.pause):
+		}
+	}
+}
+
+// startError says that a program could not be started.
+type startError struct{ err error }
+
+func (e *startError) Error() string { return fmt.Sprintf("start the agent: %v", e.err) }
+func (e *startError) Unwrap() error { return e.err }
+
+// runAgent runs a program until it ends, ctx ends, or its trial is over. proven is whether
+// it was on trial and is no more. One that was asked to end and does is no error.
+func (l *launcher) runAgent(ctx context.Context, c update.Choice) (proven bool, err error) {
+	path := c.Path
+	if path == "" {
+		path = l.packaged
+	}
+	reports, report, err := os.Pipe()
+	if err != nil {
+		return false, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer reports.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cmd := exec.CommandContext(ctx, path, l.args...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = l.stdout, l.stderr, []*os.File{report}
+	cmd.Env = append(os.Environ(), envLauncher+"="+strconv.Itoa(launcherFD))
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTime
+	// The agent ends with the thread that started it, where a system can do that: two of
+	// them would fight for the boards.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	endWithParent(cmd)
+	l.log.Info("the agent is started", "version", c.Version, "path", path, "on_trial", c.Trial)
+	err = cmd.Start()
+	_ = report.Close()
+	if err != nil {
+		return false, &startError{err}
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	if c.Trial {
+		proven, err = l.watchTrial(c, reports, done, cancel)
+	} else {
+		err = <-done
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		var exit *exec.ExitError
+		if errors.Is(cause, errTrialOver) {
+			return proven, errTrialOver
+		}
+		if errors.Is(err, context.Canceled) || errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signaled() {
+			err = nil // it ended by the signal itself
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("the agent ended: %w", err)
+	}
+	return proven, err
+}
+
+// watchTrial waits for the end of a program on trial, and until then for its report.
+func (l *launcher) watchTrial(c update.Choice, reports io.Reader, done <-chan error, cancel context.CancelCauseFunc) (proven bool, err error) {
+	healthy := make(chan struct{}, 1)
+	go func() {
+		if n, _ := reports.Read(make([]byte, 1)); n == 1 {
+			healthy <- struct{}{}
+		}
+	}()
+	over := time.NewTimer(l.trial)
+	defer over.Stop()
+	again := time.NewTimer(0)
+	again.Stop()
+	defer again.Stop()
+	for {
+		select {
+		case err := <-done:
+			return proven, err
+		case <-over.C:
+			cancel(errTrialOver)
+			return false, <-done
+		case <-healthy:
+			over.Stop()
+			again.Reset(0)
+		case <-again.C:
+			if err := l.versions.Confirm(c); err != nil {
+				l.log.Error("keep that an update is healthy", "err", err)
+				again.Reset(keepPause)
+				continue
+			}
+			proven = true
+			l.log.Info("the update is healthy", "version", c.Version)
+		}
+	}
+}
