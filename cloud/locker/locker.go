@@ -53,7 +53,10 @@ type Config struct {
 	Correction time.Duration
 	// Links makes the secrets of recipients' links; empty: no link is proof.
 	Links cloud.LinkKey
-	Log   *slog.Logger
+	// LinkBase is what links in notifications begin with, as https://tms.example; empty:
+	// they have none.
+	LinkBase string
+	Log      *slog.Logger
 }
 
 // Service is the feature. Safe for concurrent use.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,7 +93,36 @@ func (w *rows) sendCode(d *cloud.Delivery, kind cloud.NotificationKind, by cloud
 			return "", err
 		}
 	}
-	return to, w.notify(d, cloud.Notification{Kind: kind, From: from, Channel: by, Until: until, NotificationText: cloud.NotificationText{To: to, Language: reader.Language, Name: reader.Name, Parcel: &p}})
+	link, err := w.recipientLink(d)
+	if err != nil {
+		return "", err
+	}
+	return to, w.notify(d, cloud.Notification{Kind: kind, From: from, Channel: by, Until: until, NotificationText: cloud.NotificationText{To: to, Language: reader.Language, Name: reader.Name, Link: link, Parcel: &p}})
+}
+
+// recipientLink is the link to the page of a delivery that waits, for its recipient: "" while
+// another person collects, and in a deployment without a public address.
+func (w *rows) recipientLink(d *cloud.Delivery) (string, error) {
+	if w.s.cfg.LinkBase == "" || d.Handover != nil {
+		return "", nil
+	}
+	shipments, err := w.v.DeliveryShipments(d.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, sh := range shipments {
+		if !slices.ContainsFunc(d.Packages, func(p cloud.Package) bool {
+			return p.TrackingNumber == sh.Number && p.Status == cloud.PackageInCompartment
+		}) {
+			continue
+		}
+		secret, _, err := recipients{w.s}.linkOf(w.v, sh)
+		if err != nil || secret == "" {
+			return "", err
+		}
+		return w.s.cfg.LinkBase + "/track/" + url.PathEscape(sh.Number) + "?k=" + url.QueryEscape(secret), nil
+	}
+	return "", nil
 }
 
 // collector is the person who collects a delivery: its recipient, or the one whom the

@@ -3,6 +3,7 @@ package locker_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -120,6 +121,21 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 		s.look(l)
 		require.Equal(s.t, []any{4, cloud.NotifyParcelOverdue}, []any{len(s.notes()), s.notes()[0].Kind})
 		require.True(s.t, s.notes()[0].Until.After(time.Now()))
+	})
+	f("a link for the recipient, and for no other person", 1, func(s *story) {
+		links := cloud.LinkKey("0123456789abcdef0123456789abcdef")
+		l := locker.New(locker.Config{Store: s.Store, Sealer: s.Server.Box, Webhooks: webhook.New(s.Store, anyURL{}), Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}, Links: links, LinkBase: "https://tms.example"})
+		s.addressed(l, nil)
+		s.waiting(l)
+		link, err := url.Parse(s.notes()[0].Link)
+		require.NoError(s.t, err)
+		require.Equal(s.t, "https://tms.example/track/PK-1", link.Scheme+"://"+link.Host+link.Path)
+		out, err := l.ListParcels(ctx, cloud.Caller{}, locker.ParcelsInput{Number: "PK-1", Key: link.Query().Get("k")})
+		require.NoError(s.t, err)
+		require.Equal(s.t, s.notes()[0].Parcel.Code, *out.Parcels[0].PickupCode)
+		_, err = l.HandOver(ctx, s.Box.ProviderCaller, locker.HandoverInput{Delivery: "ref:R-1", Name: "Sam Smith", Phone: "+14165550199"})
+		require.NoError(s.t, err)
+		require.Equal(s.t, []any{cloud.BySMS, "+14165550199", ""}, []any{s.notes()[0].Channel, s.notes()[0].To, s.notes()[0].Link}, "it would show the recipient's page")
 	})
 	f("one reminder a day before the end of its time, while it waits", 1, func(s *story) {
 		l := s.notifying(cloud.ByEmail)

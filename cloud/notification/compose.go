@@ -70,7 +70,7 @@ func Compose(m cloud.Notification, now time.Time) (Letter, error) {
 	switch {
 	case m.Parcel != nil:
 		l.Lines[1] += " " + word("mail.parcel.code")
-		l.Code, l.Facts = oneLine(m.Parcel.Code), parcelFacts(m.Language, *m.Parcel, now)
+		l.Code, l.Facts, l.Button = oneLine(m.Parcel.Code), parcelFacts(m.Language, *m.Parcel, now), word("mail.parcel.link")
 	case l.Link != "":
 		l.Button = word(said.link)
 		l.Lines = append(l.Lines, word("mail.once"))

@@ -91,8 +91,8 @@ var smsWords = map[cloud.NotificationKind]string{
 
 // ComposeSMS writes a short message in its language, for a reader at now. Code, compartments
 // and a time limit that has not passed are always in it. Until two messages hold it, parcel
-// numbers give way, then letters that would halve what a message holds, the locker's address,
-// the ends of names, and the names.
+// numbers give way, then the link, letters that would halve what a message holds, the locker's
+// address, the ends of names, and the names.
 func ComposeSMS(m cloud.Notification, now time.Time) (ShortMessage, error) {
 	key, ok := smsWords[m.Kind]
 	if !ok || m.Parcel == nil {
@@ -110,9 +110,9 @@ func ComposeSMS(m cloud.Notification, now time.Time) (ShortMessage, error) {
 		until = word("sms.until", locale.DateHour(m.Language, p.Until))
 	}
 	business, place := oneLine(cmp.Or(m.Business, "Postern")), oneLine(p.Locker)
-	address, numbers := oneLine(p.Address), oneLine(strings.Join(p.Numbers, ", "))
+	address, numbers, link := oneLine(p.Address), oneLine(strings.Join(p.Numbers, ", ")), m.Link
 	for folds := false; ; {
-		parts := []string{word(key, business), word("sms.code", oneLine(p.Code)), "", "", until, numbers}
+		parts := []string{word(key, business), word("sms.code", oneLine(p.Code)), "", "", until, numbers, link}
 		if where := filled(place, address); len(where) > 0 {
 			parts[2] = strings.Join(where, ", ") + "."
 		}
@@ -129,6 +129,8 @@ func ComposeSMS(m cloud.Notification, now time.Time) (ShortMessage, error) {
 			return out, nil
 		case numbers != "":
 			numbers = ""
+		case link != "":
+			link = ""
 		case !folds && canFold(out.Text):
 			folds = true
 		case address != "":

@@ -32,6 +32,30 @@ func short(kind cloud.NotificationKind, lang string) cloud.Notification {
 
 var smsKinds = []cloud.NotificationKind{cloud.NotifyParcelWaiting, cloud.NotifyParcelCode, cloud.NotifyParcelReminder, cloud.NotifyParcelOverdue, cloud.NotifyDeliveryCode}
 
+// The link comes with what two messages hold, whole or not at all.
+func TestShortMessagesHaveTheLink(t *testing.T) {
+	t.Parallel()
+	const link = "https://tms.example/track/SWP100200300?k=0123456789abcdefABCD_-"
+	whole := 0
+	for _, kind := range smsKinds {
+		for _, l := range locale.All() {
+			m := short(kind, l.Code)
+			m.Link = link
+			x, err := notification.ComposeSMS(m, then)
+			require.NoError(t, err)
+			require.LessOrEqual(t, x.Segments, 2)
+			require.Contains(t, x.Text, "135790")
+			require.Contains(t, x.Text, "A-3, B-12")
+			if strings.HasSuffix(x.Text, " "+link) {
+				whole++
+			} else {
+				require.NotContains(t, x.Text, "http", "no part of a link")
+			}
+		}
+	}
+	require.Greater(t, whole, len(smsKinds)*3, "most have it")
+}
+
 // Every kind has a text in each language that two messages hold, however long the names
 // are, and that always has code, compartments and time limit.
 func TestShortMessagesInSixLanguages(t *testing.T) {

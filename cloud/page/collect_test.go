@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
@@ -93,4 +94,34 @@ func TestTheRecipientOpensTheDoorOnThePage(t *testing.T) {
 	g = r.do("GET", g.header("Location"), nil)
 	require.Contains(t, g.body, locale.Word("en", "collect.title"))
 	clean(t, r, g)
+}
+
+// In a real browser: nothing that axe objects to, on a telephone and on a desk, in light and
+// dark; a position that is refused, far or near; and all of it without script.
+func TestCollectingInARealBrowser(t *testing.T) {
+	ring.SkipUnlessCheck(t, "TestTheLinkAloneShowsTheCode")
+	w, s, _ := server(t, nil)
+	sh, err := w.DB.FindShipment(t.Context(), webtest.Waiting)
+	require.NoError(t, err)
+	token := passcode.OnSite(make([]byte, 32), w.Device.Code, time.Now().Add(time.Minute)) // it takes its time
+	out := drive(t, s, []string{"TOKEN=" + token}, "collect.mjs", "/track/"+webtest.Waiting, linkKey.OfShipment(sh.ID))
+	var f struct {
+		Axe                        map[string][]string
+		Console, Foreign, Overflow []string
+		Refused, Hidden            bool
+		Far, Near, Noscript        string
+	}
+	require.NoError(t, json.Unmarshal(out, &f))
+	require.Len(t, f.Axe, 7)
+	for name, violations := range f.Axe {
+		require.Empty(t, violations, name)
+	}
+	require.Empty(t, f.Console)
+	require.Empty(t, f.Foreign)
+	require.Empty(t, f.Overflow)
+	require.True(t, f.Refused, "the screen's code is at hand")
+	require.Contains(t, f.Far, locale.Error("en", "NOT_AT_LOCKER"))
+	require.Regexp(t, `^\?opened=[01]$`, f.Near)
+	require.Regexp(t, `^\?opened=[01]$`, f.Noscript)
+	require.True(t, f.Hidden, "a position needs a script")
 }

@@ -158,7 +158,7 @@ const (
 	ReasonClock       = "clock"
 	ReasonBusy        = "busy"
 	ReasonOccupied    = "occupied"
-	ReasonNotInside   = "not_inside" // the delivery to correct does not lie there any more
+	ReasonNotInside   = "not_inside" // the delivery to correct or to collect does not lie there (any more)
 	ReasonOvertaken   = "overtaken"
 	ReasonUnknownDoor = "unknown_door"
 	ReasonBoard       = "board_offline"
