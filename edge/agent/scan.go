@@ -75,8 +75,17 @@ var _ scanner.Store = scanStore{}
 
 func (s scanStore) Stamp(at time.Time) wire.Record { return s.a.clock.Stamp(at) }
 
+// scansUpTo is how full the store of a cabinet may be, in hundredths, for labels to be kept:
+// from 90 on it would take no sessions. A post has none.
+const scansUpTo = 80
+
+var errScansFull = errors.New("the store is kept for doors: labels are taken again once the cloud has what waits")
+
 // Keep writes once more, the same, to a store that broke and was opened again.
 func (s scanStore) Keep(ctx context.Context, put map[string][]byte, records []wire.Record) error {
+	if len(records) > 0 && len(s.a.cfg.Lines) > 0 && s.a.store.Filled() >= scansUpTo {
+		return errScansFull
+	}
 	encoded := make([]locker.Encoded, 0, len(records))
 	for _, r := range records {
 		rec, err := buffer.NewRecord(r)

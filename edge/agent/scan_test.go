@@ -3,8 +3,10 @@ package agent
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -137,4 +139,34 @@ func TestAScanIntoADamagedStore(t *testing.T) {
 		require.Equal(t, []string{"SR-1"}, subjects(t, b.agent))
 		require.Equal(t, scanner.Repeated, scanAt(t, b.agent, "SR-1"))
 	})
+}
+
+// A cabinet whose store fills with labels that the cloud does not have keeps the rest of it for
+// doors; a post goes on until its store is full.
+func TestLabelsLeaveRoomForDoors(t *testing.T) {
+	for _, post := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bench{t: t, dir: filepath.Join(t.TempDir(), "agent"), old: signer(t, 1), next: signer(t, 2)}
+			b.change = func(c *Config) {
+				c.MaxBytes = 1 << 20
+				if post {
+					c.Lines = nil
+				}
+			}
+			b.start()
+			defer func() { b.halt() }()
+			n := 0
+			for scanAt(t, b.agent, fmt.Sprintf("SR-%d-%s", n, strings.Repeat("X", 30))) == scanner.Accepted {
+				n++
+				require.Less(t, n, 20_000)
+			}
+			require.Greater(t, n, 100)
+			if post {
+				require.Greater(t, b.agent.store.Filled(), scansUpTo+2)
+			} else {
+				require.InDelta(t, scansUpTo, b.agent.store.Filled(), 5)
+				require.False(t, b.agent.loop.Full(), "doors are served")
+			}
+		})
+	}
 }

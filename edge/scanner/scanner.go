@@ -22,6 +22,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/postern-io/postern/edge/board"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/protocol/gs1"
@@ -49,7 +51,15 @@ type Scanner struct {
 	cfg  Config
 	opt  Options
 	step atomic.Pointer[otep.Code] // of lines from now on; never nil
+	pace *rate.Limiter
 }
+
+// Lines a second that a scanner may send on and on, and at once. People and conveyors are
+// slower; one that sends without end is read more slowly, so that it fills no store.
+const (
+	paceLines = 20
+	paceBurst = 100
+)
 
 // New builds a scanner of checked settings; nothing is opened yet.
 func New(cfg Config, opt Options) *Scanner {
@@ -63,7 +73,7 @@ func New(cfg Config, opt Options) *Scanner {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	opt.Log = opt.Log.With("scanner", cfg.Name)
-	s := &Scanner{cfg: cfg.withDefaults(), opt: opt}
+	s := &Scanner{cfg: cfg.withDefaults(), opt: opt, pace: rate.NewLimiter(paceLines, paceBurst)}
 	s.step.Store(&cfg.Step)
 	return s
 }
@@ -160,6 +170,9 @@ func (s *Scanner) readPort(ctx context.Context, port board.Port) (came bool, err
 // takeLine is what becomes of one line.
 func (s *Scanner) takeLine(ctx context.Context, raw []byte, fits bool) {
 	at, c := time.Now(), s.Config()
+	if s.pace.Wait(ctx) != nil {
+		return // it ends
+	}
 	var r Result
 	switch {
 	case !fits:

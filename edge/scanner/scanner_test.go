@@ -3,6 +3,7 @@ package scanner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -144,6 +145,40 @@ func TestAScannerThatGoesAndComesBack(t *testing.T) {
 		require.Equal(t, []scanner.Outcome{"ok", "ok", "ok", "ok", "refused", "ok", "refused"}, r.outcomes())
 		stop()
 		require.NoError(t, <-done)
+	})
+}
+
+// A scanner that sends without end is read at a pace that no store is filled by.
+func TestAScannerThatSendsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		here, line := net.Pipe()
+		var r results
+		kept := &store{}
+		s := scanner.New(scanner.Config{Name: "a", Use: scanner.UseLabels, Post: "Dock", Step: otep.Received},
+			scanner.Options{Open: func(context.Context, scanner.Config) (board.Port, error) { return board.ConnPort(here), nil }, Recorder: scanner.NewRecorder(kept, nil, discard()), Report: r.report})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		sent := make(chan int)
+		go func() {
+			n := 0
+			for ; ; n++ {
+				if _, err := fmt.Fprintf(line, "SR-%d\r\n", n); err != nil {
+					sent <- n
+					return
+				}
+			}
+		}()
+		time.Sleep(time.Minute)
+		first := len(r.outcomes())
+		require.InDelta(t, 100+60*20, first, 30)
+		time.Sleep(time.Minute)
+		require.InDelta(t, 60*20, len(r.outcomes())-first, 30)
+		stop()
+		require.NoError(t, <-done)
+		_ = line.Close()
+		require.Less(t, <-sent, len(r.outcomes())+1000, "the rest waits at the scanner")
 	})
 }
 
