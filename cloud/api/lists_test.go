@@ -109,7 +109,7 @@ func (x *world) lists() map[string]listCase {
 		"third_party.lockers.list": {as: provider, other: map[string]any{"keyword": "p"}, rows: "lockers", id: "device_id", add: func() {
 			x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
 		}},
-		"public.pickup_points": {path: "/api/v1/public/pickup-points?client_code=acme", other: map[string]any{"q": "p"}, rows: "pickup_points", id: "device_id", add: func() {
+		"public.pickup_points": {key: map[string]any{"client_code": "acme"}, other: map[string]any{"q": "p"}, rows: "pickup_points", id: "device_id", add: func() {
 			made := x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
 			x.made("PATCH", fmt.Sprintf("/api/v1/smart-lockers/devices/%v", made["device"].(map[string]any)["device_id"]), x.token(admin), `{"public":true}`)
 		}},

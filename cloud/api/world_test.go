@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -73,6 +74,7 @@ type world struct {
 	c        *fasthttp.Client
 	others   []*fasthttp.Client // of other nodes, which get calls too
 	n        int                // things that were made
+	links    map[string]string  // keys of recipients' links, by delivery number; of others that of the one that waits
 }
 
 type openGuard struct{}
@@ -220,7 +222,8 @@ func (x *world) do(method, path, token, body string, headers ...string) answer {
 		req.SetBodyString(body)
 	}
 	if strings.HasPrefix(path, "/api/v1/customer/lockers/parcels") { // by who has the recipient's link
-		req.Header.Set("X-Tracking-Key", webtest.Links.OfShipment(1))
+		number, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/customer/lockers/parcels/"), "/")
+		req.Header.Set("X-Tracking-Key", cmp.Or(x.links[number], webtest.Links.OfShipment(1)))
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
@@ -541,6 +544,9 @@ func (x *world) stand(name string) (s standIn) {
 	case "third_party.deliveries.take_back", "smart_lockers.deliveries.take_back", "customer.parcels.take_back":
 		x.made("POST", partner+"/deliveries/64021/handover", x.token(provider), `{"name":"Sam Smith"}`)
 
+	case "customer.parcels.open":
+		s.in = m{"delivery_number": x.waits()}
+
 	case "otep.ingest":
 		s.as, s.body = provider, timeline(webtest.Announced)
 	case "otep.ingest_epcis":
@@ -735,6 +741,22 @@ func (x *world) packageAnnounced() string {
 func (x *world) stored() string {
 	x.n++
 	return fmt.Sprint(int64(x.w.Stored(x.t, cloud.DeliveryID(83000+x.n), x.next("STORED-"))))
+}
+
+// waits is the number of a delivery that waits in the cabinet that is connected.
+func (x *world) waits() string {
+	x.n++
+	d := x.w.Delivery
+	d.ID, d.DeviceID, d.Handover = cloud.DeliveryID(85000+x.n), x.w.Device.ID, nil
+	d.Number, d.Reference = fmt.Sprintf("LD-%09d", d.ID), x.next("WAITS-")
+	d.Packages = []cloud.Package{{TrackingNumber: d.Reference, GridID: []cloud.GridID{8801, 8802, 8804, 8805, 8806, 8808, 8809, 8810, 8811, 8812}[x.n%10], Status: cloud.PackageInCompartment}}
+	sh := cloud.Shipment{ID: cloud.ShipmentID(d.ID), BusinessID: d.BusinessID, Number: d.Reference, ProviderID: d.ProviderID, DeliveryID: d.ID, Profile: "locker", CreatedAt: time.Now()}
+	x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{sh}}})
+	if x.links == nil {
+		x.links = map[string]string{}
+	}
+	x.links[d.Number] = webtest.Links.OfShipment(sh.ID)
+	return d.Number
 }
 
 // exception is an open one at a compartment, by the name of its work item.
