@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"html/template"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -93,10 +94,10 @@ func (p trackingPages) openParcel(ctx *fasthttp.RequestCtx) {
 	if token := strings.TrimSpace(string(form.Peek("on_site_token"))); token != "" {
 		in["on_site_token"] = token
 	}
-	latitude, err1 := strconv.ParseFloat(string(form.Peek("latitude")), 64)
-	longitude, err2 := strconv.ParseFloat(string(form.Peek("longitude")), 64)
-	if err1 == nil && err2 == nil {
-		in["latitude"], in["longitude"] = latitude, longitude
+	for _, name := range []string{"latitude", "longitude"} {
+		if x, err := strconv.ParseFloat(string(form.Peek(name)), 64); err == nil && !math.IsNaN(x) && !math.IsInf(x, 0) {
+			in[name] = x
+		}
 	}
 	got, err := runByLink[locker.ParcelOpenOutput](c, ctx, p.kit, f.Lang, "customer.parcels.open", in)
 	if err == nil {

@@ -75,7 +75,7 @@ func TestTheRecipientOpensTheDoorOnThePage(t *testing.T) {
 		form.Set("delivery", "LD-000064021")
 		return r.do("POST", path, form)
 	}
-	for _, form := range []url.Values{{}, {"on_site_token": {"ABCDEF"}}, {"latitude": {"43.65"}, "longitude": {"-79.38"}}, {"latitude": {"NaN"}, "longitude": {"x"}}} {
+	for _, form := range []url.Values{{}, {"on_site_token": {"ABCDEF"}}, {"latitude": {"43.65"}, "longitude": {"-79.38"}}, {"latitude": {"NaN"}, "longitude": {"Inf"}}, {"latitude": {"43.64"}}} {
 		g := open(form)
 		require.Contains(t, []int{403, 422}, g.status, form)
 		require.Contains(t, g.body, `role="alert"`)
