@@ -79,6 +79,7 @@ func subjectOf(label gs1.Scan) string {
 // isCode reports whether a line may be a code of a cabinet, whatever a scanner
 // puts around it: 6 to 8 digits alone, or the text of a pickup code's symbol
 // anywhere in it. A keyboard of another layout types its colon as another sign.
+// Links that let people in are codes, too: addresses with a query that is none of GS1.
 func isCode(raw []byte) bool {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) || r == utf8.RuneError {
@@ -88,6 +89,9 @@ func isCode(raw []byte) bool {
 	}, string(raw))
 	text = strings.ToUpper(text)
 	if strings.Contains(text, passcode.Prefix) {
+		return true
+	}
+	if _, query, ok := strings.Cut(text, "?"); ok && strings.Contains(text, "://") && (query == "" || !isDigit(query[0])) {
 		return true
 	}
 	if gs1.HasSymbology(text) {

@@ -63,6 +63,8 @@ func TestLines(t *testing.T) {
 		" ]Q1PU:CAB-1:482913":                         {outcome: Refused},
 		"P\x00U\x1d:CAB-1:482913":                     {outcome: Refused},
 		"SR1PU:CAB-1:482913":                          {outcome: Refused},
+		"https://tms.example/track/SR1?k=LRR1IkP2Be5": {outcome: Refused},
+		"]Q1https://tms.example/reset?key=secret":     {outcome: Refused},
 		"PU>CAB-1>482913":                             {outcome: Refused},
 		"482913":                                      {outcome: Refused},
 		"]C04829137":                                  {outcome: Refused},
