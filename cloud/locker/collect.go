@@ -246,30 +246,10 @@ func (w collecting) open(d *cloud.Delivery, in ParcelOpenInput) (cmd cloud.Comma
 	if last != nil && last.Kind == wire.OpenPickup && !last.Ended() {
 		return w.openAgain(d, *last)
 	}
-	cells, err := w.allCells()
-	if err != nil {
-		return cmd, err
-	}
-	running, err := w.runningDoors("")
-	if err != nil {
-		return cmd, err
-	}
 	o := w.newOpening(wire.OpenPickup, d.ID, cloud.Requester{Type: byRecipient}, "")
-	for _, cell := range cells {
-		refs := lying(d, cell.GridID)
-		if len(refs) == 0 {
-			continue
-		}
-		if id := running[cell.Door]; id != "" {
-			return cmd, disturbed(d, id)
-		}
-		o.Doors = append(o.Doors, cloud.OpeningDoor{Door: cell.Door, GridID: cell.GridID, Packages: refs, Status: "unknown"})
+	if err := w.addDoorsOf(d, o); err != nil {
+		return cmd, err
 	}
-	if len(o.Doors) == 0 {
-		return cmd, conflict(*d)
-	}
-	w.openings[o.ID] = o
-	w.touch(o)
 	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "anonymous", Action: "parcel_opened", Target: d.Number, Detail: "{}"}) // a link names no account
 	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second), DeliveryRef: d.Number}
 	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)

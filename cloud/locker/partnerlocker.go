@@ -78,17 +78,18 @@ type LockersOutput struct {
 // defaultRadius is how far lockers are looked for about a place, in kilometres.
 const defaultRadius = 10
 
+// circleAbout is where lockers are looked for about a place; a radius of 0 is the usual one.
+func circleAbout(latitude, longitude, km float64) *cloud.Circle {
+	return &cloud.Circle{Latitude: latitude, Longitude: longitude, Meters: int(math.Round(cmp.Or(km, defaultRadius) * 1000))}
+}
+
 // ListLockers lists a part of the cabinets that the calling provider may use and that take
 // deliveries. Errors: VALIDATION_FAILED.
 func (s partners) ListLockers(ctx context.Context, c cloud.Caller, in LockersInput) (out LockersOutput, err error) {
 	f := cloud.DeviceFilter{BusinessID: c.Provider.BusinessID, UsableBy: c.Provider.ID, Keyword: in.Keyword, Livemode: in.Livemode}
 	sort := "-id"
 	if in.Latitude != nil && in.Longitude != nil {
-		radius := in.RadiusKM
-		if radius == 0 {
-			radius = defaultRadius
-		}
-		f.Near, sort = &cloud.Circle{Latitude: *in.Latitude, Longitude: *in.Longitude, Meters: int(math.Round(radius * 1000))}, "distance"
+		f.Near, sort = circleAbout(*in.Latitude, *in.Longitude, in.RadiusKM), "distance"
 	}
 	if in.Size != "" {
 		f.Sizes = sizes[slices.Index(sizes, in.Size):]

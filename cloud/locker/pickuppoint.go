@@ -51,11 +51,7 @@ func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in Pic
 	f := cloud.DeviceFilter{Keyword: in.Text, Type: in.Type, Public: true, Livemode: new(true)}
 	sort := "name"
 	if in.Latitude != nil && in.Longitude != nil {
-		radius := in.RadiusKM
-		if radius == 0 {
-			radius = defaultRadius
-		}
-		f.Near, sort = &cloud.Circle{Latitude: *in.Latitude, Longitude: *in.Longitude, Meters: int(math.Round(radius * 1000))}, "distance"
+		f.Near, sort = circleAbout(*in.Latitude, *in.Longitude, in.RadiusKM), "distance"
 	}
 	if f.Page, err = in.Part(in, sort); err != nil {
 		return out, err

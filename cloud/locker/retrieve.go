@@ -79,33 +79,42 @@ func (w retrieving) open(c cloud.Caller, d *cloud.Delivery, in RetrieveInput) (c
 	if o != nil && o.Kind == wire.OpenStaff && !o.Ended() {
 		return w.openAgain(d, *o)
 	}
+	o = w.newOpening(wire.OpenStaff, d.ID, requester(c), in.Reason)
+	if err := w.addDoorsOf(d, o); err != nil {
+		return cmd, err
+	}
+	// The cabinet opens as for staff: whatever lies inside, and with no word on it.
+	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second)}
+	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
+}
+
+// addDoorsOf gives an opening the doors behind which packages of a deposited delivery lie. It
+// refuses with DELIVERY_STATE_CONFLICT when there are none, or another opening runs on one.
+func (w *handling) addDoorsOf(d *cloud.Delivery, o *cloud.Opening) error {
 	cells, err := w.allCells()
 	if err != nil {
-		return cmd, err
+		return err
 	}
 	running, err := w.runningDoors("")
 	if err != nil {
-		return cmd, err
+		return err
 	}
-	o = w.newOpening(wire.OpenStaff, d.ID, requester(c), in.Reason)
 	for _, cell := range cells {
 		refs := lying(d, cell.GridID)
 		if len(refs) == 0 {
 			continue
 		}
 		if id := running[cell.Door]; id != "" {
-			return cmd, disturbed(d, id)
+			return disturbed(d, id)
 		}
 		o.Doors = append(o.Doors, cloud.OpeningDoor{Door: cell.Door, GridID: cell.GridID, Packages: refs, Status: "unknown"})
 	}
 	if len(o.Doors) == 0 {
-		return cmd, conflict(*d)
+		return conflict(*d)
 	}
 	w.openings[o.ID] = o
 	w.touch(o)
-	// The cabinet opens as for staff: whatever lies inside, and with no word on it.
-	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second)}
-	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
+	return nil
 }
 
 // last is the retrieval that was the last to open doors of a delivery, nil when there was

@@ -31,7 +31,6 @@ type collectParcel struct {
 	Code  string // in two parts, "" while it does not work
 	Doors string
 	QR    template.HTML // of the code; "" while it does not work
-	Due   *moment
 }
 
 // linkKey is the secret of a parcel's link that the visitor came by; "" without it.
@@ -61,9 +60,6 @@ func (p trackingPages) collectPanel(c context.Context, ctx *fasthttp.RequestCtx,
 	}
 	for _, x := range list.Parcels {
 		row := collectParcel{ParcelBody: x, Doors: strings.Join(x.DoorNames, ", ")}
-		if out.Locker != nil {
-			row.Due = f.Time(out.Locker.Due)
-		}
 		if x.PickupCode != nil {
 			row.Code = (*x.PickupCode)[:len(*x.PickupCode)/2] + " " + (*x.PickupCode)[len(*x.PickupCode)/2:]
 		}
