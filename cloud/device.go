@@ -75,6 +75,32 @@ type MockCabinet struct {
 	DueAt    time.Time // when time alone or an order changes something; zero: nothing is due
 }
 
+// ProtocolMQTT is that of devices that run an agent; ProtocolHTTP that of devices that call
+// the cloud, which runs their rules.
+const (
+	ProtocolMQTT = "mqtt"
+	ProtocolHTTP = "http"
+)
+
+// HTTPDevice is a device that speaks HTTP between two steps of it.
+type HTTPDevice struct {
+	DeviceID DeviceID
+	// SealedSecret is the encrypted device secret. A change with one begins the device anew;
+	// Orders is 0 then.
+	SealedSecret []byte
+	State        []byte    // in the form of cloud/httpdevice; a change without one changes DueAt alone
+	Orders       uint64    // ever given to the device
+	DueAt        time.Time // when time alone or an order of the cloud's changes something; zero: nothing is due
+}
+
+// HTTPNonce is one that a request of a device used: a second request with it is refused.
+type HTTPNonce struct {
+	DeviceID  DeviceID
+	Nonce     string
+	ExpiresAt time.Time // then a request with it is too old
+	Now       time.Time
+}
+
 // IsCutOff reports whether the device has no way in: its hardware was stolen,
 // replaced or retired, and none has enrolled since.
 func (d Device) IsCutOff() bool { return len(d.SecretMAC) == 0 && !d.CutOffAt.IsZero() }
@@ -305,6 +331,8 @@ type DeviceView interface {
 	Gaps(d DeviceID, e wire.Epoch, l wire.Lane, from uint64) ([]GapRange, error)
 	// MockCabinet is the state of a mock cabinet.
 	MockCabinet(DeviceID) (MockCabinet, error)
+	// HTTPDevice is the state of a device that speaks HTTP.
+	HTTPDevice(DeviceID) (HTTPDevice, error)
 	// MockOf is the mock cabinet of a provider.
 	MockOf(ProviderID) (Device, error)
 	// HasDevice reports whether a device of the deployment has a code.
@@ -329,6 +357,8 @@ type DeviceChanges struct {
 	DeviceFaults []DeviceException // counts up the open one of its type, or opens it
 	Enrolments   []EnrolmentToken
 	Mocks        []MockCabinet
+	HTTPDevices  []HTTPDevice
+	HTTPNonces   []HTTPNonce // insert: cloud.ErrExists for one that was used
 }
 
 func (s *DeviceChanges) preview(e *effectList) {

@@ -21,6 +21,8 @@ var following = map[string]string{
 	"ProofGuesses":    "counts tries",
 	"Reminders":       "follows the time to collect a delivery",
 	"Mocks":           "is how a mock cabinet takes orders",
+	"HTTPDevices":     "is how a device that speaks HTTP takes orders",
+	"HTTPNonces":      "keeps a request from being used again",
 	"DropTickets":     "removes what has expired",
 	"DropOAuth":       "removes what has expired",
 	"DropJobsBefore":  "removes what has expired",

@@ -203,7 +203,7 @@ func (s logins) Login(ctx context.Context, code, secret string) (generation int6
 	if err != nil {
 		return 0, fmt.Errorf("find device %s: %w", code, err)
 	}
-	if d.Disabled || len(d.SecretMAC) == 0 || !hmac.Equal(d.SecretMAC, SecretMAC(s.cfg.ServerKey, code, secret)) {
+	if d.Protocol == cloud.ProtocolHTTP || d.Disabled || len(d.SecretMAC) == 0 || !hmac.Equal(d.SecretMAC, SecretMAC(s.cfg.ServerKey, code, secret)) {
 		return 0, ErrLogin
 	}
 	return s.open(ctx, d)
@@ -214,7 +214,7 @@ func (s logins) Login(ctx context.Context, code, secret string) (generation int6
 // cut off is refused: a holder of the old hardware has that too.
 func (s logins) LoginCertificate(ctx context.Context, code string, from time.Time) (generation int64, err error) {
 	d, err := s.cfg.Store.FindDeviceByCode(ctx, code)
-	if err != nil || d.Disabled || d.IsCutOff() || from.Before(d.CutOffAt) {
+	if err != nil || d.Protocol == cloud.ProtocolHTTP || d.Disabled || d.IsCutOff() || from.Before(d.CutOffAt) {
 		return 0, ErrLogin
 	}
 	return s.open(ctx, d)

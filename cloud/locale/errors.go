@@ -623,6 +623,22 @@ var errors = map[string]texts{
 		"Zurzeit passt kein freies Fach. Bitte einen anderen Schrank oder später versuchen.",
 		"Ahora no hay un compartimento libre adecuado. Pruebe otra taquilla o más tarde.",
 	},
+	"DEVICE_SIGNATURE_INVALID": {
+		"The call is not signed as this device signs, was made with another clock, or was sent before. Check the device code and secret, the time, and send a new nonce with each call.",
+		"请求签名与该设备不符、时钟偏差过大，或请求已发送过。请检查设备代码、密钥和时间，并为每次请求使用新的 nonce。",
+		"請求簽章與此裝置不符、時鐘偏差過大，或請求已送出過。請檢查裝置代碼、密鑰與時間，並為每次請求使用新的 nonce。",
+		"L’appel n’est pas signé comme le fait cet appareil, vient d’une autre horloge ou a déjà été envoyé. Vérifiez le code et le secret de l’appareil, l’heure, et envoyez un nouveau nonce à chaque appel.",
+		"Der Aufruf ist nicht so signiert, wie dieses Gerät signiert, stammt von einer anderen Uhr oder wurde schon gesendet. Bitte Gerätecode, Geheimnis und Uhrzeit prüfen und jedem Aufruf einen neuen Nonce geben.",
+		"La llamada no está firmada como firma este dispositivo, viene de otro reloj o ya se envió. Compruebe el código y el secreto del dispositivo y la hora, y envíe un nonce nuevo en cada llamada.",
+	},
+	"TLS_REQUIRED": {
+		"Devices call over HTTPS. Use the https address.",
+		"设备须通过 HTTPS 调用。请使用 https 地址。",
+		"裝置須透過 HTTPS 呼叫。請使用 https 位址。",
+		"Les appareils appellent en HTTPS. Utilisez l’adresse https.",
+		"Geräte rufen über HTTPS auf. Bitte die https-Adresse verwenden.",
+		"Los dispositivos llaman por HTTPS. Use la dirección https.",
+	},
 	"DEVICE_OFFLINE": {
 		"The cabinet is offline, so its doors cannot be opened from here. Use the delivery code at the cabinet, or try again later.",
 		"快递柜离线，无法远程开门。请在快递柜上使用投递码，或稍后重试。",

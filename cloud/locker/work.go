@@ -329,6 +329,9 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	if w.device.Protocol == cloud.ProtocolMock && (w.listed || len(w.ch.Commands) > 0) {
 		ch.Mocks = append(ch.Mocks, cloud.MockCabinet{DeviceID: w.device.ID, DueAt: w.received})
 	}
+	if w.device.Protocol == cloud.ProtocolHTTP && (w.listed || len(w.ch.Commands) > 0) {
+		ch.HTTPDevices = append(ch.HTTPDevices, cloud.HTTPDevice{DeviceID: w.device.ID, DueAt: w.received})
+	}
 	ch.Compartments = append(ch.Compartments, w.ch.Compartments...)
 	for id, shelves := range w.ch.Shelves {
 		if ch.Shelves == nil {

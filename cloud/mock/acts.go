@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/hosted"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/edge"
 	rules "github.com/postern-io/postern/edge/locker"
@@ -81,7 +81,7 @@ func (s *Service) MoveDoor(ctx context.Context, c cloud.Caller, in DoorsInput) (
 			case "open":
 				d.Open, d.Jammed, d.Unreported = true, false, false
 			case "close":
-				d.Unreported = d.Unreported || d.Open && m.Faults.DropCloseReports
+				d.Unreported = d.Unreported || d.Open && m.kept.Faults.DropCloseReports
 				d.Open, d.Jammed = false, false
 			}
 		})
@@ -121,11 +121,11 @@ func (s *Service) PickUp(ctx context.Context, c cloud.Caller, in PickupInput) (o
 	}
 	var answer rules.Answer
 	shown, err := s.playAct(ctx, c, in.Device, func(m *machine) error {
-		secrets, err := locker.OpenSecrets(s.cfg.Sealer, m.device.SealedCode)
+		secrets, err := locker.OpenSecrets(s.cfg.Sealer, m.Device.SealedCode)
 		if err != nil {
 			return err
 		}
-		answer = m.stepRules(rules.CodeTried{Verifier: passcode.Verifier(in.Code, secrets.Salt, secrets.Key, secrets.Params), Input: "keypad"})
+		answer = m.Give(rules.CodeTried{Verifier: passcode.Verifier(in.Code, secrets.Salt, secrets.Key, secrets.Params), Input: "keypad"})
 		return nil
 	}, keepsReports)
 	if err != nil {
@@ -166,40 +166,40 @@ type FaultsInput struct {
 // DEVICE_NOT_SHARED, NOT_A_TEST_LOCKER. Source: lockers-devices 5, operation 40.
 func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput) (Output, error) {
 	return s.playAct(ctx, c, in.Device, func(m *machine) error {
-		was := m.Faults.Offline
+		was := m.kept.Faults.Offline
 		if in.Clear {
-			m.Faults = Faults{}
+			m.kept.Faults = Faults{}
 		}
-		set(&m.Faults.TimeoutNextOpen, in.TimeoutNextOpen)
-		set(&m.Faults.DropCloseReports, in.DropCloseReports)
+		set(&m.kept.Faults.TimeoutNextOpen, in.TimeoutNextOpen)
+		set(&m.kept.Faults.DropCloseReports, in.DropCloseReports)
 		if in.Clear { // which comes before anything else
 			m.leaves = in.Offline != nil && *in.Offline
 		} else {
-			set(&m.Faults.Offline, in.Offline)
+			set(&m.kept.Faults.Offline, in.Offline)
 		}
 		for _, l := range m.Rules.Config.Layout {
 			n := edge.DoorNumber(l.Door)
-			switch d := m.Doors[n]; {
+			switch d := m.kept.Doors[n]; {
 			case in.Clear && d != (door{Item: d.Item}):
 				m.move(n, func(d *door) { *d = door{Item: d.Item} })
-			case d.Unreported && !m.Faults.DropCloseReports:
+			case d.Unreported && !m.kept.Faults.DropCloseReports:
 				m.move(n, func(d *door) { d.Unreported = false })
 			}
 		}
 		if in.Clear {
 			m.Rules.Meta.Budgets = rules.Budgets{}
-			m.reset = func() error { return locker.ResetMock(m.work, c) }
+			m.reset = func() error { return locker.ResetMock(m.Work, c) }
 		}
-		if m.Faults.Offline == was {
+		if m.kept.Faults.Offline == was {
 			return nil
 		}
-		if err := m.connect(); err != nil || m.Faults.Offline {
+		if err := m.connect(); err != nil || m.kept.Faults.Offline {
 			return err
 		}
-		if err := m.report(); err != nil {
+		if err := m.Apply(); err != nil {
 			return err
 		}
-		return m.catchUp()
+		return m.CatchUp()
 	}, nil)
 }
 
@@ -211,7 +211,7 @@ func set(to *bool, v *bool) {
 
 // keepsReports refuses an act whose reports an offline cabinet has no room for.
 func keepsReports(m *machine) error {
-	if len(m.Reports) >= maxReports {
+	if len(m.Reports) >= hosted.MaxReports {
 		return cloud.E(cloud.Conflict, "DEVICE_OFFLINE")
 	}
 	return nil
@@ -243,29 +243,27 @@ func (s *Service) playAct(ctx context.Context, c cloud.Caller, id cloud.DeviceID
 	if err != nil {
 		return Output{}, err
 	}
-	if !due.IsZero() && time.Until(due) < nearby {
-		s.play(id)
-	}
+	s.player.PlaySoon(id, due)
 	return out, nil
 }
 
 // connect makes the cabinet online, or offline, by its faults.
 func (m *machine) connect() error {
-	online := !m.Faults.Offline
-	row, err := m.v.Session(m.device.ID)
+	online := !m.kept.Faults.Offline
+	row, err := m.View.Session(m.Device.ID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return err
 	}
-	row.DeviceID, row.Online, row.LastSeenAt = m.device.ID, online, m.now
+	row.DeviceID, row.Online, row.LastSeenAt = m.Device.ID, online, m.Now
 	if online {
-		row.Generation, row.ConnectedAt = row.Generation+1, m.now
+		row.Generation, row.ConnectedAt = row.Generation+1, m.Now
 	}
-	m.session = &row
+	m.Session = &row
 	return nil
 }
 
 func (m *machine) doorOf(g cloud.GridID) (edge.DoorNumber, error) {
-	cells, err := m.v.Compartments(m.device.ID)
+	cells, err := m.View.Compartments(m.Device.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -279,14 +277,14 @@ func (m *machine) doorOf(g cloud.GridID) (edge.DoorNumber, error) {
 
 // showLocker is the cabinet as a provider sees it.
 func (m *machine) showLocker() (Locker, error) {
-	cells, err := m.v.Compartments(m.device.ID)
+	cells, err := m.View.Compartments(m.Device.ID)
 	if err != nil {
 		return Locker{}, err
 	}
-	out := Locker{DeviceID: m.device.ID, DeviceCode: m.device.Code, Online: !m.Faults.Offline, Faults: m.Faults, Doors: []Door{}}
+	out := Locker{DeviceID: m.Device.ID, DeviceCode: m.Device.Code, Online: !m.kept.Faults.Offline, Faults: m.kept.Faults, Doors: []Door{}}
 	for _, c := range cells {
 		n := edge.DoorNumber(c.Door)
-		d := m.Doors[n]
+		d := m.kept.Doors[n]
 		row := Door{GridID: c.GridID, GridCode: c.GridCode, PickupLabel: cloud.OrNull(c.Label), Size: c.Size, Status: "closed", Jammed: d.Jammed, OpeningID: cloud.OrNull(m.Rules.Doors[n].Opening)}
 		if d.Open {
 			row.Status = "open"

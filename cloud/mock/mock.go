@@ -18,10 +18,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/hosted"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/protocol/passcode"
@@ -47,13 +47,8 @@ type Config struct {
 
 // Service is the feature.
 type Service struct {
-	cfg Config
-
-	mu      sync.Mutex
-	ctx     context.Context                  // of Run, nil before and after it
-	playing map[cloud.DeviceID]chan struct{} // cabinets that are played now, by which more is asked for
-	wait    sync.WaitGroup
-	turns   chan struct{}
+	cfg    Config
+	player *hosted.Player
 }
 
 // New builds the service; it starts nothing.
@@ -61,7 +56,14 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, playing: map[cloud.DeviceID]chan struct{}{}, turns: make(chan struct{}, atOnce)}
+	s := &Service{cfg: cfg}
+	s.player = hosted.NewPlayer(hosted.PlayerConfig{Log: cfg.Log,
+		Due: func(ctx context.Context, now time.Time, limit int) ([]cloud.DeviceID, error) {
+			return cfg.Store.ListDueMocks(ctx, now, limit)
+		},
+		Step:   func(ctx context.Context, id cloud.DeviceID) (time.Time, error) { return s.step(ctx, id, nil) },
+		PutOff: s.putOff})
+	return s
 }
 
 // template is the layout of a mock cabinet.
@@ -129,52 +131,21 @@ func (s *Service) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud
 func (s *Service) Committed(ch *cloud.Changes) {
 	for _, m := range ch.Mocks {
 		if m.State == nil && !m.DueAt.After(time.Now()) {
-			s.play(m.DeviceID)
+			s.player.Play(m.DeviceID)
 		}
 	}
 }
-
-const (
-	lookEvery = time.Second      // for cabinets that are due
-	lookPage  = 100              // of them
-	nearby    = 10 * time.Second // what is due within that is waited for here
-	atOnce    = 8                // steps of one process
-	// afterError is when a cabinet is looked at again that could not be stepped.
-	afterError = time.Minute
-)
 
 // Run makes the cabinets that are missing, and steps those that are due, until ctx ends.
 // Any number of nodes may run it.
 func (s *Service) Run(ctx context.Context) error {
-	s.mu.Lock()
-	s.ctx = ctx
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.ctx = nil
-		s.mu.Unlock()
-		s.wait.Wait()
-	}()
 	if err := s.makeMissing(ctx); err != nil && ctx.Err() == nil {
 		s.cfg.Log.Error("make mock cabinets", "err", err)
 	}
-	t := time.NewTicker(lookEvery)
-	defer t.Stop()
-	for {
-		due, err := s.cfg.Store.ListDueMocks(ctx, time.Now(), lookPage)
-		if err != nil && ctx.Err() == nil {
-			s.cfg.Log.Error("look for mock cabinets that are due", "err", err)
-		}
-		for _, id := range due {
-			s.play(id)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
+	return s.player.Run(ctx)
 }
+
+const lookPage = 100 // providers
 
 // makeMissing makes the cabinets of providers that are older than mock cabinets.
 func (s *Service) makeMissing(ctx context.Context) error {
@@ -202,81 +173,9 @@ func (s *Service) makeMissing(ctx context.Context) error {
 	}
 }
 
-// play steps a cabinet beside the caller, and goes on while something is due soon. Each
-// cabinet is played once at a time.
-func (s *Service) play(id cloud.DeviceID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx == nil || s.ctx.Err() != nil {
-		return
-	}
-	if asked := s.playing[id]; asked != nil {
-		select {
-		case asked <- struct{}{}:
-		default:
-		}
-		return
-	}
-	ctx, asked := s.ctx, make(chan struct{}, 1)
-	s.playing[id] = asked
-	s.wait.Go(func() { s.keepPlaying(ctx, id, asked) })
-}
-
-func (s *Service) keepPlaying(ctx context.Context, id cloud.DeviceID, asked chan struct{}) {
-	for {
-		due, err := s.stepInTurn(ctx, id)
-		if err != nil && ctx.Err() == nil {
-			s.cfg.Log.Error("step a mock cabinet", "device_id", id, "err", err)
-			s.putOff(ctx, id)
-		}
-		left := time.Until(due)
-		if err != nil || due.IsZero() || left > nearby {
-			if s.stopPlaying(ctx, id, asked) {
-				return
-			}
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-asked:
-		case <-time.After(left):
-		}
-	}
-}
-
-// stepInTurn lets time pass at a cabinet, with not too many others.
-func (s *Service) stepInTurn(ctx context.Context, id cloud.DeviceID) (due time.Time, err error) {
-	select {
-	case s.turns <- struct{}{}:
-	case <-ctx.Done():
-		return due, ctx.Err()
-	}
-	defer func() { <-s.turns }()
-	return s.step(ctx, id, nil)
-}
-
-// putOff has a cabinet that could not be stepped looked at later, so that others are not
-// kept waiting by it.
-func (s *Service) putOff(ctx context.Context, id cloud.DeviceID) {
-	err := s.cfg.Store.Decide(ctx, id, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Mocks: []cloud.MockCabinet{{DeviceID: id, DueAt: time.Now().Add(afterError)}}}, Unaudited: true}, nil
+// putOff has a cabinet looked at later.
+func (s *Service) putOff(ctx context.Context, id cloud.DeviceID, until time.Time) error {
+	return s.cfg.Store.Decide(ctx, id, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Mocks: []cloud.MockCabinet{{DeviceID: id, DueAt: until}}}, Unaudited: true}, nil
 	})
-	if err != nil && ctx.Err() == nil {
-		s.cfg.Log.Error("put a mock cabinet off", "device_id", id, "err", err)
-	}
-}
-
-// stopPlaying ends the play of a cabinet unless it was asked for again.
-func (s *Service) stopPlaying(ctx context.Context, id cloud.DeviceID, asked chan struct{}) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-asked:
-		if ctx.Err() == nil {
-			return false
-		}
-	default:
-	}
-	delete(s.playing, id)
-	return true
 }

@@ -1,6 +1,10 @@
 package rest
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud/catalog"
@@ -43,6 +47,20 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, m Mount) {
 		r.headers = append(r.headers, [2]string{"Content-Disposition", `attachment; filename="` + d.Name + `"`})
 	}
 	s.write(ctx, &route{Operation: &catalog.Operation{Secret: d.Whole}}, r)
+}
+
+// answerMount answers as a Mount says.
+func (s *Server) answerMount(ctx *fasthttp.RequestCtx, m Mount) {
+	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+	defer cancel()
+	body, err := m.Answer(c, ctx)
+	r := reply{status: fasthttp.StatusOK, kind: "application/json", etag: true, err: err}
+	if err == nil {
+		if r.body, err = json.Marshal(body); err != nil {
+			r.err = fmt.Errorf("encode answer of %s: %w", m.Path, err)
+		}
+	}
+	s.write(ctx, &route{Operation: &catalog.Operation{Secret: true}}, r)
 }
 
 func anyOrigin(ctx *fasthttp.RequestCtx) {

@@ -91,6 +91,9 @@ type Mount struct {
 	// TooLarge answers a request whose body is over MaxBody and was not read.
 	// nil: as everywhere.
 	TooLarge fasthttp.RequestHandler
+	// Answer, in place of Handle, gives a body that is answered as JSON, with an ETag, or an
+	// error in the form of all others.
+	Answer func(c context.Context, ctx *fasthttp.RequestCtx) (any, error)
 	// Document, in place of Handle, is a document that everybody may read, by GET
 	// and HEAD, from pages of any origin.
 	Document func(q DocumentQuery) (Document, error)
@@ -290,7 +293,11 @@ func (s *Server) handler() fasthttp.RequestHandler {
 			r.OPTIONS(m.Path, named(opPreflight, s.guarded(preflight)))
 			continue
 		}
-		r.ANY(m.Path, named(m.Path, s.guarded(m.Handle)))
+		handle := m.Handle
+		if m.Answer != nil {
+			handle = func(ctx *fasthttp.RequestCtx) { s.answerMount(ctx, m) }
+		}
+		r.ANY(m.Path, named(m.Path, s.guarded(handle)))
 	}
 	r.GET("/api/openapi.json", named("/api/openapi.json", s.guarded(s.openAPI)))
 	return s.entered(r.Handler)

@@ -25,6 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/graphql"
+	"github.com/postern-io/postern/cloud/httpdevice"
 	"github.com/postern-io/postern/cloud/job"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
@@ -101,6 +102,9 @@ func (s *Server) faces() error {
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: page.SessionCookie, Handle: pages.Handler})
 	}
+	for _, r := range s.HTTPDevices.Routes() {
+		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: httpdevice.MaxBody, Answer: r.Answer})
+	}
 	mounts = append(mounts, rest.Mount{Path: page.ImportPath, MaxBody: page.MaxImport, Slow: true, Upload: page.SessionCookie, Handle: pages.Handler})
 	var challenge func(*fasthttp.RequestCtx) bool
 	if s.authority != nil {
@@ -164,23 +168,50 @@ func (s *Server) ready(ctx context.Context) error {
 // enrol gives a cabinet its secrets. Its code parameters are those of its
 // configuration.
 func (s *Server) enrol(ctx context.Context, code, token string, publicKey []byte) (any, error) {
-	params := passcode.DefaultParams()
+	params, isHTTP := passcode.DefaultParams(), false
 	if d, err := s.Store.FindDeviceByCode(ctx, code); err == nil {
+		if isHTTP = d.Protocol == cloud.ProtocolHTTP; isHTTP {
+			publicKey = nil // its secret signs
+		}
 		var c wire.Config
 		if wire.Decode(d.Config, &c) == nil && c.Codes.Passes > 0 {
 			params = c.Codes
 		}
 	}
 	made, err := s.Devices.Enrol(ctx, s.Store, device.Enrolment{Code: code, Token: token, PublicKey: publicKey}, func(ctx context.Context, d cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
-		return s.Lockers.Rekey(ctx, d, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params}, decide)
+		return s.Lockers.Rekey(ctx, d, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params}, s.beginHTTP(d, x, decide))
 	})
 	if err != nil {
 		return nil, err
+	}
+	if isHTTP {
+		return struct {
+			Result bool             `json:"result"`
+			Code   string           `json:"device_code"`
+			Secret string           `json:"device_secret"`
+			Keys   []wire.PinnedKey `json:"keys"`
+		}{true, code, made.Secret, s.pinnedKeys()}, nil
 	}
 	return struct {
 		Result bool `json:"result"`
 		device.Enrolled
 	}{true, s.Enrolled(code, made)}, nil
+}
+
+// beginHTTP has a decision that gives a device its secrets keep the one of a device that speaks
+// HTTP, whose calls are signed with it.
+func (s *Server) beginHTTP(id cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) func(cloud.View) (*cloud.Changes, error) {
+	return func(v cloud.View) (*cloud.Changes, error) {
+		before, err := v.Device(id)
+		if err != nil {
+			return nil, err
+		}
+		ch, err := decide(v)
+		if err == nil && before.Protocol == cloud.ProtocolHTTP {
+			ch.HTTPDevices = append(ch.HTTPDevices, httpdevice.Begin(s.Box, id, x.Secret, !before.EnrolledAt.IsZero()))
+		}
+		return ch, err
+	}
 }
 
 // guard checks addresses when they are saved. A name that does not resolve yet

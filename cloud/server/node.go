@@ -169,6 +169,7 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	}
 	steady("webhooks", s.Webhooks.Run)
 	steady("mock cabinets", s.Mocks.Run)
+	steady("devices over HTTP", s.HTTPDevices.Run)
 	steady("pushes", s.pushes.Run)
 	steady("old notifications", func(ctx context.Context) error { return notification.Clean(ctx, s.Store, s.log) })
 	if s.mails != nil {

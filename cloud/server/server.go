@@ -30,6 +30,7 @@ import (
 	"github.com/postern-io/postern/cloud/chat"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/fetch"
+	"github.com/postern-io/postern/cloud/httpdevice"
 	"github.com/postern-io/postern/cloud/job"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/live"
@@ -198,22 +199,24 @@ type Config struct {
 
 // Server is one node.
 type Server struct {
-	cfg      Config
-	log      *slog.Logger
-	Keys     Keys
-	Signer   *signed.Signer
-	Store    *store.DB
-	Box      *seal.Box
-	Files    *object.Files
-	Devices  *device.Service
-	Lockers  *locker.Service
-	Mocks    *mock.Service
-	Webhooks *sender.Dispatcher
-	Live     *live.Service
-	Guard    *fetch.Guard
-	Proxy    *fetch.Proxy // nil: none
-	Broker   *mqttbroker.Broker
-	Metrics  *prometheus.Registry
+	cfg     Config
+	log     *slog.Logger
+	Keys    Keys
+	Signer  *signed.Signer
+	Store   *store.DB
+	Box     *seal.Box
+	Files   *object.Files
+	Devices *device.Service
+	Lockers *locker.Service
+	Mocks   *mock.Service
+	// HTTPDevices are those that call over HTTP.
+	HTTPDevices *httpdevice.Service
+	Webhooks    *sender.Dispatcher
+	Live        *live.Service
+	Guard       *fetch.Guard
+	Proxy       *fetch.Proxy // nil: none
+	Broker      *mqttbroker.Broker
+	Metrics     *prometheus.Registry
 
 	Catalog *catalog.Catalog
 	Setup   *setup.Service
@@ -339,6 +342,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, SignFile: s.Files.Address, Links: s.Keys.Links()})
 	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Webhooks: s.webhooks})
 	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Channels: channelsOf(cfg), Session: cfg.Session, Links: s.Keys.Links(), LinkBase: strings.TrimSuffix(cfg.BaseURL, "/"), Log: cfg.Log})
+	s.HTTPDevices = httpdevice.New(httpdevice.Config{Store: s.Store, Lockers: s.Lockers, Sealer: s.Box, Signer: s.Signer, Nodes: s.member.Cores, Log: cfg.Log})
 	s.Mocks = mock.New(mock.Config{Store: s.Store, Lockers: s.Lockers, Sealer: s.Box, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: s.Store.Instance(), Log: cfg.Log}
 	if cfg.Database != "" {
@@ -375,6 +379,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.Live.SetTeller(s.Broker)
 	s.Store.OnCommit(s.Lockers.Committed)
 	s.Store.OnCommit(s.Mocks.Committed)
+	s.Store.OnCommit(s.HTTPDevices.Committed)
 	s.Store.OnCommit(func(ch *cloud.Changes) {
 		if len(ch.Jobs) > 0 {
 			s.orders.Wake()

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,7 +20,17 @@ type Cabinet struct {
 	Layout              []wire.LayoutDoor
 	Times               wire.Times
 	Codes               wire.CodeParams
-	Test                bool // what it reports are tests
+	Protocol            string // "": cloud.ProtocolMQTT
+	Test                bool   // what it reports are tests
+}
+
+// becomeHTTP makes it a device whose rules run in the cloud: it says itself when a door has
+// opened or closed, its orders need time to arrive, and no verifier of its codes leaves the
+// cloud.
+func (c *Cabinet) becomeHTTP() {
+	c.Protocol = cloud.ProtocolHTTP
+	c.Times = wire.Times{DebounceMS: 1, MinOpenMS: 1, OpenWaitMS: 10_000}
+	c.Codes = wire.CodeParams{MemoryKiB: 8, Passes: 1}
 }
 
 // IDs gives ids in a decision and keeps the first error for the end: none is given after it.
@@ -48,7 +59,7 @@ func (c Cabinet) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud.
 	}
 	conf := wire.Config{Version: 1, DeviceCode: c.Code, Layout: c.Layout, Times: c.Times, Policy: wire.Policy{LocalDropOff: true, RetainDays: 30}, Codes: c.Codes, Keys: pinned}
 	d := cloud.Device{ID: cloud.DeviceID(next(cloud.DeviceIDs)), BusinessID: b.ID, Code: c.Code, Name: c.Name, Type: c.Type, Address: c.Address, Latitude: c.Latitude,
-		Longitude: c.Longitude, Timezone: b.Timezone, Protocol: "mqtt", Livemode: !c.Test, CreatedAt: now, CodeGeneration: 1, Config: wire.MustEncode(conf), ConfigVersion: conf.Version}
+		Longitude: c.Longitude, Timezone: b.Timezone, Protocol: cmp.Or(c.Protocol, cloud.ProtocolMQTT), Livemode: !c.Test, CreatedAt: now, CodeGeneration: 1, Config: wire.MustEncode(conf), ConfigVersion: conf.Version}
 	ch.Devices = append(ch.Devices, d)
 	if ch.Shelves == nil {
 		ch.Shelves = map[cloud.DeviceID][]cloud.Shelf{}

@@ -16,10 +16,11 @@ import (
 
 // CabinetInput is what a new cabinet needs.
 type CabinetInput struct {
-	Name    string `json:"device_name" required:"true" max:"120"`
-	Code    string `json:"device_code" required:"true" max:"32" doc:"Unique in the deployment and fixed: 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7"`
-	Address string `json:"address" max:"200" doc:"One line"`
-	Layout  string `json:"layout" required:"true" enum:"small,medium,large" doc:"Compartments of the cabinet: 8 (2 S, 4 M, 2 L), 12 (3 S, 6 M, 3 L) or 24 (6 S, 12 M, 4 L, 2 XL)"`
+	Name     string `json:"device_name" required:"true" max:"120"`
+	Code     string `json:"device_code" required:"true" max:"32" doc:"Unique in the deployment and fixed: 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7"`
+	Address  string `json:"address" max:"200" doc:"One line"`
+	Protocol string `json:"protocol" enum:"mqtt,http" default:"mqtt" doc:"mqtt: a cabinet that runs the edge agent. http: a simple device that calls the cloud, which decides for it"`
+	Layout   string `json:"layout" required:"true" enum:"small,medium,large" doc:"Compartments of the cabinet: 8 (2 S, 4 M, 2 L), 12 (3 S, 6 M, 3 L) or 24 (6 S, 12 M, 4 L, 2 XL)"`
 }
 
 // DeviceInput names a cabinet.
@@ -72,6 +73,9 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 		now := time.Now().UTC()
 		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: limited}}
 		cabinet := Cabinet{Code: in.Code, Name: in.Name, Type: "smart_locker", Address: in.Address, Layout: layout}
+		if in.Protocol == cloud.ProtocolHTTP {
+			cabinet.becomeHTTP()
+		}
 		d := *cabinet.Rows(ch, ids.Next, b, s.cfg.Pinned, now)
 		if ids.Err != nil {
 			return nil, ids.Err

@@ -60,13 +60,22 @@ VALUES ($1, 0, 0, '', 0, 0) ON CONFLICT (device_id) DO NOTHING`
   status_epoch = COALESCE($10, status_epoch), held_generation = COALESCE($11, held_generation)
 WHERE device_id = $1`
 
-	sqlMock         = `SELECT device_id, state, due_at FROM mock_cabinet WHERE device_id = $1`
-	sqlDueMocks     = `SELECT device_id FROM mock_cabinet WHERE due_at <= $1 ORDER BY due_at, device_id LIMIT $2`
-	sqlMockDue      = `UPDATE mock_cabinet SET due_at = $2 WHERE device_id = $1`
-	sqlSaveMock     = `INSERT INTO mock_cabinet (device_id, state, due_at) VALUES ($1, $2, $3) ON CONFLICT (device_id) DO UPDATE SET state = excluded.state, due_at = excluded.due_at`
-	sqlMockOf       = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.owner_provider_id = $1 AND d.protocol = 'mock' LIMIT 1`
-	sqlHasDevice    = `SELECT 1 FROM device WHERE code = $1`
-	sqlMocklessOnes = `SELECT ` + providerColumns + ` FROM provider p WHERE p.id > $1 AND p.services LIKE '%"locker"%'
+	sqlMock       = `SELECT device_id, state, due_at FROM mock_cabinet WHERE device_id = $1`
+	sqlDueMocks   = `SELECT device_id FROM mock_cabinet WHERE due_at <= $1 ORDER BY due_at, device_id LIMIT $2`
+	sqlMockDue    = `UPDATE mock_cabinet SET due_at = $2 WHERE device_id = $1`
+	sqlSaveMock   = `INSERT INTO mock_cabinet (device_id, state, due_at) VALUES ($1, $2, $3) ON CONFLICT (device_id) DO UPDATE SET state = excluded.state, due_at = excluded.due_at`
+	sqlHTTPDevice = `SELECT device_id, sealed_secret, state, orders, due_at FROM http_device WHERE device_id = $1`
+	sqlDueHTTP    = `SELECT device_id FROM http_device WHERE due_at <= $1 ORDER BY due_at, device_id LIMIT $2`
+	sqlHTTPOrders = `SELECT orders FROM http_device WHERE device_id = $1`
+	sqlBeginHTTP  = `INSERT INTO http_device (device_id, sealed_secret, state, orders, due_at) VALUES ($1, $2, $3, 0, $4)
+ON CONFLICT (device_id) DO UPDATE SET sealed_secret = excluded.sealed_secret, state = excluded.state, orders = 0, due_at = excluded.due_at`
+	sqlSaveHTTP       = `UPDATE http_device SET state = $2, orders = $3, due_at = $4 WHERE device_id = $1`
+	sqlHTTPDue        = `UPDATE http_device SET due_at = $2 WHERE device_id = $1`
+	sqlDropHTTPNonces = `DELETE FROM http_nonce WHERE device_id = $1 AND expires_at < $2`
+	sqlUseHTTPNonce   = `INSERT INTO http_nonce (device_id, nonce, expires_at) VALUES ($1, $2, $3)`
+	sqlMockOf         = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.owner_provider_id = $1 AND d.protocol = 'mock' LIMIT 1`
+	sqlHasDevice      = `SELECT 1 FROM device WHERE code = $1`
+	sqlMocklessOnes   = `SELECT ` + providerColumns + ` FROM provider p WHERE p.id > $1 AND p.services LIKE '%"locker"%'
   AND NOT EXISTS (SELECT 1 FROM device d WHERE d.owner_provider_id = p.id AND d.protocol = 'mock') ORDER BY p.id LIMIT $2`
 
 	sqlTypedLocked = `UPDATE device_seen SET typed_locked = $2 WHERE device_id = $1`
@@ -255,6 +264,12 @@ func (v deviceView) MockCabinet(id cloud.DeviceID) (cloud.MockCabinet, error) {
 	return one(v.ctx, v.q, sqlMock, func(r rows, m *cloud.MockCabinet) error { return r.Scan(&m.DeviceID, &m.State, when(&m.DueAt)) }, int64(id))
 }
 
+func (v deviceView) HTTPDevice(id cloud.DeviceID) (cloud.HTTPDevice, error) {
+	return one(v.ctx, v.q, sqlHTTPDevice, func(r rows, m *cloud.HTTPDevice) error {
+		return r.Scan(&m.DeviceID, &m.SealedSecret, &m.State, &m.Orders, when(&m.DueAt))
+	}, int64(id))
+}
+
 func (v deviceView) MockOf(p cloud.ProviderID) (cloud.Device, error) {
 	return one(v.ctx, v.q, sqlMockOf, scanDevice, int64(p))
 }
@@ -351,6 +366,20 @@ func (w *writer) devices(c *cloud.Changes) error {
 		}
 		w.add(anything, sqlSaveMock, int64(m.DeviceID), m.State, ms(m.DueAt))
 	}
+	for _, m := range c.HTTPDevices {
+		switch {
+		case m.SealedSecret != nil:
+			w.add(anything, sqlBeginHTTP, int64(m.DeviceID), m.SealedSecret, m.State, ms(m.DueAt))
+		case m.State != nil:
+			w.add(mustExist, sqlSaveHTTP, int64(m.DeviceID), m.State, int64(m.Orders), ms(m.DueAt))
+		default:
+			w.add(anything, sqlHTTPDue, int64(m.DeviceID), ms(m.DueAt))
+		}
+	}
+	for _, n := range c.HTTPNonces {
+		w.add(anything, sqlDropHTTPNonces, int64(n.DeviceID), ms(n.Now))
+		w.add(anything, sqlUseHTTPNonce, int64(n.DeviceID), n.Nonce, ms(n.ExpiresAt))
+	}
 	for _, t := range c.Enrolments {
 		w.add(anything, sqlSaveEnrolment, t.Hash[:], int64(t.DeviceID), ms(t.ExpiresAt), ms(t.UsedAt))
 	}
@@ -429,6 +458,17 @@ func (db devices) ListSessions(ctx context.Context, after cloud.DeviceID, limit 
 // first, at most limit.
 func (db devices) ListDueMocks(ctx context.Context, now time.Time, limit int) ([]cloud.DeviceID, error) {
 	return readList(ctx, db.database, sqlDueMocks, func(r rows, id *cloud.DeviceID) error { return r.Scan(id) }, now.UnixMilli(), limit)
+}
+
+// ListDueHTTP lists devices that speak HTTP for which something is due at now, the longest
+// due first.
+func (db devices) ListDueHTTP(ctx context.Context, now time.Time, limit int) ([]cloud.DeviceID, error) {
+	return readList(ctx, db.database, sqlDueHTTP, func(r rows, id *cloud.DeviceID) error { return r.Scan(id) }, now.UnixMilli(), limit)
+}
+
+// CountHTTPOrders counts the orders that a device that speaks HTTP was ever given.
+func (db devices) CountHTTPOrders(ctx context.Context, id cloud.DeviceID) (uint64, error) {
+	return readOne(ctx, db.database, sqlHTTPOrders, func(r rows, n *uint64) error { return r.Scan(n) }, int64(id))
 }
 
 // ListMockless lists providers of locker services that have no mock cabinet, by id, those

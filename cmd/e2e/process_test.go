@@ -45,12 +45,12 @@ func TestMain(m *testing.M) {
 
 var buildOnce = sync.OnceValues(func() ([]byte, error) {
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w",
-		"-o", string(built)+string(filepath.Separator), "../edge", "../cloud", "../release", "../firmware-sim")
+		"-o", string(built)+string(filepath.Separator), "../edge", "../cloud", "../release", "../firmware-sim", "../httpdevice")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	return cmd.CombinedOutput()
 })
 
-// build builds edge, cloud, release and firmware-sim as they are delivered, without cgo and
+// build builds edge, cloud, release, firmware-sim and httpdevice as they are delivered, without cgo and
 // tables for a debugger: once for all tests.
 func build(t *testing.T) programs {
 	t.Helper()

@@ -1,0 +1,346 @@
+package httpdevice
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/hosted"
+	"github.com/postern-io/postern/edge"
+	rules "github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// form is the number of the form in which a device is kept. One of another form begins as
+// one that has lost its memory: its code list says what lies in it.
+const form = 1
+
+// kept is what is kept of a device.
+type kept struct {
+	hosted.Kept
+	Instance string  // of the device's program that called last
+	Taken    uint64  // number of its newest door report that was taken
+	Orders   []order // that it has to carry out, the oldest first
+	Count    uint64  // of orders ever given
+	Silent   bool    // it has not called for a while: its doors are unknown
+	ReadAt   int64   // of the count of time, ns: the newest reading of a door
+}
+
+// order is something that the device has to do.
+type order struct {
+	ID      string
+	Kind    wire.CommandKind
+	Door    edge.DoorNumber // to open; 0 for the others
+	Opening string
+	By      edge.Authority // of a pulse
+	Text    string         // to show
+	Issued  int64          // unix ns
+	Expires int64          // unix ns
+	Given   string         // instance that fetched it, "" for none
+}
+
+const (
+	// silence is after what time without a call a device is shown offline.
+	silence = 90 * time.Second
+	// orderLife is for how long a lock may be opened by an order.
+	orderLife = 20 * time.Second
+	// answerWait is how long after its end an order that was fetched may be answered.
+	answerWait = 10 * time.Second
+	// maxOrders bounds what waits for a device that does not fetch it.
+	maxOrders = 200
+)
+
+// machine is one step of a device.
+type machine struct {
+	hosted.Machine
+	kept kept
+	row  cloud.HTTPDevice
+	// read is set when doors were reported.
+	read bool
+}
+
+// load reads a device as it is kept. Error: DEVICE_SIGNATURE_INVALID for one that has no way
+// in any more.
+func (s *Service) load(v cloud.View, id cloud.DeviceID, now time.Time) (*machine, error) {
+	d, err := v.Device(id)
+	if err != nil {
+		return nil, err
+	}
+	row, err := v.HTTPDevice(id)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && !admitted(d) {
+		return nil, errSignature()
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{row: row, Machine: hosted.Machine{View: v, Device: d, Now: now, Work: s.cfg.Lockers.Begin(v, d, now), Log: s.cfg.Log}}
+	m.Kept, m.Hardware = &m.kept.Kept, m
+	if len(row.State) > 0 && wire.DecodeKept(row.State, &m.kept) == nil && m.Form == form {
+		return m, nil
+	}
+	m.kept = kept{Silent: true}
+	return m, m.Begin(form, len(row.State) > 0, true)
+}
+
+// admitted reports whether a device may call.
+func admitted(d cloud.Device) bool {
+	return d.Protocol == cloud.ProtocolHTTP && !d.Disabled && !d.IsCutOff() && !d.EnrolledAt.IsZero()
+}
+
+// step plays what is due at a device and then a call of it, nil for none. It returns when
+// something is due next, zero for nothing.
+func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func(*machine) error) (due time.Time, err error) {
+	now := time.Now().UTC()
+	err = s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
+		m, err := s.load(v, id, now)
+		if err != nil {
+			if c == nil {
+				due = time.Time{}
+				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{HTTPDevices: []cloud.HTTPDevice{{DeviceID: id}}}, Unaudited: true}, ignoreSignature(err)
+			}
+			return nil, err
+		}
+		ch := &cloud.Changes{Unaudited: true}
+		if c != nil {
+			if c.once != "" {
+				ch.HTTPNonces = []cloud.HTTPNonce{c.nonce(id, now)}
+			}
+			m.Spoke, m.Firmware = true, c.firmware
+			if err := m.called(c.instance); err != nil {
+				return nil, err
+			}
+		}
+		m.endOrders()
+		if err := m.fallSilent(); err != nil {
+			return nil, err
+		}
+		if err := m.CatchUp(); err != nil {
+			return nil, err
+		}
+		if act != nil {
+			m.Acted = m.Last
+			if err := act(m); err != nil {
+				return nil, err
+			}
+		}
+		if err := m.Apply(); err != nil {
+			return nil, err
+		}
+		due = m.due()
+		return ch, m.finish(ch, due)
+	})
+	return due, err
+}
+
+// ignoreSignature is for a device that has no way in: nothing is due there.
+func ignoreSignature(err error) error {
+	if e := new(cloud.Error); errors.As(err, &e) && e.Code == codeSignature {
+		return nil
+	}
+	return err
+}
+
+// called notes a call of an instance of the device's program. What another instance fetched
+// it may have carried out or not, and its doors were read by that one alone.
+func (m *machine) called(instance string) error {
+	if instance != "" && instance != m.kept.Instance {
+		m.kept.Instance, m.kept.Taken = instance, 0
+		m.lose()
+		m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
+			return edge.PulseUnanswered, o.Given != "" && o.Given != instance
+		})
+	}
+	if !m.kept.Silent {
+		return nil
+	}
+	m.kept.Silent = false
+	return m.connect(true)
+}
+
+// fallSilent shows a device offline that has not called for a while.
+func (m *machine) fallSilent() error {
+	if m.kept.Silent || m.Spoke || m.Now.Before(m.Device.LastSeenAt.Add(silence)) {
+		return nil
+	}
+	m.kept.Silent = true
+	m.lose()
+	return m.connect(false)
+}
+
+// connect shows the device online or offline.
+func (m *machine) connect(online bool) error {
+	row, err := m.View.Session(m.Device.ID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
+	}
+	row.DeviceID, row.Node, row.Online, row.LastSeenAt = m.Device.ID, "", online, m.Now
+	if online {
+		row.Generation, row.ConnectedAt = row.Generation+1, m.Now
+	}
+	m.Session = &row
+	return nil
+}
+
+// lose forgets how the doors stand.
+func (m *machine) lose() {
+	var all []edge.DoorNumber
+	for _, l := range m.Rules.Config.Layout {
+		if m.Rules.Doors[edge.DoorNumber(l.Door)].Read {
+			all = append(all, edge.DoorNumber(l.Door))
+		}
+	}
+	if len(all) > 0 {
+		m.kept.ReadAt = m.Last + hosted.Between
+		m.Give(rules.Lost{Doors: all, Mono: m.kept.ReadAt})
+	}
+}
+
+// Do makes orders of what the rules ask for.
+func (m *machine) Do(a rules.Action) {
+	switch a := a.(type) {
+	case rules.Pulse:
+		ends := m.Now.Add(orderLife).UnixNano()
+		if a.By.Until != 0 {
+			ends = min(ends, m.Start+a.By.Until)
+		}
+		if !m.give(order{Kind: wire.CmdOpenDoors, Door: a.Door, Opening: a.By.OpeningID, By: a.By, Expires: ends}) {
+			m.Give(rules.Pulsing{Door: a.Door, By: a.By, Outcome: edge.PulseNotSent, Mono: m.Last + hosted.Between})
+		}
+	case rules.Withdraw:
+		m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
+			return edge.PulseRefused, o.Opening == a.OpeningID && o.Given == ""
+		})
+	case rules.Show:
+		kind, is := map[string]wire.CommandKind{"sound": wire.CmdBeep, "message": wire.CmdShowMessage, "reboot": wire.CmdReboot}[a.What]
+		if is {
+			m.give(order{Kind: kind, Text: a.Text, Expires: m.Now.Add(time.Minute).UnixNano()})
+		}
+	}
+}
+
+// give puts an order in line. It reports whether there was room.
+func (m *machine) give(o order) bool {
+	if len(m.kept.Orders) >= maxOrders {
+		return false
+	}
+	o.ID, o.Issued = uuid.Must(uuid.NewV7()).String(), m.Now.UnixNano()
+	m.kept.Orders = append(m.kept.Orders, o)
+	m.kept.Count++
+	return true
+}
+
+// answerOrders takes orders out of the line and answers those of locks.
+func (m *machine) answerOrders(outcome func(order) (edge.PulseOutcome, bool)) {
+	var answered []rules.Pulsing
+	m.kept.Orders = slices.DeleteFunc(slices.Clone(m.kept.Orders), func(o order) bool {
+		result, ends := outcome(o)
+		if ends && o.Kind == wire.CmdOpenDoors {
+			answered = append(answered, rules.Pulsing{Door: o.Door, By: o.By, Outcome: result})
+		}
+		return ends
+	})
+	for _, p := range answered { // answers may lead to further orders
+		p.Mono = m.Last + hosted.Between
+		m.Give(p)
+	}
+}
+
+// endOrders gives up orders whose time is over. Of one that was fetched no one knows whether
+// the lock was opened: its doors tell.
+func (m *machine) endOrders() {
+	now := m.Now.UnixNano()
+	m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
+		if o.Given == "" {
+			return edge.PulseNotSent, now >= o.Expires
+		}
+		return edge.PulseUnanswered, now >= o.Expires+int64(answerWait)
+	})
+}
+
+// Away is false: the rules of a device are in the cloud.
+func (m *machine) Away() bool { return false }
+
+// Takes reports whether an order reaches the device: one that opens doors waits until it has
+// called and said how its doors stand.
+func (m *machine) Takes(c cloud.Command) bool {
+	return c.Kind != wire.CmdOpenDoors || !m.kept.Silent && m.Rules.Ready
+}
+
+// due is when something happens next without a call.
+func (m *machine) due() time.Time {
+	due := m.Due()
+	earlier := func(t time.Time) {
+		if due.IsZero() || t.Before(due) {
+			due = t
+		}
+	}
+	for _, o := range m.kept.Orders {
+		ends := time.Unix(0, o.Expires).UTC()
+		if o.Given != "" {
+			ends = ends.Add(answerWait)
+		}
+		earlier(ends.Truncate(time.Millisecond).Add(time.Millisecond))
+	}
+	if !m.kept.Silent {
+		last := m.Device.LastSeenAt
+		if m.Spoke {
+			last = m.Now
+		}
+		earlier(last.Add(silence).Truncate(time.Millisecond).Add(time.Millisecond))
+	}
+	return due
+}
+
+func (m *machine) finish(ch *cloud.Changes, due time.Time) error {
+	if err := m.Finish(ch); err != nil {
+		return err
+	}
+	if m.read {
+		if err := m.showDoors(ch); err != nil {
+			return err
+		}
+	}
+	state, err := wire.Encode(m.kept)
+	if err != nil {
+		return fmt.Errorf("encode device %d: %w", m.Device.ID, err)
+	}
+	row := cloud.HTTPDevice{DeviceID: m.Device.ID, DueAt: due}
+	if !bytes.Equal(state, m.row.State) {
+		row.State, row.Orders = state, m.kept.Count
+	}
+	ch.HTTPDevices = []cloud.HTTPDevice{row} // what this step stored, it has looked at
+	return nil
+}
+
+// showDoors shows doors as they were read where the cloud shows them otherwise.
+func (m *machine) showDoors(ch *cloud.Changes) error {
+	cells, err := m.View.Compartments(m.Device.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range cells {
+		d, known := m.Rules.Doors[edge.DoorNumber(c.Door)]
+		if !known || !d.Known {
+			continue
+		}
+		p := cloud.DoorPresent{DeviceID: m.Device.ID, Door: c.Door, DoorStatus: "closed", OpeningID: d.Opening}
+		if d.Open {
+			p.DoorStatus = "open"
+		}
+		if d.Item != wire.ItemUnknown {
+			p.Occupied = new(d.Item == wire.ItemPresent)
+		}
+		if c.DoorStatus != p.DoorStatus || c.OpeningID != p.OpeningID || !sameBool(c.Occupied, p.Occupied) {
+			ch.Doors = append(ch.Doors, p)
+		}
+	}
+	return nil
+}
+
+func sameBool(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
