@@ -234,30 +234,30 @@ func isName(s string, shortest, longest int) bool {
 	})
 }
 
-// wake ends the wait of a call for orders.
+// wake has a call that waits look for orders.
 func (s *Service) wake(id cloud.DeviceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.polls[id]; p != nil {
-		close(p)
-		delete(s.polls, id)
+		wakeUp(p)
 	}
 }
 
 // await waits until a device was given an order beyond a number of them, another call waits in
-// the place of this one, or the time is over. more is false for what ends it for good.
+// the place of this one, or the time is over; then more is false.
 func (s *Service) await(ctx context.Context, id cloud.DeviceID, beyond uint64, until time.Time) (more bool, err error) {
-	woken := make(chan struct{})
+	mine := make(chan struct{}, 1)
 	s.mu.Lock()
-	if p := s.polls[id]; p != nil {
-		close(p)
-	}
-	s.polls[id] = woken
+	former := s.polls[id]
+	s.polls[id] = mine
 	s.mu.Unlock()
+	if former != nil {
+		wakeUp(former)
+	}
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.polls[id] == woken {
+		if s.polls[id] == mine {
 			delete(s.polls, id)
 		}
 	}()
@@ -265,20 +265,29 @@ func (s *Service) await(ctx context.Context, id cloud.DeviceID, beyond uint64, u
 	defer t.Stop()
 	for {
 		n, err := s.cfg.Store.CountHTTPOrders(ctx, id)
-		if err != nil || n > beyond {
+		if err != nil || n > beyond || !time.Now().Before(until) || !s.isPolling(id, mine) {
 			return n > beyond, err
 		}
 		select {
-		case <-woken:
-			n, err := s.cfg.Store.CountHTTPOrders(ctx, id)
-			return n > beyond, err
+		case <-mine:
 		case <-ctx.Done():
 			return false, nil
 		case <-t.C:
 		}
-		if !time.Now().Before(until) {
-			return false, nil
-		}
+	}
+}
+
+// isPolling reports whether a device's call is the one that waits.
+func (s *Service) isPolling(id cloud.DeviceID, mine chan struct{}) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.polls[id] == mine
+}
+
+func wakeUp(p chan struct{}) {
+	select {
+	case p <- struct{}{}:
+	default:
 	}
 }
 

@@ -61,6 +61,8 @@ type machine struct {
 	hosted.Machine
 	kept kept
 	row  cloud.HTTPDevice
+	// loaded has the times that were kept.
+	loaded struct{ Last, Acted int64 }
 	// read is set when doors were reported.
 	read bool
 }
@@ -82,6 +84,7 @@ func (s *Service) load(v cloud.View, id cloud.DeviceID, now time.Time) (*machine
 	m := &machine{row: row, Machine: hosted.Machine{View: v, Device: d, Now: now, Work: s.cfg.Lockers.Begin(v, d, now), Log: s.cfg.Log}}
 	m.Kept, m.Hardware = &m.kept.Kept, m
 	if len(row.State) > 0 && wire.DecodeKept(row.State, &m.kept) == nil && m.Form == form {
+		m.loaded.Last, m.loaded.Acted = m.Last, m.Acted
 		return m, nil
 	}
 	m.kept = kept{Silent: true}
@@ -311,7 +314,9 @@ func (m *machine) finish(ch *cloud.Changes, due time.Time) error {
 		return fmt.Errorf("encode device %d: %w", m.Device.ID, err)
 	}
 	row := cloud.HTTPDevice{DeviceID: m.Device.ID, DueAt: due}
-	if !bytes.Equal(state, m.row.State) {
+	still := m.kept
+	still.Last, still.Acted = m.loaded.Last, m.loaded.Acted
+	if before, err := wire.Encode(still); err != nil || !bytes.Equal(before, m.row.State) { // more than time has passed
 		row.State, row.Orders = state, m.kept.Count
 	}
 	ch.HTTPDevices = []cloud.HTTPDevice{row} // what this step stored, it has looked at

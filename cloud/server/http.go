@@ -70,7 +70,7 @@ func (s *Server) faces() error {
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})
 	s.jobs = job.New(job.Config{Store: s.Store, Pipeline: s.line, DigestKey: s.Keys.digests(), Log: s.log, Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Languages: languages})
 	s.Catalog = api.New(api.Config{Jobs: s.jobs, Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Mocks: s.Mocks, Tracking: parcels,
-		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewReader(s.Store), Platform: s.platform, Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.enrol})
+		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewReader(s.Store), Platform: s.platform, Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.Enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
 	documents := fetch.NewFetcher(fetch.Config{Guard: s.Guard, Proxy: s.Proxy, Dial: s.cfg.WebhookDial})
 	s.agents = oauth.New(oauth.Config{Store: s.Store, BaseURL: s.cfg.BaseURL, Limits: s.rates.oauth, Nodes: s.member.Cores, Log: s.log, Fetch: func(ctx context.Context, url string) (oauth.Document, error) {
@@ -165,9 +165,9 @@ func (s *Server) ready(ctx context.Context) error {
 	})
 }
 
-// enrol gives a cabinet its secrets. Its code parameters are those of its
+// Enrol gives a cabinet its secrets. Its code parameters are those of its
 // configuration.
-func (s *Server) enrol(ctx context.Context, code, token string, publicKey []byte) (any, error) {
+func (s *Server) Enrol(ctx context.Context, code, token string, publicKey []byte) (any, error) {
 	params, isHTTP := passcode.DefaultParams(), false
 	if d, err := s.Store.FindDeviceByCode(ctx, code); err == nil {
 		if isHTTP = d.Protocol == cloud.ProtocolHTTP; isHTTP {
