@@ -212,7 +212,7 @@ func (m *machine) Do(a rules.Action) {
 		if a.By.Until != 0 {
 			ends = min(ends, m.Start+a.By.Until)
 		}
-		if !m.give(order{Kind: wire.CmdOpenDoors, Door: a.Door, Opening: a.By.OpeningID, By: a.By, Expires: ends}) {
+		if !m.giveOrder(order{Kind: wire.CmdOpenDoors, Door: a.Door, Opening: a.By.OpeningID, By: a.By, Expires: ends}) {
 			m.Give(rules.Pulsing{Door: a.Door, By: a.By, Outcome: edge.PulseNotSent, Mono: m.Last + hosted.Between})
 		}
 	case rules.Withdraw:
@@ -222,13 +222,13 @@ func (m *machine) Do(a rules.Action) {
 	case rules.Show:
 		kind, is := map[string]wire.CommandKind{"sound": wire.CmdBeep, "message": wire.CmdShowMessage, "reboot": wire.CmdReboot}[a.What]
 		if is {
-			m.give(order{Kind: kind, Text: a.Text, Expires: m.Now.Add(time.Minute).UnixNano()})
+			m.giveOrder(order{Kind: kind, Text: a.Text, Expires: m.Now.Add(time.Minute).UnixNano()})
 		}
 	}
 }
 
-// give puts an order in line. It reports whether there was room.
-func (m *machine) give(o order) bool {
+// giveOrder puts an order in line. It reports whether there was room.
+func (m *machine) giveOrder(o order) bool {
 	if len(m.kept.Orders) >= maxOrders {
 		return false
 	}

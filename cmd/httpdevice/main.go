@@ -1,5 +1,5 @@
 // Command httpdevice is the smallest device that speaks HTTP: doors that it plays, a keypad on
-// its standard input, and the interface of docs/interface/device-link 10. It is there to be
+// its standard input, and lockers-devices 10.4. It is there to be
 // read, and to try a cloud with:
 //
 //	httpdevice --cloud https://cloud.example --code DROP-1 --token K7QM… --file drop.json
