@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -268,17 +267,14 @@ func (s *Service) report(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 
 // checkDoors refuses a report that is not about every door, once.
 func (m *machine) checkDoors(doors []doorInput) error {
-	var missing []string
-	for _, l := range m.Rules.Config.Layout {
-		if !slices.ContainsFunc(doors, func(d doorInput) bool { return d.Door == l.Door }) {
-			missing = append(missing, strconv.FormatUint(uint64(l.Door), 10))
-		}
-	}
-	if len(missing) == 0 && len(doors) == len(m.Rules.Config.Layout) {
+	missing := slices.ContainsFunc(m.Rules.Config.Layout, func(l wire.LayoutDoor) bool {
+		return !slices.ContainsFunc(doors, func(d doorInput) bool { return d.Door == l.Door })
+	})
+	if !missing && len(doors) == len(m.Rules.Config.Layout) {
 		return nil
 	}
 	f := check.Fields{}
-	f.Add("doors", fmt.Sprintf("Name each of the %d doors once.", len(m.Rules.Config.Layout)))
+	f.Add("doors", "Name each door of the device once.")
 	return f.Err()
 }
 

@@ -48,6 +48,8 @@ var thingWords = map[string]texts{
 	"thing.driver_place":    {"Place of the driver", "司机位置", "司機位置", "Position du livreur", "Ort des Fahrers", "Posición del conductor"},
 	"thing.enrolment":       {"Enrolment of the cabinet", "快递柜接入", "智慧櫃接入", "Enrôlement de la consigne", "Anmeldung des Schranks", "Alta de la taquilla"},
 	"thing.reminder":        {"Reminder", "提醒", "提醒", "Rappel", "Erinnerung", "Recordatorio"},
+	"thing.httpdevice":      {"Device over HTTP", "HTTP 设备", "HTTP 裝置", "Appareil HTTP", "HTTP-Gerät", "Dispositivo HTTP"},
+	"thing.httpnonce":       {"Call of a device", "设备请求", "裝置請求", "Appel d’un appareil", "Aufruf eines Geräts", "Llamada de un dispositivo"},
 	"thing.mock":            {"Mock locker", "模拟柜", "模擬櫃", "Consigne fictive", "Testschrank", "Taquilla simulada"},
 	"thing.epoch":           {"Store of the cabinet", "快递柜存储", "智慧櫃儲存", "Mémoire de la consigne", "Speicher des Schranks", "Almacén de la taquilla"},
 	"thing.event":           {"Tracking event", "追踪事件", "追蹤事件", "Événement de suivi", "Sendungsereignis", "Evento de seguimiento"},

@@ -109,7 +109,7 @@ func (p setupPages) connection(ctx *fasthttp.RequestCtx) {
 func (p setupPages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v visitor, made setup.EnrolmentOutput) {
 	d := made.Device
 	v.Title = d.Name
-	out := p.enrolmentPage(c, ctx, v, nameCabinet(d.ID, d.Code, d.Name), locker.DeviceBody{Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
+	out := p.enrolmentPage(c, ctx, v, nameCabinet(d.ID, d.Code, d.Name), locker.DeviceBody{DeviceRow: locker.DeviceRow{Protocol: d.Protocol}, Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
 	out.State = connection{Doors: d.Compartments}
 	out.Line, out.Until = made.Enrolment.Line, out.Time(stamp(made.Enrolment.ExpiresAt))
 	var err error
@@ -121,6 +121,9 @@ func (p setupPages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v
 }
 
 func (p setupPages) enrolmentPage(c context.Context, ctx *fasthttp.RequestCtx, v visitor, name cabinetName, d locker.DeviceBody, token string) enrolmentPage {
+	if d.Protocol == cloud.ProtocolHTTP {
+		return enrolmentPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: name, State: connectionOf(d), Sends: p.may(c, v, addsProvider), Commands: p.commandsHTTP(ctx, name, token)}
+	}
 	at := p.places(ctx, name.ID, d.Status == "online")
 	return enrolmentPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: name, State: connectionOf(d), Sends: p.may(c, v, addsProvider),
 		Commands: p.commands(ctx, name, len(d.Grids), at, token)}
@@ -130,7 +133,15 @@ func (p setupPages) enrolmentPage(c context.Context, ctx *fasthttp.RequestCtx, v
 type commands struct {
 	Simulator string // "" when no layout has so many doors
 	Enrol     string // "" without a token
-	Edge      string
+	Edge      string // "" for a device without the edge agent
+}
+
+// commandsHTTP is what a device that speaks HTTP sends to enrol.
+func (p setupPages) commandsHTTP(ctx *fasthttp.RequestCtx, name cabinetName, token string) (out commands) {
+	if token != "" {
+		out.Enrol = shell.Command("curl", "-H", "Content-Type: application/json", "-d", fmt.Sprintf(`{"device_code":%q,"token":%q}`, name.Code, token), p.base(ctx)+"/api/v1/devices/enrol")
+	}
+	return out
 }
 
 func (p setupPages) commands(ctx *fasthttp.RequestCtx, name cabinetName, doors int, at places, token string) (out commands) {

@@ -35,6 +35,7 @@ type DeviceBody struct {
 	Name         string         `json:"device_name"`
 	Type         string         `json:"device_type"`
 	Address      string         `json:"address"`
+	Protocol     string         `json:"protocol" doc:"mqtt: it runs the edge agent. http: it calls the cloud"`
 	Compartments int            `json:"compartments"`
 }
 
@@ -151,7 +152,7 @@ func (s *Service) admit(ch *cloud.Changes, c cloud.Caller, b cloud.Business, d c
 	var conf wire.Config
 	_ = wire.Decode(d.Config, &conf) // ours; a former one that cannot be read has no compartments to show
 	return EnrolmentOutput{Result: true,
-		Device:    DeviceBody{d.ID, d.Code, d.Name, d.Type, d.Address, len(conf.Layout)},
+		Device:    DeviceBody{d.ID, d.Code, d.Name, d.Type, d.Address, d.Protocol, len(conf.Layout)},
 		Enrolment: EnrolmentBody{token, cloud.Stamp(row.ExpiresAt, b.Location()), c.BaseURL + " " + d.Code + " " + token}}
 }
 

@@ -52,7 +52,8 @@ type drop struct {
 	reports  []map[string]any
 	at       []time.Time
 	done     map[string]string
-	obeyed   func() // after an order, nil for nothing
+	node     *httpdevice.Service // that takes its calls; nil: the cloud's
+	obeyed   func()              // after an order, nil for nothing
 	stop     chan struct{}
 	run      sync.WaitGroup
 }
@@ -185,7 +186,11 @@ func (d *drop) arrive(q request, path, id string) (any, error) {
 	}
 	ctx.Init(&r, &net.TCPAddr{IP: from}, nil)
 	ctx.SetUserValue("cmd_id", id)
-	for _, route := range d.w.server().HTTPDevices.Routes() {
+	node := d.node
+	if node == nil {
+		node = d.w.server().HTTPDevices
+	}
+	for _, route := range node.Routes() {
 		if route.Path == path {
 			return route.Answer(context.Background(), &ctx)
 		}
@@ -574,5 +579,33 @@ func TestOrdersWaitForReports(t *testing.T) {
 		}
 		d.start() // for the end
 		d.halt()
+	})
+}
+
+// Two nodes take the calls of a device: what one took the other refuses, and an order that one
+// gave is fetched from the other, within a second or two.
+func TestCallsOfADeviceAtTwoNodes(t *testing.T) {
+	story(t, func(t *testing.T, w *world, _ *cabinet) {
+		d := w.newDrop("DROP-1")
+		defer func() { d.halt() }()
+		w.awaits("report taken", time.Minute, func() bool { return d.waiting() == 0 })
+		d.halt()
+		second := httpdevice.New(httpdevice.Config{Store: w.cloud.Store, Lockers: w.cloud.Lockers, Sealer: w.cloud.Box, Signer: w.cloud.Signer, Nodes: func() int { return 2 }})
+		const path = "/api/v1/devices/heartbeat"
+		q := d.request("POST", path, map[string]any{})
+		_, err := d.arrive(q, path, "")
+		require.NoError(t, err)
+		d.node = second
+		_, err = d.arrive(q, path, "")
+		require.ErrorContains(t, err, "DEVICE_SIGNATURE_INVALID")
+		d.start()
+		w.awaits("report taken", time.Minute, func() bool { return d.waiting() == 0 })
+		w.create1(d, "N-1")
+		began := time.Now()
+		out, err := w.cloud.Lockers.OpenDoors(context.Background(), w.box.ProviderCaller, locker.OpenInput{Delivery: "ref:N-1"})
+		require.NoError(t, err)
+		require.False(t, out.Pending)
+		require.Len(t, d.opened(), 1)
+		require.Less(t, time.Since(began), 5*time.Second)
 	})
 }
