@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -79,19 +80,20 @@ func subjectOf(label gs1.Scan) string {
 // isCode reports whether a line may be a code of a cabinet, whatever a scanner
 // puts around it: 6 to 8 digits alone, or the text of a pickup code's symbol
 // anywhere in it. A keyboard of another layout types its colon as another sign.
-// Links that let people in are codes, too: addresses with a query that is none of GS1.
+// Addresses that let people in are codes, too: every one that is no GS1 link, such as that
+// of a parcel's page or of an enrolment, and those with a query or fragment beside.
 func isCode(raw []byte) bool {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) || r == utf8.RuneError {
 			return -1
 		}
 		return r
-	}, string(raw))
+	}, unescape(string(raw)))
 	text = strings.ToUpper(text)
 	if strings.Contains(text, passcode.Prefix) {
 		return true
 	}
-	if _, query, ok := strings.Cut(text, "?"); ok && strings.Contains(text, "://") && (query == "" || !isDigit(query[0])) {
+	if strings.Contains(text, "://") && !isLabelLink(raw) {
 		return true
 	}
 	if gs1.HasSymbology(text) {
@@ -106,7 +108,36 @@ func isCode(raw []byte) bool {
 		}
 		return r
 	}, text)
-	return passcode.Valid(digits)
+	// A keyboard of a French layout types digits as signs.
+	signs := digits == "" && utf8.RuneCountInString(text) >= 6 && utf8.RuneCountInString(text) <= 8
+	return passcode.Valid(digits) || signs
+}
+
+// unescape decodes what is percent-encoded in a text.
+func unescape(s string) string {
+	if out, err := url.PathUnescape(s); err == nil {
+		return out
+	}
+	return s
+}
+
+// isLabelLink reports whether a line is a GS1 link and nothing beside.
+func isLabelLink(raw []byte) bool {
+	text := strings.TrimSpace(string(raw))
+	if gs1.HasSymbology(text) {
+		text = text[3:]
+	}
+	u, err := url.Parse(strings.ToValidUTF8(text, "?"))
+	if err != nil || u.User != nil || u.Fragment != "" || strings.ContainsFunc(text, unicode.IsSpace) {
+		return false
+	}
+	for member := range u.Query() {
+		if member == "" || !isDigit(member[0]) {
+			return false
+		}
+	}
+	label, err := gs1.Source{}.Read(raw)
+	return err == nil && len(label.Elements) > 0
 }
 
 func isPrintable(s string) bool {
