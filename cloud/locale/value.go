@@ -107,6 +107,8 @@ var choices = map[string]texts{
 	"value.send":                      {"Send what waits", "发送等待项", "傳送等待項目", "Envoyer ce qui attend", "Wartendes senden", "Enviar lo que espera"},
 	"value.shipout":                   {"Ship-out", "出库寄送", "出庫寄送", "Expédition", "Versand aus dem Lager", "Salida de almacén"},
 	"value.shipping_service":          {"Shipping", "快递运输", "快遞運輸", "Expédition par transporteur", "Paketversand", "Envío por transportista"},
+	"value.mqtt":                      {"Edge agent", "边缘代理程序", "邊緣代理程式", "Agent de bord", "Edge-Agent", "Agente de borde"},
+	"value.http":                      {"Calls over HTTPS", "通过 HTTPS 调用", "透過 HTTPS 呼叫", "Appels HTTPS", "Ruft über HTTPS auf", "Llamadas HTTPS"},
 	"value.small":                     {"Small", "小", "小", "Petit", "Klein", "Pequeño"},
 	"value.smart_drop":                {"Smart drop", "投递箱", "投遞箱", "Boîte de dépôt", "Einwurfbox", "Buzón inteligente"},
 	"value.smart_locker":              {"Smart locker", "智能快递柜", "智慧櫃", "Consigne automatique", "Paketschrank", "Taquilla inteligente"},

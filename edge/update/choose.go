@@ -32,7 +32,10 @@ func (v *Versions) Choose() Choice {
 	})
 	if err != nil { // a start that is not kept could be tried for ever
 		v.cfg.Log.Error("no program is tried", "err", err)
-		chosen, s = nil, v.read()
+		chosen = nil
+		if s, err = v.read(); err != nil {
+			v.cfg.Log.Error("the packaged program is started", "err", err)
+		}
 	}
 	if chosen != nil {
 		return *chosen
@@ -140,7 +143,10 @@ type Report struct {
 
 // Report reads what there is.
 func (v *Versions) Report() Report {
-	s := v.read()
+	s, err := v.read()
+	if err != nil {
+		v.cfg.Log.Error("the versions are not known", "err", err)
+	}
 	r := Report{Packaged: v.cfg.Packaged, Floor: s.Floor}
 	if m, err := release.Verify(s.Good, v.keys); err == nil {
 		r.Good = m.Version

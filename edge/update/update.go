@@ -61,6 +61,7 @@ var (
 	ErrOther  = errors.New("the update is for another machine")
 	ErrOlder  = errors.New("the update's version is not above those that were accepted before")
 	ErrBusy   = errors.New("another update is being installed")
+	ErrTrial  = errors.New("another update is on trial: install this one once that is healthy or was given up, which takes 30 minutes at most while the agent runs")
 )
 
 // Config is what New needs. All fields but Log and Disk are required.
@@ -120,20 +121,21 @@ type givenUp struct {
 }
 
 // read reads the state. One that is damaged by more than a power cut counts as none: what
-// is accepted is signed all the same.
-func (v *Versions) read() (s state) {
+// is accepted is signed all the same. One that the disk does not give now is an error, and
+// is not written over.
+func (v *Versions) read() (s state, err error) {
 	raw, err := v.disk.ReadFile(stateFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &s)
+		return s, nil
 	}
 	if err != nil {
-		v.cfg.Log.Error("the state of versions cannot be read: the packaged program runs", "err", err)
-		return state{}
+		return s, fmt.Errorf("read the state of versions: %w", err)
 	}
-	return s
+	if err := json.Unmarshal(raw, &s); err != nil {
+		v.cfg.Log.Error("the state of versions is damaged: the packaged program runs", "err", err)
+		return state{}, nil
+	}
+	return s, nil
 }
 
 // write replaces the state in one step.
@@ -165,9 +167,9 @@ func (v *Versions) change(f func(*state) (changed bool)) error {
 		return fmt.Errorf("lock the state of versions: %w", err)
 	}
 	defer held.Close()
-	s := v.read()
-	if !f(&s) {
-		return nil
+	s, err := v.read()
+	if err != nil || !f(&s) {
+		return err
 	}
 	return v.write(s)
 }
@@ -192,7 +194,10 @@ func (v *Versions) Install(r io.Reader) (release.Manifest, error) {
 		err = v.checkMachine(m)
 	}
 	if err == nil {
-		err = v.checkFloor(m, v.read())
+		var s state
+		if s, err = v.read(); err == nil {
+			err = v.checkFloor(m, s)
+		}
 	}
 	if err != nil {
 		return m, err
@@ -236,6 +241,8 @@ func (v *Versions) checkMachine(m release.Manifest) error {
 	return nil
 }
 
+// checkFloor refuses what is not newer than all that was accepted, and what would take the
+// place of a program that runs on trial.
 func (v *Versions) checkFloor(m release.Manifest, s state) error {
 	floor := s.Floor
 	if !release.IsNewer(floor, v.packaged) {
@@ -244,6 +251,9 @@ func (v *Versions) checkFloor(m release.Manifest, s state) error {
 	if !release.IsNewer(m.Version, floor) {
 		return fmt.Errorf("%w: it is %s, and must be above %s", ErrOlder, m.Version, floor)
 	}
+	if s.Trial != nil && s.Trial.Starts > 0 {
+		return ErrTrial
+	}
 	return nil
 }
 
@@ -251,7 +261,11 @@ func programFile(m release.Manifest) string { return programPrefix + m.Version }
 
 // removeRest removes what the state does not name.
 func (v *Versions) removeRest() {
-	s := v.read()
+	s, err := v.read()
+	if err != nil {
+		v.cfg.Log.Warn("remove programs that are needed no more", "err", err)
+		return
+	}
 	named := map[string]bool{stateFile: true, lockName: true, lockInstall: true}
 	for _, envelope := range [][]byte{s.Good, s.trialEnvelope()} {
 		if m, err := release.Verify(envelope, v.keys); err == nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,6 +70,9 @@ func (m *model) install(version string) error {
 	}
 	if !release.IsNewer(version, floor) {
 		return ErrOlder
+	}
+	if m.trial != "" && m.starts > 0 {
+		return ErrTrial
 	}
 	m.floor, m.trial, m.starts = version, version, 0
 	return nil
@@ -158,6 +162,14 @@ func judge(t testing.TB, disk *simDisk, before, after model) error {
 	}
 	if is.Path != "" && !bytes.Equal(held[is.Path], program(is.Version)) {
 		return fmt.Errorf("starts %q for %s", held[is.Path], is.Version)
+	}
+	if is.Trial { // an update behind it waits until it is decided
+		if _, err := v.Install(bytes.NewReader(artefact(t, "9.0.0"))); !errors.Is(err, ErrTrial) {
+			return fmt.Errorf("an update takes the place of the one on trial: %w", err)
+		}
+		if err := v.GiveUp(is, "for the next one"); err != nil {
+			return err
+		}
 	}
 	if is != other && before.floor != after.floor {
 		if _, err := v.Install(bytes.NewReader(artefact(t, after.floor))); err != nil {
@@ -319,6 +331,61 @@ func TestUpdatesThatAreRefused(t *testing.T) {
 
 // A program that changed on the disk is not started, nor is a state that cannot be read
 // the end.
+// deaf is a disk that does not give the state now.
+type deaf struct {
+	Disk
+	err error
+}
+
+func (d *deaf) ReadFile(name string) ([]byte, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	return d.Disk.ReadFile(name)
+}
+
+// A disk that does not give the state for a moment is no reason to forget it: nothing is
+// written over, and the proven program is still there.
+func TestAStateThatCannotBeReadNowStays(t *testing.T) {
+	t.Parallel()
+	disk := &deaf{Disk: newSimDisk()}
+	v := open(t, "1.0.0", disk)
+	_, err := v.Install(bytes.NewReader(artefact(t, "1.1.0")))
+	require.NoError(t, err)
+	c := v.Choose()
+	require.NoError(t, v.Confirm(c))
+	disk.err = syscall.EIO
+	_, err = v.Install(bytes.NewReader(artefact(t, "1.2.0")))
+	require.ErrorIs(t, err, syscall.EIO)
+	require.Equal(t, Choice{Version: "1.0.0"}, v.Choose(), "the packaged one")
+	require.ErrorIs(t, v.Confirm(c), syscall.EIO)
+	disk.err = nil
+	require.Equal(t, "1.1.0", v.Choose().Version)
+	require.Equal(t, "1.1.0", v.Report().Floor)
+}
+
+// An update that is on trial keeps its place until it is decided.
+func TestAnUpdateOnTrialKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	v := open(t, "1.0.0", newSimDisk())
+	install := func(version string) error {
+		_, err := v.Install(bytes.NewReader(artefact(t, version)))
+		return err
+	}
+	require.NoError(t, install("1.1.0"))
+	require.NoError(t, install("1.2.0"), "the first has not been started")
+	c := v.Choose()
+	require.Equal(t, "1.2.0", c.Version)
+	require.ErrorIs(t, install("1.3.0"), ErrTrial)
+	require.NoError(t, v.Confirm(c))
+	require.Equal(t, "1.2.0", v.Report().Good)
+	require.NoError(t, install("1.3.0"))
+	c = v.Choose()
+	require.NoError(t, v.GiveUp(c, "broken"))
+	require.NoError(t, install("1.4.0"))
+	require.Equal(t, "1.2.0", v.Report().Good)
+}
+
 func TestDamagedFilesAreNotStarted(t *testing.T) {
 	t.Parallel()
 	for _, confirmed := range []bool{false, true} {
