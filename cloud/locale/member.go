@@ -338,7 +338,7 @@ var members = map[string]texts{
 	"member.profile":                          {"Profile", "配置档", "設定檔", "Profil", "Profil", "Perfil"},
 	"member.proof_files":                      {"Proof", "凭证", "憑證", "Preuves", "Nachweise", "Pruebas"},
 	"member.proof_files_detail":               {"Proof in detail", "凭证详情", "憑證詳情", "Preuves en détail", "Nachweise im Einzelnen", "Pruebas en detalle"},
-	"member.protocol":                         {"Protocol version", "协议版本", "協定版本", "Version du protocole", "Protokollstand", "Versión del protocolo"},
+	"member.protocol":                         {"Protocol", "协议", "協定", "Protocole", "Protokoll", "Protocolo"},
 	"member.provider":                         {"Provider", "服务商", "服務商", "Prestataire", "Anbieter", "Proveedor"},
 	"member.provider_code":                    {"Provider code", "服务商代码", "服務商代碼", "Code du prestataire", "Anbieterkürzel", "Código del proveedor"},
 	"member.provider_id":                      {"Provider", "服务商", "服務商", "Prestataire", "Anbieter", "Proveedor"},

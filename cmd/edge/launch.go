@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -89,7 +90,12 @@ func (l *launcher) run(ctx context.Context) error {
 			return err
 		case ctx.Err() != nil:
 			return errors.Join(err, l.versions.Withdraw(c))
-		case errors.Is(err, errTrialOver) || errors.As(err, &notStarted) && !errors.Is(err, syscall.ETXTBSY):
+		case errors.As(err, &notStarted) && isPassing(err):
+			l.log.Error("an update is not started now", "version", c.Version, "err", err)
+			if err := l.versions.Withdraw(c); err != nil {
+				l.log.Error("keep that an update was not started", "err", err)
+			}
+		case errors.Is(err, errTrialOver) || errors.As(err, &notStarted):
 			if err := l.versions.GiveUp(c, err.Error()); err != nil {
 				l.log.Error("keep that an update is given up", "err", err)
 			}
@@ -102,6 +108,12 @@ func (l *launcher) run(ctx context.Context) error {
 		case <-time.After(l.pause):
 		}
 	}
+}
+
+// isPassing reports whether a program was not started for a reason that lies in the machine
+// of this moment.
+func isPassing(err error) bool {
+	return slices.ContainsFunc([]syscall.Errno{syscall.ETXTBSY, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}, func(e syscall.Errno) bool { return errors.Is(err, e) })
 }
 
 // startError says that a program could not be started.

@@ -6,11 +6,13 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -221,5 +223,19 @@ func TestInstallUpdate(t *testing.T) {
 		require.NoError(t, os.Chown(dir, 65534, 65534))
 		_, err = runEdge(t, "", "--data", dir, "install-update", file)
 		require.ErrorContains(t, err, "run this as that user, with runuser -u ")
+	}
+}
+
+// A machine that is short of memory or processes for a moment says nothing about an update.
+func TestPassingFailuresOfStarts(t *testing.T) {
+	t.Parallel()
+	start := func(err error) error {
+		return &startError{&fs.PathError{Op: "fork/exec", Path: "edge-1.1.0", Err: err}}
+	}
+	for _, e := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY} {
+		require.True(t, isPassing(start(e)), e)
+	}
+	for _, e := range []error{syscall.ENOEXEC, syscall.ENOENT, syscall.EACCES} {
+		require.False(t, isPassing(start(e)), e)
 	}
 }

@@ -135,6 +135,9 @@ func (s sign) run(stdout io.Writer) error {
 	if err := cli.WriteFile(s.Out, out.Bytes()); err != nil {
 		return err
 	}
+	if err := os.Chmod(s.Out, 0o644); err != nil { // it is no secret, and the agent's user reads it
+		return err
+	}
 	_, err = fmt.Fprintf(stdout, "%s is edge %s for %s/%s, %d bytes, signed by the key %x\n", s.Out, m.Version, m.System, m.Arch, len(program), signer.Pinned().ID)
 	return err
 }
