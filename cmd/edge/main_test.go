@@ -342,8 +342,8 @@ func TestRunsServesThePageAndStopsInOrder(t *testing.T) {
 	_, err = runEdge(t, "", "-data", dir, "-kiosk-listen", addr, "support-bundle", bundle)
 	require.NoError(t, err)
 	got := unpack(t, bundle)
-	require.Contains(t, got["support/page-state.json"], `"device_code": "CAB-1"`)
-	require.Contains(t, got["support/page-health.json"], `"uplink"`)
+	require.Contains(t, got["support/page.json"], `"device_code": "CAB-1"`)
+	require.Contains(t, got["support/page.json"], `"uplink"`)
 	require.Contains(t, got["support/store.json"], "running agent")
 
 	_, err = runEdge(t, "", "-data", dir, "-kiosk-listen", "")
