@@ -156,7 +156,7 @@ function staff(m) {
       b.setAttribute("aria-pressed", String(m.chosen.has(d.door)));
       return b;
     })), make("button", { id: "openchosen", type: "button", className: "main", disabled: m.chosen.size === 0, onclick: () => m.go("staffopen") }, t("staff_open", { n: m.chosen.size })),
-    button("leave", "home", t("leave"), () => m.start(), "")],
+    button("leave", "home", t("leave"), () => m.start(), "big")],
   };
 }
 
