@@ -92,6 +92,7 @@ func (w *world) physical(c *cabinet, staff string) http.Handler {
 	act("/deposit", deposit)
 	act("/create", func(uint) (parcel, error) {
 		d := w.create(newRef(), 0, "PK-"+strconv.Itoa(n))
+		w.listed(c)
 		return parcel{Code: *d.DeliveryCode}, nil
 	})
 	act("/collected", func(uint) (parcel, error) { // of the newest delivery, later
@@ -117,7 +118,7 @@ func (w *world) physical(c *cabinet, staff string) http.Handler {
 	})
 	act("/staff", func(uint) (parcel, error) { return parcel{Code: staff}, nil })
 	plain("/cut", func(uint) error { c.setCut(true); return nil })
-	plain("/mend", func(uint) error { c.setCut(false); return nil })
+	plain("/mend", func(uint) error { c.setCut(false); w.ready(c); return nil })
 	plain("/put", func(d uint) error { return c.sim.Put(d, "PK") })
 	plain("/take", func(d uint) error { _, err := c.sim.TakeOut(d); return err })
 	plain("/close", func(d uint) error { return c.sim.CloseDoor(d) })

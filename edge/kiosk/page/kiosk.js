@@ -164,7 +164,7 @@ function tell(answer, path) {
     if (path === "/api/done") return render();
     m.mine.add(answer.opening_id);
     if (token) {
-      stay();
+      if (path === "/api/code") stay();
       go("staff");
       return say("opening", { door: doors });
     }
