@@ -21,7 +21,7 @@ type PublicView struct {
 	Doors      []DoorPlace   `json:"doors"`
 	Openings   []OpeningView `json:"openings"`
 	Reopen     []ReopenView  `json:"reopen"`
-	LeftOpen   []DoorRef     `json:"left_open"` // doors that somebody left open
+	LeftOpen   []DoorRef     `json:"left_open"` // doors that were left open
 	Locks
 	// OnSite is what a recipient types on their own page to show that they stand here; it
 	// changes each minute, and is empty while the cloud could not open a door.
