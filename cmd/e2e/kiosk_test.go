@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/edge/kiosk"
 	edgelocker "github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/passcode"
@@ -48,7 +49,8 @@ func (w *world) issueStaffCode(c *cabinet) (code string) {
 }
 
 // physical does what people and technicians do at a cabinet; a script asks for it.
-func (w *world) physical(c *cabinet, staff string) http.Handler {
+// scanned gets the answers of the cabinet's scanner.
+func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result)) http.Handler {
 	mux := http.NewServeMux()
 	n := 0
 	newRef := func() string { n++; return fmt.Sprintf("K-%d", n) }
@@ -124,6 +126,11 @@ func (w *world) physical(c *cabinet, staff string) http.Handler {
 	plain("/close", func(d uint) error { return c.sim.CloseDoor(d) })
 	plain("/jam", func(d uint) error { return c.sim.Jam(d) })
 	plain("/free", func(d uint) error { return c.sim.Free(d) })
+	mux.HandleFunc("GET /scan", func(rw http.ResponseWriter, r *http.Request) {
+		answer, err := c.agent.Codes().Scan(r.Context(), r.URL.Query().Get("text"))
+		scanned(scanner.Result{Outcome: scanner.CodeTried, Answer: answer, Err: err})
+		_ = json.NewEncoder(rw).Encode(parcel{}) // the script has gone
+	})
 	return mux
 }
 
@@ -157,7 +164,7 @@ func TestPeopleUseTheScreenOfACabinet(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- page.Load().Run(ctx, ln) }()
 	defer func() { stop(); require.NoError(t, <-ended) }()
-	hands := httptest.NewServer(w.physical(c, staff))
+	hands := httptest.NewServer(w.physical(c, staff, page.Load().Scanned))
 	defer hands.Close()
 
 	args := []string{"kiosk.mjs", "http://" + ln.Addr().String(), hands.URL, chromium}

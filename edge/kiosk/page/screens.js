@@ -131,7 +131,7 @@ function help(m) {
 
 function languages(m) {
   return {
-    headline: t("language"), lead: "", picture: [],
+    headline: t("language"), lead: "", picture: [cabinet(m.state.doors)],
     controls: [make("div", { className: "languages" }, ...Object.entries(texts).map(([code, words]) => {
       const b = make("button", { type: "button", lang: code, onclick: () => m.speakIn(code) }, words.name);
       b.setAttribute("aria-pressed", String(code === language()));
