@@ -20,6 +20,7 @@ import (
 
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/buffer"
+	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -45,7 +46,7 @@ func BenchmarkAgentProcess(b *testing.B) {
 		t0 := time.Now()
 		require.NoError(b, exec.Command(bin, "--version").Run())
 		bare = append(bare, time.Since(t0))
-		took, own := runAgent(b, bin, args, page)
+		took, own := runAgent(b, bin, args, page, dir)
 		ready, memory = append(ready, took), append(memory, own)
 	}
 	slices.Sort(ready)
@@ -103,7 +104,7 @@ func agentSettings(b *testing.B, dir, page string) string {
 
 // runAgent starts the agent, asks its page until it answers, and looks at its
 // memory. It stops what it started.
-func runAgent(b *testing.B, bin string, args []string, page string) (ready time.Duration, anonMB float64) {
+func runAgent(b *testing.B, bin string, args []string, page, dir string) (ready time.Duration, anonMB float64) {
 	var log bytes.Buffer
 	cmd := exec.Command(bin, args...)
 	cmd.Stderr = &log
@@ -117,7 +118,7 @@ func runAgent(b *testing.B, bin string, args []string, page string) (ready time.
 		}
 	}()
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	for !answers(client, page) {
+	for !answers(client, page, dir) {
 		require.Less(b, time.Since(start), 20*time.Second, "the page does not answer")
 		time.Sleep(time.Millisecond)
 	}
@@ -131,8 +132,17 @@ func runAgent(b *testing.B, bin string, args []string, page string) (ready time.
 	return ready, anonMB
 }
 
-func answers(client *http.Client, page string) bool {
-	r, err := client.Get("http://" + page + "/api/state")
+func answers(client *http.Client, page, dir string) bool {
+	key, err := kiosk.ReadKey(dir)
+	if err != nil {
+		return false
+	}
+	q, err := http.NewRequest(http.MethodGet, "http://"+page+"/api/staff", nil)
+	if err != nil {
+		return false
+	}
+	q.Header.Set("Authorization", "Bearer "+key)
+	r, err := client.Do(q)
 	if err != nil {
 		return false
 	}

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -205,10 +207,14 @@ type screen struct {
 	Staff   int `json:"staff_locked_seconds"`
 }
 
-// look reads a cabinet's page.
+// look reads what staff see at a cabinet's page.
 func (c *cabinet) look(ctx context.Context) (v screen, err error) {
-	a := &api{client: c.s.client}
-	err = a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/state", nil, &v)
+	key, err := kiosk.ReadKey(filepath.Join(c.s.dir, c.code))
+	if err != nil {
+		return v, err
+	}
+	a := &api{client: c.s.client, token: key}
+	err = a.call(ctx, http.MethodGet, "http://"+c.kiosk+"/api/staff", nil, &v)
 	return v, err
 }
 

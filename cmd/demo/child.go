@@ -178,7 +178,11 @@ func runEdge(ctx context.Context, c childConfig, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, a.Close())
 	}
-	k := kiosk.New(kiosk.Config{DeviceCode: secrets.DeviceCode, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
+	key, err := kiosk.NewKey(c.Dir)
+	if err != nil {
+		return errors.Join(err, ln.Close(), a.Close())
+	}
+	k := kiosk.New(kiosk.Config{DeviceCode: secrets.DeviceCode, Operator: kiosk.Operator{Name: "Acme Logistics", Phone: "+1 416 555 0100", Email: "help@acme.example"}, Key: key, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
 		}})

@@ -150,15 +150,19 @@ func awaitSeen(t *testing.T, kiosk, door string) {
 	a := &api{client: http.DefaultClient}
 	ring.Await(t, func() bool {
 		var shown struct {
-			Doors []struct {
-				Door  uint
-				State string
+			Openings []struct {
+				Doors []struct {
+					Door  uint
+					Phase string
+				}
 			}
 		}
 		require.NoError(t, a.call(t.Context(), http.MethodGet, kiosk+"/api/state", nil, &shown))
-		for _, d := range shown.Doors {
-			if fmt.Sprint(d.Door) == door {
-				return d.State == wire.DoorOpen
+		for _, o := range shown.Openings {
+			for _, d := range o.Doors {
+				if fmt.Sprint(d.Door) == door {
+					return d.Phase == "open"
+				}
 			}
 		}
 		return false
@@ -201,11 +205,13 @@ func newBrowserHands(t *testing.T, c *browsertest.Chromium, kiosk, cabinet strin
 
 func (h browserHands) typeCode(code string) {
 	h.kiosk.Call("Page.bringToFront", nil)
+	h.kiosk.Eval(`document.querySelector("#code") || document.querySelector("#home").click()`, nil)
+	h.kiosk.Eval(`document.querySelector("#code") || document.querySelector("#pickup").click()`, nil)
 	h.kiosk.Await(`document.activeElement.id === "code" && !document.activeElement.disabled`)
 	h.kiosk.Call("Input.insertText", map[string]any{"text": code})
 	h.kiosk.Await(fmt.Sprintf(`document.querySelector("#code").value === %q`, code))
 	h.kiosk.Press("Enter")
-	h.kiosk.Await(`document.querySelector("#code").value === ""`)
+	h.kiosk.Await(`!document.querySelector("#code")?.value`)
 }
 
 func (h browserHands) awaitOpen(door string) {

@@ -305,7 +305,7 @@ func (s *beginner) deliver() {
 	s.hook.trust(secret)
 
 	ring.Await(t, func() bool {
-		v, err := getState(local)
+		v, err := getState(local, filepath.Join(s.dir, "edge"))
 		return err == nil && v.Online && len(v.Doors) == 8 && !slices.ContainsFunc(v.Doors, func(d kiosk.DoorView) bool { return d.State == wire.DoorUnknown })
 	}, "the cabinet is online and its boards are read")
 	d := s.call(provider, "POST", partner+"/deliveries", map[string]any{"reference_number": "FIRST-1", "device_id": s.id,

@@ -424,7 +424,7 @@ func (s *slaughter) reach(door uint, what string, within time.Duration) bool {
 // machine with other work that takes longer than a hand that is quicker than any.
 func (s *slaughter) awaitSeen(door uint) {
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
-		v, err := getState(s.page)
+		v, err := getState(s.page, filepath.Join(s.dir, "edge"))
 		if err != nil || slices.ContainsFunc(v.Doors, func(d kiosk.DoorView) bool { return d.Door == door && d.State == wire.DoorOpen }) {
 			return
 		}
@@ -489,7 +489,7 @@ func (s *slaughter) awaits(what string, ok func(kiosk.View) bool) {
 	var v kiosk.View
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var err error
-		if v, err = getState(s.page); err == nil && ok(v) {
+		if v, err = getState(s.page, filepath.Join(s.dir, "edge")); err == nil && ok(v) {
 			return
 		}
 	}

@@ -171,7 +171,7 @@ func TestPackages(t *testing.T) {
 	awaitPage(t, cloud, "http://"+web+"/readyz")
 	cloud.stop(t)
 	edge := m.start(t, "postern-edge")
-	awaitPage(t, edge, "http://"+screen+"/api/health")
+	awaitPage(t, edge, "http://"+screen+"/api/state")
 	edge.stop(t)
 
 	// An update is the user's to install and takes the place of the packaged program.
@@ -184,7 +184,7 @@ func TestPackages(t *testing.T) {
 	require.Contains(t, string(out), "with runuser -u postern -- before it")
 	require.Contains(t, m.run(t, append(as, install...)...), "version 1.3.0 is installed")
 	edge = m.start(t, "postern-edge")
-	awaitPage(t, edge, "http://"+screen+"/api/health")
+	awaitPage(t, edge, "http://"+screen+"/api/state")
 	require.Contains(t, edge.text(), `"the cabinet runs","device":"CAB-1001","version":"v1.3.0"`)
 	edge.stop(t)
 
@@ -261,7 +261,7 @@ func TestPackagesOfOtherProcessors(t *testing.T) {
 		p := &process{name: arch, cmd: exec.Command(emulator, program, "--data", data, "--kiosk-listen", screen), done: make(chan error, 1)}
 		p.cmd.Stderr = p
 		p.run(t)
-		awaitPage(t, p, "http://"+screen+"/api/health")
+		awaitPage(t, p, "http://"+screen+"/api/state")
 		require.Contains(t, p.text(), "the cabinet runs")
 		p.stop(t)
 	}

@@ -262,7 +262,30 @@ func postCode(base, code string) (r kiosk.Result, err error) {
 	return r, json.NewDecoder(resp.Body).Decode(&r)
 }
 
-func getState(base string) (v kiosk.View, err error) {
+// getState is what staff see at the local page of an agent with the data folder.
+func getState(base, data string) (v kiosk.View, err error) {
+	key, err := kiosk.ReadKey(data)
+	if err != nil {
+		return v, err
+	}
+	q, err := http.NewRequest(http.MethodGet, base+"/api/staff", nil)
+	if err != nil {
+		return v, err
+	}
+	q.Header.Set("Authorization", "Bearer "+key)
+	resp, err := page.Do(q)
+	if err != nil {
+		return v, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return v, fmt.Errorf("the local page answered %d", resp.StatusCode)
+	}
+	return v, json.NewDecoder(resp.Body).Decode(&v)
+}
+
+// getPublic is what any passer-by sees at the local page.
+func getPublic(base string) (v kiosk.PublicView, err error) {
 	resp, err := page.Get(base + "/api/state")
 	if err != nil {
 		return v, err

@@ -19,7 +19,6 @@ import (
 	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
-	"github.com/postern-io/postern/protocol/wire"
 )
 
 // A stranger who has built the programs starts one of them, opens the address that
@@ -201,6 +200,8 @@ func digits(text string) string { return regexp.MustCompile(`[^0-9]`).ReplaceAll
 // typeCode types a code at a cabinet's screen.
 func typeCode(screen *browsertest.Tab, code string) {
 	screen.Call("Page.bringToFront", nil)
+	screen.Eval(`document.querySelector("#code") || document.querySelector("#home").click()`, nil)
+	screen.Eval(`document.querySelector("#code") || document.querySelector("#pickup").click()`, nil)
 	screen.Await(`document.activeElement.id === "code" && !document.activeElement.disabled`)
 	screen.Call("Input.insertText", map[string]any{"text": code})
 	screen.Press("Enter")
@@ -214,8 +215,10 @@ func reach(t *testing.T, doors *browsertest.Tab, screen, door, action, then stri
 	doors.Call("Page.bringToFront", nil)
 	doors.Await(`document.querySelector("#door-` + door + `.open")`)
 	ring.Await(t, func() bool {
-		v, err := getState(screen)
-		return err == nil && slices.ContainsFunc(v.Doors, func(d kiosk.DoorView) bool { return fmt.Sprint(d.Door) == door && d.State == wire.DoorOpen })
+		v, err := getPublic(screen)
+		return err == nil && slices.ContainsFunc(v.Openings, func(o kiosk.OpeningView) bool {
+			return slices.ContainsFunc(o.Doors, func(d kiosk.OpeningDoor) bool { return fmt.Sprint(d.Door) == door && d.Phase == "open" })
+		})
 	}, "door "+door+" open for the agent")
 	doors.Click("#door-" + door)
 	doors.Await(`document.querySelector("[data-action=` + action + `][aria-disabled=false]")`)

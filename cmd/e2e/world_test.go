@@ -82,6 +82,8 @@ type cabinet struct {
 	// scanners are at this device; scanned gets their results, nil for none.
 	scanners []scanner.Config
 	scanned  func(scanner.Result)
+	// act gets what is to be shown; nil for nothing.
+	act func(edgelocker.Action)
 
 	agent *agent.Agent
 	stop  context.CancelFunc
@@ -180,6 +182,9 @@ func (c *cabinet) start() {
 		Act: func(x edgelocker.Action) {
 			if show, ok := x.(edgelocker.Show); ok && show.What == "reboot" {
 				c.reboot.Store(true)
+			}
+			if c.act != nil {
+				c.act(x)
 			}
 		},
 		Dial: c.dial}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/buffer"
+	"github.com/postern-io/postern/edge/kiosk"
 )
 
 // supportBundle collects what helps to understand a cabinet. It changes
@@ -33,9 +34,7 @@ func supportBundle(ctx context.Context, s settings, file string, stdout io.Write
 	b.AddJSON("files.json", files(s.Data))
 	b.AddJSON("store.json", storeFacts(filepath.Join(s.Data, "edge.db")))
 	b.AddJSON("versions.json", versionFacts(s))
-	for _, name := range []string{"state", "health"} {
-		b.AddJSON("page-"+name+".json", askPage(ctx, s.Kiosk.Listen, "/api/"+name))
-	}
+	b.AddJSON("page.json", askPage(ctx, s))
 	if err := b.Write(file); err != nil {
 		return err
 	}
@@ -140,25 +139,30 @@ func storeFacts(path string) (out map[string]any) {
 	return out
 }
 
-// askPage asks a running agent.
-func askPage(ctx context.Context, listen, path string) any {
-	raw, err := getPage(ctx, listen, path)
+// askPage asks a running agent for what staff see.
+func askPage(ctx context.Context, s settings) any {
+	raw, err := readPage(ctx, s)
 	if err != nil {
 		return map[string]string{"problem": err.Error()}
 	}
 	return json.RawMessage(raw)
 }
 
-func getPage(ctx context.Context, listen, path string) ([]byte, error) {
-	if listen == "" {
+func readPage(ctx context.Context, s settings) ([]byte, error) {
+	if s.Kiosk.Listen == "" {
 		return nil, errors.New("there is no local page (kiosk.listen is empty)")
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listen+path, nil)
+	key, err := kiosk.ReadKey(s.Data)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Kiosk.Listen+"/api/staff", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
 	client := &http.Client{Transport: &http.Transport{}} // no proxy: it is this machine
 	defer client.CloseIdleConnections()
 	r, err := client.Do(req)

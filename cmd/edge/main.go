@@ -219,7 +219,11 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 	if err != nil {
 		return false, err
 	}
-	page = newPage(cfg, a, log)
+	key, err := kiosk.NewKey(s.Data)
+	if err != nil {
+		return false, errors.Join(err, a.Close())
+	}
+	page = newPage(cfg, a, s.Kiosk.Operator, key, log)
 	stopPage, err := servePage(page, s, log, stdout, cancel)
 	if err != nil {
 		return false, errors.Join(err, a.Close())
@@ -247,8 +251,8 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 	return again, errors.Join(err, <-done)
 }
 
-func newPage(cfg agent.Config, a *agent.Agent, log *slog.Logger) *kiosk.Kiosk {
-	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Scanners: a.Scanners, ChooseStep: a.ChooseStep, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
+func newPage(cfg agent.Config, a *agent.Agent, operator kiosk.Operator, key string, log *slog.Logger) *kiosk.Kiosk {
+	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Operator: operator, Key: key, Scanners: a.Scanners, ChooseStep: a.ChooseStep, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
 		}})

@@ -86,6 +86,9 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"field doors not found", []string{"-config", file(t, "doors: 3"), "-check"}},
 		{"kiosk.listen", []string{"-check", "-kiosk-listen", "0.0.0.0:8091"}},
 		{"kiosk.listen", []string{"-check", "-kiosk-listen", "8091"}},
+		{"kiosk.phone \"call me\": use 3 to 32 digits", []string{"-check", "-config", file(t, "kiosk: {phone: call me}")}},
+		{"4.5:1", []string{"-check", "-config", file(t, "kiosk: {name: Acme, color: '#cccccc'}\nsupply: 9")}},
+		{"supply 9", []string{"-check", "-config", file(t, "kiosk: {color: red, email: x}\nsupply: 9")}},
 		{"log_level", []string{"-check", "-log-level", "loud"}},
 		{"store.max_mb", []string{"-check", "-config", file(t, "store: {max_mb: 1}")}},
 		{"health_every", []string{"-check", "-config", file(t, "health_every: 1s")}},
@@ -342,8 +345,8 @@ func TestRunsServesThePageAndStopsInOrder(t *testing.T) {
 	_, err = runEdge(t, "", "-data", dir, "-kiosk-listen", addr, "support-bundle", bundle)
 	require.NoError(t, err)
 	got := unpack(t, bundle)
-	require.Contains(t, got["support/page-state.json"], `"device_code": "CAB-1"`)
-	require.Contains(t, got["support/page-health.json"], `"uplink"`)
+	require.Contains(t, got["support/page.json"], `"device_code": "CAB-1"`)
+	require.Contains(t, got["support/page.json"], `"uplink"`)
 	require.Contains(t, got["support/store.json"], "running agent")
 
 	_, err = runEdge(t, "", "-data", dir, "-kiosk-listen", "")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/board"
+	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/protocol/lockbus"
 	"github.com/postern-io/postern/protocol/otep"
@@ -24,7 +25,8 @@ type settings struct {
 	Secrets  string `yaml:"secrets" json:"secrets"` // a file's name, never its content
 	LogLevel string `yaml:"log_level" json:"log_level"`
 	Kiosk    struct {
-		Listen string `yaml:"listen" json:"listen"`
+		Listen         string `yaml:"listen" json:"listen"`
+		kiosk.Operator `yaml:",inline"`
 	} `yaml:"kiosk" json:"kiosk"`
 	TLSRoots string `yaml:"tls_roots" json:"tls_roots"`
 	Store    struct {
@@ -117,6 +119,9 @@ func (s settings) check() error {
 	}
 	if s.Kiosk.Listen != "" && !loopback(s.Kiosk.Listen) {
 		bad("kiosk.listen %q: use an address of the loopback such as 127.0.0.1:8091, or an empty one for no page; the page has no login", s.Kiosk.Listen)
+	}
+	if err := s.Kiosk.Operator.Check(); err != nil {
+		errs = append(errs, err)
 	}
 	if s.Store.MaxMB < minStoreMB || s.Store.MaxMB > maxStoreMB {
 		bad("store.max_mb %d: use %d to %d", s.Store.MaxMB, minStoreMB, maxStoreMB)

@@ -24,15 +24,18 @@ type Result struct {
 	// typed, scanned, staff.
 	LockedSeconds int    `json:"locked_seconds,omitempty"`
 	Budget        string `json:"budget,omitempty"`
+	// StaffToken is that of the session which a right staff code began, for the page
+	// that sent it.
+	StaffToken string `json:"staff_token,omitempty"`
 }
 
 // Outcomes that the rules do not know.
 const (
-	notACode  = "not_a_code"  // the input cannot be a code of this cabinet; no try was counted
-	noStore   = "store"       // the cabinet's memory takes nothing now; nothing happened
-	tooMany   = "busy_page"   // others wait already; nothing happened
-	uncertain = "uncertain"   // no answer in time: it may still happen
-	staffCode = "choose_door" // a right staff code, but no door was chosen
+	notACode  = "not_a_code" // the input cannot be a code of this cabinet; no try was counted
+	noStore   = "store"      // the cabinet's memory takes nothing now; nothing happened
+	tooMany   = "busy_page"  // others wait already; nothing happened
+	uncertain = "uncertain"  // no answer in time: it may still happen
+	staffCode = "staff"      // a right staff code for no door: a staff session has begun
 )
 
 // DoorRef names a door for people.
@@ -107,6 +110,9 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tryWait)
 	defer cancel()
 	status, out := k.answer(ask(ctx))
+	if out.Outcome == staffCode {
+		out.StaffToken = k.session.begin()
+	}
 	reply(w, status, out)
 }
 
@@ -141,16 +147,6 @@ func (k *Kiosk) result(a locker.Answer) Result {
 		out.TriesLeft = &a.Left
 	}
 	return out
-}
-
-// health answers service staff and support bundles.
-func (k *Kiosk) health(w http.ResponseWriter, _ *http.Request) {
-	if k.cfg.Health == nil {
-		refuse(w, http.StatusNotFound, "health")
-		return
-	}
-	h := k.cfg.Health()
-	reply(w, http.StatusOK, map[string]any{"board_errors": h.Boards, "store": h.StoreUse, "uplink": h.Uplink, "temperatures": h.Temperatures, "versions": h.Versions})
 }
 
 // seconds is how long it is until a monotonic time, rounded up; 0 when it has

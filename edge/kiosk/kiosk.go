@@ -7,6 +7,9 @@
 // What it promises:
 //   - Codes come in a request's body and go to the desk. They are never logged,
 //     kept, put into an address or sent back.
+//   - Passers-by see how the cabinet works, the doors of openings that run and what
+//     may be opened again. Doors' states, records and versions are for staff: a right
+//     staff code begins a session, which ends two minutes after the last act.
 //   - An answer "ok" means that the opening is durable on the cabinet.
 //   - Only pages of this very address can act: loopback names alone, same
 //     origin, JSON bodies. Nothing is loaded from other hosts.
@@ -60,16 +63,20 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Health, OnSite, Scanners, ChooseStep and Log are required.
+// Config is what New needs. All fields but Operator, Key, Health, OnSite, Scanners, ChooseStep and Log are required.
 type Config struct {
 	DeviceCode string
-	Codes      CodeVerifier
-	Loop       Loop
-	Link       Link
-	Store      func() StoreState
-	Now        func() locker.Now
-	Health     func() wire.Health // nil: the page has none to show
-	OnSite     func() string      // token of the moment for recipients before the screen; nil: none is shown
+	Operator   Operator // as Check allows
+	// Key is what NewKey made: by it programs of this machine read the staff's view.
+	// Empty: none can.
+	Key    string
+	Codes  CodeVerifier
+	Loop   Loop
+	Link   Link
+	Store  func() StoreState
+	Now    func() locker.Now
+	Health func() wire.Health // nil: staff see none
+	OnSite func() string      // token of the moment for recipients before the screen; nil: none is shown
 	// Scanners are the device's scanners as they work now; nil, or none of labels at
 	// New: there is no post page. ChooseStep chooses the step of one of them.
 	Scanners   func() []scanner.Config
@@ -99,6 +106,7 @@ type Kiosk struct {
 	tries   chan struct{}
 	texts   []byte
 	post    post
+	session session
 
 	mu        sync.Mutex
 	listeners map[chan Notice]bool
@@ -119,15 +127,19 @@ func New(cfg Config) *Kiosk {
 	static := http.FileServerFS(page)
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", static)
-	mux.Handle("GET /kiosk.js", static)
-	mux.Handle("GET /kiosk.css", static)
+	for _, name := range []string{"kiosk.css", "kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js"} {
+		mux.Handle("GET /"+name, static)
+	}
+	mux.HandleFunc("GET /operator.json", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.cfg.Operator) })
 	mux.HandleFunc("GET /texts.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(k.texts)
 	})
-	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.view()) })
-	mux.HandleFunc("GET /api/health", k.health)
-	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { k.events(func() any { return k.view() }, w, r) })
+	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.publicView()) })
+	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { k.events(func() any { return k.publicView() }, w, r) })
+	mux.HandleFunc("GET /api/staff", k.staff)
+	mux.HandleFunc("POST /api/staff/stay", staffAct(k.session.extend))
+	mux.HandleFunc("POST /api/staff/leave", staffAct(k.session.end))
 	if len(k.labelScanners()) > 0 {
 		k.servePost(mux, static)
 	}

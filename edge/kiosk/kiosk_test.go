@@ -88,8 +88,13 @@ func newState() locker.State {
 
 var moment = locker.Now{Boot: 1, Mono: int64(time.Minute)}
 
+// keyed is a request of a program that has the page's key.
+func keyed(r *http.Request) { r.Header.Set("Authorization", "Bearer "+pageKey) }
+
+const pageKey = "PAGEKEY"
+
 func newKiosk(f *fake, log io.Writer) *Kiosk {
-	return New(Config{DeviceCode: "CAB-1", Codes: f, Loop: f, Link: f, Store: func() StoreState { return StoreState{FilledPercent: 12, Waiting: [2]uint64{0, 5}} },
+	return New(Config{DeviceCode: "CAB-1", Key: pageKey, Codes: f, Loop: f, Link: f, Store: func() StoreState { return StoreState{FilledPercent: 12, Waiting: [2]uint64{0, 5}} },
 		Now: func() locker.Now { return moment }, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 }
 
@@ -126,7 +131,7 @@ func TestWhatPeopleDoReachesTheCabinet(t *testing.T) {
 			"type 481516[]", `{"outcome":"unknown","budget":"typed","tries_left":0,"locked_seconds":300}`, 200},
 		{"staff chose doors", "/api/code", `{"code":"48151623","doors":[8]}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_2", Doors: []edge.DoorNumber{8}}, nil,
 			"type 48151623[8]", `{"outcome":"ok","opening_id":"op_2","doors":[{"door":8,"label":"8"}]}`, 200},
-		{"staff chose none", "/api/code", `{"code":"48151623"}`, locker.Answer{Outcome: wire.CodeOK}, nil, "type 48151623[]", `{"outcome":"choose_door"}`, 200},
+		{"staff chose none", "/api/code", `{"code":"48151623"}`, locker.Answer{Outcome: wire.CodeOK}, nil, "type 48151623[]", `{"outcome":"staff","staff_token":"*"}`, 200},
 		{"not a code", "/api/code", `{"code":"12"}`, locker.Answer{}, access.ErrNotACode, "type 12[]", `{"outcome":"not_a_code"}`, 422},
 		{"store full", "/api/code", `{"code":"481516"}`, locker.Answer{}, locker.ErrFull, "type 481516[]", `{"outcome":"store"}`, 503},
 		{"no answer", "/api/code", `{"code":"481516"}`, locker.Answer{}, context.DeadlineExceeded, "type 481516[]", `{"outcome":"uncertain"}`, 503},
@@ -139,6 +144,7 @@ func TestWhatPeopleDoReachesTheCabinet(t *testing.T) {
 			f := &fake{answer: c.answer, err: c.err, state: newState()}
 			status, body, _ := call(newKiosk(f, io.Discard), "POST", c.path, c.body)
 			require.Equal(t, c.status, status)
+			body = regexp.MustCompile(`"staff_token":"[A-Z2-7]{26}"`).ReplaceAllString(body, `"staff_token":"*"`)
 			require.JSONEq(t, c.want, body)
 			require.Equal(t, []string{c.asked}, f.asked)
 		})
@@ -241,47 +247,43 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	s.Exceptions["x"] = locker.Exception{Exception: wire.Exception{Type: wire.ExDoorLeftOpen, Severity: wire.SeverityMedium, Door: 8, Evidence: "LD-000000042"}}
 	f := &fake{state: s, online: true}
 	k := newKiosk(f, io.Discard)
-	status, body, _ := call(k, "GET", "/api/state", "")
+	status, public, _ := call(k, "GET", "/api/state", "")
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":"ok","doors":[{"door":7,"label":"A-1","size":"M"},{"door":8,"label":"8","size":"L"}],
+		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true}],
+		"reopen":[],"left_open":[{"door":8,"label":"8"}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000}`, public, "passers-by")
+	status, body, _ := call(k, "GET", "/api/staff", "", keyed)
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":{"state":"ok","filled_percent":12,"waiting":[0,5]},
 		"doors":[{"door":7,"label":"A-1","size":"M","state":"locked","blocked":false},{"door":8,"label":"8","size":"L","state":"open","blocked":false}],
-		"openings":[{"opening_id":"op_1","kind":"deposit","who":"courier","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"ends_seconds":5}],
+		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true}],
 		"reopen":[],"exceptions":[{"type":"door_left_open","severity":"medium","door":8}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000,"code_list":9,"config_version":3}`, body)
-	// Anyone at the cabinet may press "Staff": what lies where shows nowhere, in no
-	// door's state and by no exception.
+	// What lies where shows nowhere, in no door's state and by no exception.
 	f.set(func(s *locker.State) {
 		s.Doors[7] = locker.Door{Number: 7, Known: true, Delivery: "LD-000000043", Item: wire.ItemPresent}
 		s.Exceptions["y"] = locker.Exception{Exception: wire.Exception{Type: wire.ExItemMissing, Severity: wire.SeverityHigh, Door: 7}}
 		s.Exceptions["z"] = locker.Exception{Exception: wire.Exception{Type: wire.ExDepositUnverified, Severity: wire.SeverityHigh, Door: 7}}
 	})
-	_, full, _ := call(k, "GET", "/api/state", "")
+	_, full, _ := call(k, "GET", "/api/staff", "", keyed)
 	require.Equal(t, body, full, "a parcel behind a door changes nothing that is shown")
+	_, full, _ = call(k, "GET", "/api/state", "")
+	require.Equal(t, public, full, "nor for passers-by")
 	for _, never := range []string{"LD-000000042", "PK-99", "0123456789abcdef"} {
 		require.NotContains(t, body, never)
 	}
 	f.working = true
 	_, body, _ = call(k, "GET", "/api/state", "")
-	require.Contains(t, body, `"state":"working"`, "not hanging")
+	require.Contains(t, body, `"store":"working"`, "not hanging")
 	f.full = true
 	_, body, _ = call(k, "GET", "/api/state", "")
-	require.Contains(t, body, `"state":"full"`, "a full disk, though the store is small")
+	require.Contains(t, body, `"store":"full"`, "a full disk, though the store is small")
 	f.broken = true
 	_, body, _ = call(k, "GET", "/api/state", "")
-	require.Contains(t, body, `"state":"broken"`)
+	require.Contains(t, body, `"store":"broken"`)
 	f.set(func(s *locker.State) { s.Doors = map[edge.DoorNumber]locker.Door{} })
-	_, body, _ = call(k, "GET", "/api/state", "")
+	_, body, _ = call(k, "GET", "/api/staff", "", keyed)
 	require.Contains(t, body, `"state":"unknown"`)
 	require.NotContains(t, body, `"state":"locked"`, "what is not known is never shown as locked")
-}
-
-func TestHealthIsShownWhenThereIsAny(t *testing.T) {
-	t.Parallel()
-	k := newKiosk(&fake{state: newState()}, io.Discard)
-	status, _, _ := call(k, "GET", "/api/health", "")
-	require.Equal(t, 404, status)
-	k.cfg.Health = func() wire.Health { return wire.Health{Uplink: map[string]uint64{"connects": 2}} }
-	_, body, _ := call(k, "GET", "/api/health", "")
-	require.Contains(t, body, `"uplink":{"connects":2}`)
 }
 
 func TestReopenIsOfferedOnlyWhileTheRulesAllowIt(t *testing.T) {
@@ -336,13 +338,13 @@ func TestLivePagesSeeChangesAndNotices(t *testing.T) {
 		}
 		event, data := next()
 		require.Equal(t, "state", event)
-		require.Contains(t, data, `"label":"A-1","size":"M","state":"locked"`)
+		require.Contains(t, data, `"openings":[]`)
 		f.set(func(s *locker.State) {
-			s.Doors = map[edge.DoorNumber]locker.Door{7: {Number: 7, Known: true, Open: true, Counted: true}}
+			s.Openings = map[string]locker.Opening{"op_1": {ID: "op_1", Kind: wire.OpenPickup, Doors: []locker.OpeningDoor{{Door: 7, Phase: locker.Opened}}}}
 		})
 		event, data = next()
 		require.Equal(t, "state", event)
-		require.Contains(t, data, `"label":"A-1","size":"M","state":"open"`)
+		require.Contains(t, data, `"label":"A-1","phase":"open"`)
 		k.Act(locker.Show{What: "reboot"})
 		k.Act(locker.StatusChanged{})
 		k.Act(locker.Show{What: "pull", Door: 7})
@@ -421,7 +423,8 @@ func serve(t *testing.T, k *Kiosk) (*http.Client, func()) {
 func TestThePageLoadsNothingFromElsewhere(t *testing.T) {
 	t.Parallel()
 	k := newKiosk(&fake{state: newState()}, io.Discard)
-	for path, kind := range map[string]string{"/": "text/html", "/kiosk.js": "javascript", "/kiosk.css": "text/css", "/texts.json": "application/json"} {
+	for path, kind := range map[string]string{"/": "text/html", "/kiosk.js": "javascript", "/screens.js": "javascript", "/words.js": "javascript", "/drawing.js": "javascript", "/sound.js": "javascript",
+		"/kiosk.css": "text/css", "/texts.json": "application/json", "/operator.json": "application/json"} {
 		status, body, head := call(k, "GET", path, "")
 		require.Equal(t, 200, status, path)
 		require.Contains(t, head.Get("Content-Type"), kind)
@@ -450,18 +453,20 @@ func TestEveryLanguageHasEveryWord(t *testing.T) {
 			require.ElementsMatch(t, hole.FindAllString(en, -1), hole.FindAllString(words[key], -1), "%s: %s", lang, key)
 		}
 	}
-	script, err := files.ReadFile("page/kiosk.js")
-	require.NoError(t, err)
-	page, err := files.ReadFile("page/index.html")
-	require.NoError(t, err)
-	for _, m := range regexp.MustCompile(`\bt\("(\w+)"|data-text="(\w+)"|say\("(\w+)"`).FindAllStringSubmatch(string(script)+string(page), -1) {
-		key := m[1] + m[2] + m[3]
-		if strings.HasSuffix(key, "_") || key == "message_now" {
+	var page string
+	for _, name := range []string{"kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "index.html"} {
+		raw, err := files.ReadFile("page/" + name)
+		require.NoError(t, err)
+		page += string(raw)
+	}
+	for _, m := range regexp.MustCompile(`\bt\("(\w+)"|data-text="(\w+)"`).FindAllStringSubmatch(page, -1) {
+		key := m[1] + m[2]
+		if strings.HasSuffix(key, "_") {
 			continue // completed by the script
 		}
 		require.Contains(t, texts["en"], key)
 	}
-	for _, outcome := range []string{wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, wire.CodeLockedOut, wire.ReasonBusy, wire.ReasonOccupied, wire.ReasonUnknownDoor,
+	for _, outcome := range []string{wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, "locked_typed", "locked_scanned", "locked_staff", wire.ReasonBusy, wire.ReasonOccupied, wire.ReasonUnknownDoor,
 		wire.ReasonBoard, wire.ReasonSuspect, wire.ReasonNoOpening, notACode, noStore, tooMany, uncertain, staffCode} {
 		require.Contains(t, texts["en"], outcome, "what people are told")
 	}

@@ -11,9 +11,40 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// View is what the page shows, which any passer-by may look at: the cabinet as it
-// stands. It holds no code, nothing by which a person or parcel could be known,
-// and nothing that says behind which door a parcel lies.
+// PublicView is what the page shows to any passer-by: how the cabinet works, and what
+// runs. It holds no code, nothing by which a person or parcel could be known, and no
+// state of a door but those of openings that run.
+type PublicView struct {
+	DeviceCode string        `json:"device_code"`
+	Online     bool          `json:"online"` // a session with the cloud stands
+	Store      string        `json:"store"`  // as StoreView.State
+	Doors      []DoorPlace   `json:"doors"`
+	Openings   []OpeningView `json:"openings"`
+	Reopen     []ReopenView  `json:"reopen"`
+	LeftOpen   []DoorRef     `json:"left_open"` // doors that were left open
+	Locks
+	// OnSite is what a recipient types on their own page to show that they stand here; it
+	// changes each minute, and is empty while the cloud could not open a door.
+	OnSite string `json:"on_site,omitempty"`
+}
+
+// Locks are how long wrong codes lock input, in seconds, 0 when they do not: typed
+// codes of 6 and 7 digits, scanned codes, and typed staff codes.
+type Locks struct {
+	LockedSeconds      int `json:"locked_seconds"`
+	ScanLockedSeconds  int `json:"scan_locked_seconds"`
+	StaffLockedSeconds int `json:"staff_locked_seconds"`
+}
+
+// DoorPlace is a door of the layout, in the layout's order.
+type DoorPlace struct {
+	DoorRef
+	Size string `json:"size,omitempty"`
+}
+
+// View is what staff see: the cabinet as it stands. It holds no code, nothing by
+// which a person or parcel could be known, and nothing that says behind which door a
+// parcel lies.
 type View struct {
 	DeviceCode string          `json:"device_code"`
 	Online     bool            `json:"online"` // a session with the cloud stands
@@ -22,16 +53,10 @@ type View struct {
 	Openings   []OpeningView   `json:"openings"`
 	Reopen     []ReopenView    `json:"reopen"`
 	Exceptions []ExceptionView `json:"exceptions"`
-	// LockedSeconds is how long typed codes of 6 and 7 digits are locked, 0 when
-	// they are not; the others are for scanned codes and typed staff codes.
-	LockedSeconds      int    `json:"locked_seconds"`
-	ScanLockedSeconds  int    `json:"scan_locked_seconds"`
-	StaffLockedSeconds int    `json:"staff_locked_seconds"`
-	CodeList           uint64 `json:"code_list"` // number of the newest entry held
-	ConfigVersion      uint64 `json:"config_version"`
-	// OnSite is what a recipient types on their own page to show that they stand here; it
-	// changes each minute, and is empty while the cloud could not open a door.
-	OnSite string `json:"on_site,omitempty"`
+	Locks
+	CodeList      uint64 `json:"code_list"` // number of the newest entry held
+	ConfigVersion uint64 `json:"config_version"`
+	Health        any    `json:"health,omitempty"` // boards' errors, store, uplink, temperatures, versions
 }
 
 // StoreView is how the cabinet's memory stands.
@@ -53,12 +78,10 @@ type DoorView struct {
 type OpeningView struct {
 	OpeningID string        `json:"opening_id"`
 	Kind      string        `json:"kind"`
-	Who       string        `json:"who"`
 	Doors     []OpeningDoor `json:"doors"`
 	// CanBeDone says that the courier may press done: everything that opened
 	// is closed or will be.
-	CanBeDone   bool `json:"can_be_done"`
-	EndsSeconds int  `json:"ends_seconds"`
+	CanBeDone bool `json:"can_be_done"`
 }
 
 // OpeningDoor is a door of an opening.
@@ -89,36 +112,63 @@ var phases = map[locker.Phase]string{locker.Queued: "opening", locker.Pulsed: "o
 // in hundredths.
 const fullFrom = 90
 
-func (k *Kiosk) view() View {
+func (k *Kiosk) publicView() PublicView {
 	s, now := k.cfg.Loop.State(), k.cfg.Now()
-	v := View{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Doors: []DoorView{}, Openings: []OpeningView{}, Reopen: []ReopenView{},
-		Exceptions: []ExceptionView{}, CodeList: s.Meta.CodeList, ConfigVersion: s.Config.Version}
+	v := PublicView{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Store: k.storeView().State, Doors: []DoorPlace{}, LeftOpen: []DoorRef{},
+		Openings: openingsOf(&s), Reopen: reopenOf(&s, now), Locks: locksOf(&s, now)}
 	if k.cfg.OnSite != nil {
 		v.OnSite = k.cfg.OnSite()
 	}
-	b := s.Meta.Budgets
-	v.LockedSeconds, v.ScanLockedSeconds, v.StaffLockedSeconds = seconds(b.Typed.Locked(now), now), seconds(b.Scanned.Locked(now), now), seconds(b.Staff.Locked(now), now)
-	st := k.cfg.Store()
-	v.Store = StoreView{State: "ok", FilledPercent: st.FilledPercent, Waiting: st.Waiting}
-	switch {
-	case k.cfg.Loop.Broken():
-		v.Store.State = "broken"
-	case st.FilledPercent >= fullFrom, k.cfg.Loop.Full():
-		v.Store.State = "full"
-	case k.cfg.Loop.Working():
-		v.Store.State = "working"
+	for _, l := range s.Config.Layout {
+		v.Doors = append(v.Doors, DoorPlace{DoorRef: ref(&s, edge.DoorNumber(l.Door)), Size: l.Size})
 	}
-	v.doors(&s, now)
-	v.openings(&s, now)
-	v.reopen(&s, now)
-	for _, id := range slices.Sorted(maps.Keys(s.Exceptions)) {
-		e := s.Exceptions[id]
-		if e.Type != wire.ExDoorLeftOpen { // the others tell of contents
-			continue
-		}
-		v.Exceptions = append(v.Exceptions, ExceptionView{Type: e.Type, Severity: e.Severity, Door: e.Door})
+	for _, e := range exceptionsOf(&s) {
+		v.LeftOpen = append(v.LeftOpen, ref(&s, edge.DoorNumber(e.Door)))
 	}
 	return v
+}
+
+func (k *Kiosk) view() View {
+	s, now := k.cfg.Loop.State(), k.cfg.Now()
+	v := View{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Store: k.storeView(), Doors: []DoorView{}, Openings: openingsOf(&s), Reopen: reopenOf(&s, now),
+		Exceptions: exceptionsOf(&s), Locks: locksOf(&s, now), CodeList: s.Meta.CodeList, ConfigVersion: s.Config.Version}
+	v.doors(&s, now)
+	if k.cfg.Health != nil {
+		h := k.cfg.Health()
+		v.Health = map[string]any{"board_errors": h.Boards, "store": h.StoreUse, "uplink": h.Uplink, "temperatures": h.Temperatures, "versions": h.Versions}
+	}
+	return v
+}
+
+func (k *Kiosk) storeView() StoreView {
+	st := k.cfg.Store()
+	v := StoreView{State: "ok", FilledPercent: st.FilledPercent, Waiting: st.Waiting}
+	switch {
+	case k.cfg.Loop.Broken():
+		v.State = "broken"
+	case st.FilledPercent >= fullFrom, k.cfg.Loop.Full():
+		v.State = "full"
+	case k.cfg.Loop.Working():
+		v.State = "working"
+	}
+	return v
+}
+
+func locksOf(s *locker.State, now locker.Now) Locks {
+	b := s.Meta.Budgets
+	return Locks{seconds(b.Typed.Locked(now), now), seconds(b.Scanned.Locked(now), now), seconds(b.Staff.Locked(now), now)}
+}
+
+// exceptionsOf lists the doors that were left open; the other exceptions tell of
+// contents.
+func exceptionsOf(s *locker.State) []ExceptionView {
+	list := []ExceptionView{}
+	for _, id := range slices.Sorted(maps.Keys(s.Exceptions)) {
+		if e := s.Exceptions[id]; e.Type == wire.ExDoorLeftOpen {
+			list = append(list, ExceptionView{Type: e.Type, Severity: e.Severity, Door: e.Door})
+		}
+	}
+	return list
 }
 
 func (v *View) doors(s *locker.State, now locker.Now) {
@@ -129,19 +179,22 @@ func (v *View) doors(s *locker.State, now locker.Now) {
 	}
 }
 
-func (v *View) openings(s *locker.State, now locker.Now) {
+func openingsOf(s *locker.State) []OpeningView {
+	list := []OpeningView{}
 	for _, id := range slices.Sorted(maps.Keys(s.Openings)) {
 		o := s.Openings[id]
-		out := OpeningView{OpeningID: id, Kind: string(o.Kind), Who: o.Who, CanBeDone: o.Kind.IsDeposit() && !o.Done, EndsSeconds: seconds(max(o.Ends.Mono, 0), now)}
+		out := OpeningView{OpeningID: id, Kind: string(o.Kind), CanBeDone: o.Kind.IsDeposit() && !o.Done}
 		for _, d := range o.Doors {
 			out.Doors = append(out.Doors, OpeningDoor{DoorRef: ref(s, d.Door), Phase: phases[d.Phase]})
 		}
-		v.Openings = append(v.Openings, out)
+		list = append(list, out)
 	}
+	return list
 }
 
-// reopen lists the pickups whose reopening the rules would allow.
-func (v *View) reopen(s *locker.State, now locker.Now) {
+// reopenOf lists the pickups whose reopening the rules would allow.
+func reopenOf(s *locker.State, now locker.Now) []ReopenView {
+	list := []ReopenView{}
 	for _, id := range slices.Sorted(maps.Keys(s.Ended)) {
 		doors, until := s.Reopenable(id, now)
 		if len(doors) == 0 {
@@ -151,8 +204,9 @@ func (v *View) reopen(s *locker.State, now locker.Now) {
 		for _, n := range doors {
 			out.Doors = append(out.Doors, ref(s, n))
 		}
-		v.Reopen = append(v.Reopen, out)
+		list = append(list, out)
 	}
+	return list
 }
 
 // ref names a door as its label, its display number or its own number.

@@ -1,226 +1,325 @@
-// The cabinet's page. A code lives in the input until it is sent, and nowhere
-// else; the page keeps nothing over a reload.
+// The cabinet's page: its state, what changes it, and when it goes back to the start.
+// A code lives in the input until it is sent, and nowhere else; the page keeps
+// nothing over a reload.
+import { t, has, clock, language, setLanguage } from "/words.js";
+import { choice, play, speak, hasVoice } from "/sound.js";
+import { screens, standing, make, button } from "/screens.js";
+
 const $ = (id) => document.getElementById(id);
-const texts = await (await fetch("/texts.json")).json();
+const operator = await (await fetch("/operator.json")).json();
+const idle = 30000, staffIdle = 105000, answerWithin = 15000;
 
-let lang = choose(navigator.languages || []);
-let state = null;      // newest state of the cabinet
-let chosen = new Set(); // doors of the staff view
-let staff = false;
-let sending = false;
-let lost = false;      // the program does not answer
-let said = null;       // {key, fill} of the message on show
-let quiet = 0;         // timer that takes the message away
-const seen = new Map(); // opening id → doors that were open, to tell of closing
+const m = {
+  operator, state: null, staff: null, screen: "start", before: "start", busy: false, lost: false, play,
+  mine: new Set(),      // openings of the person at the page
+  dismissed: new Set(), // openings whose person has left the page to others
+  chosen: new Set(),    // doors that staff chose
+  last: null,           // the opening that ended last: {id, kind, doors, opened}
+  go, start, enter, choose, speakIn,
+  done: (id) => send("/api/done", { opening_id: id }),
+  reopen: (id) => send("/api/reopen", { opening_id: id }),
+};
+let token = "";     // of the staff session
+let said = null;    // {key, fill} or {text} of the message on show
+let quiet = 0, touched = Date.now(), asked = 0, stayed = 0;
+const seen = new Map(); // opening id → {kind, doors, opened}
 
-function choose(wanted) {
-  for (const w of wanted) {
-    const l = w.toLowerCase();
-    if (l.startsWith("zh")) return /hant|tw|hk|mo/.test(l) ? "zh-Hant" : "zh-Hans";
-    const base = l.split("-")[0];
-    if (texts[base]) return base;
-  }
-  return "en";
+function go(screen) {
+  if (m.screen !== "languages") m.before = m.screen;
+  if (!["staff", "staffopen"].includes(screen) && token) leaveStaff();
+  m.screen = screen;
+  said = null;
+  touched = Date.now();
+  render();
+  ($("code") ?? $("headline")).focus();
+  speak([$("headline").textContent, $("lead").textContent].join(". "));
 }
 
-function t(key, fill = {}) {
-  const words = texts[lang][key] ?? texts.en[key] ?? key;
-  return words.replace(/\{(\w+)\}/g, (_, k) => fill[k] ?? "");
+// start shows the start screen; for the next person with the operator's choices.
+function start(next = true) {
+  for (const id of m.mine) m.dismissed.add(id);
+  m.mine.clear();
+  m.last = null;
+  if (next) resetChoices();
+  go("start");
 }
 
-function clock(seconds) {
-  const two = (n) => String(n).padStart(2, "0");
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes}:${two(seconds % 60)}`;
-  return `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`;
+function resetChoices() {
+  setLanguage();
+  choice.sound = true;
+  choice.voice = false;
+  delete document.documentElement.dataset.contrast;
+  delete document.documentElement.dataset.size;
 }
 
-function say(key, fill, keep) {
-  said = key ? { key, fill } : null;
+const chosenAnything = () => document.documentElement.dataset.contrast || document.documentElement.dataset.size || choice.voice || !choice.sound || $("tools").dataset.first !== language();
+
+function say(key, fill = {}) {
+  said = { key, fill };
   clearTimeout(quiet);
-  if (key && !keep) quiet = setTimeout(() => say(null), 15000);
-  draw();
+  quiet = setTimeout(() => { said = null; render(); }, 15000);
+  render();
+  speak($("message").textContent);
 }
 
-function make(tag, text, props = {}) {
-  const e = document.createElement(tag);
-  e.textContent = text;
-  return Object.assign(e, props);
-}
-
-function badge(e, good, text) {
-  e.textContent = text;
-  e.className = "badge " + (good ? "good" : "bad");
-}
-
-// keep replaces children only when they differ, so that focus stays.
+// keep replaces children only when they differ, so that focus and input stay.
 function keep(parent, mark, build) {
   if (parent.dataset.mark === mark) return;
+  const focus = parent.contains(document.activeElement) && document.activeElement.id;
   parent.dataset.mark = mark;
-  parent.replaceChildren(...build());
+  parent.replaceChildren(...build().filter(Boolean));
+  if (focus) ($(focus) ?? $("headline")).focus();
 }
 
-function draw() {
-  document.documentElement.lang = lang;
+function render() {
   document.title = t("title");
   for (const e of document.querySelectorAll("[data-text]")) e.textContent = t(e.dataset.text);
-  $("prompt").textContent = t(staff ? "staff_prompt" : "prompt");
-  $("staff").textContent = t(staff ? "leave_staff" : "staff");
-  $("staff").setAttribute("aria-pressed", String(staff));
-  $("staffdoors").hidden = !staff;
-  for (const b of $("languages").children) b.setAttribute("aria-pressed", String(b.dataset.lang === lang));
-  for (const b of $("keys").children) if (b.dataset.key.length > 1) b.textContent = t(b.dataset.key);
-  if (!state) {
-    $("message").textContent = said ? t(said.key, said.fill) : "";
+  $("operator").textContent = operator.name || t("title");
+  drawTools();
+  if (!m.state) {
+    $("lead").textContent = t("wait");
     return;
   }
-  const token = state.on_site || "";
-  $("onsite").hidden = !token;
-  keep($("onsite"), lang + token, () => [document.createTextNode(t("on_site") + " "), make("strong", token.slice(0, 3) + " " + token.slice(3))]);
-  $("device").textContent = state.device_code;
-  badge($("online"), state.online, t(state.online ? "online" : "offline"));
-  badge($("store"), state.store.state === "ok", t("store_" + state.store.state));
-  for (const e of [$("code"), $("enter"), ...$("keys").children]) e.disabled = lost || sending;
-  let line = said ? t(said.key, said.fill) : "";
-  if (lost) line = t("store");
-  else if (sending && state.store.state === "working") line = t("store_working");
-  else if (!said && staff && state.staff_locked_seconds) line = t("locked_staff", { time: clock(state.staff_locked_seconds) });
-  else if (!said && !staff && state.locked_seconds) line = t("locked_typed", { time: clock(state.locked_seconds) });
-  if ($("message").textContent !== line) $("message").textContent = line;
-  drawOpenings();
-  drawDoors();
+  const [mark, words] = standing(m);
+  const now = mark === "good" ? "" : words;
+  if ($("status").textContent !== now) $("status").textContent = now;
+  $("status").className = mark;
+  $("status").hidden = m.screen === "start" || mark === "good";
+  document.body.dataset.screen = m.screen;
+  const s = screens[m.screen](m), look = m.screen + language() + document.documentElement.dataset.size;
+  for (const [id, text] of [["headline", s.headline], ["lead", s.lead], ["message", messageNow()]]) if ($(id).textContent !== text) $(id).textContent = text;
+  keep($("picture"), look + s.picture.filter(Boolean).map((e) => e.outerHTML).join(), () => s.picture);
+  keep($("controls"), look + s.controls.filter(Boolean).map((e) => e.outerHTML).join(), () => s.controls);
 }
 
-function drawOpenings() {
-  const words = { opening: "opening", open: "is_open", closed: "closed", failed: "failed", not_seen: "not_seen" };
-  keep($("openings"), lang + JSON.stringify(state.openings.map((o) => [o.opening_id, o.doors])), () =>
-    state.openings.flatMap((o) => o.doors.map((d) => make("li", t(words[d.phase], { door: d.label })))));
-  keep($("actions"), lang + JSON.stringify([state.reopen.map((r) => [r.opening_id, r.doors]), state.openings.map((o) => [o.opening_id, o.can_be_done])]), () => [
-    ...state.openings.filter((o) => o.can_be_done).map((o) =>
-      make("button", t("done"), { type: "button", onclick: () => send("/api/done", { opening_id: o.opening_id }) })),
-    ...state.reopen.map((r) =>
-      make("button", t("reopen", { door: r.doors.map((d) => d.label).join(", ") }), { type: "button", onclick: () => send("/api/reopen", { opening_id: r.opening_id }) })),
+function messageNow() {
+  if (m.lost) return t("works_not");
+  if (said) return said.text ?? t(said.key, said.fill);
+  const locked = { pickup: m.state.locked_seconds, dropoff: m.state.locked_seconds, staffcode: m.state.staff_locked_seconds, staffopen: m.state.staff_locked_seconds }[m.screen];
+  if (locked) return t(m.screen.startsWith("staff") ? "locked_staff" : "locked_typed", { time: clock(locked) });
+  return m.busy && m.state.store === "working" ? t("store_working") : "";
+}
+
+function drawTools() {
+  const root = document.documentElement.dataset;
+  const pressed = (b, on) => (b.setAttribute("aria-pressed", String(on)), b);
+  keep($("tools"), [language(), m.screen === "start", root.contrast, root.size, choice.sound, choice.voice, hasVoice()].join(), () => [
+    Object.assign(button("home", "home", t("home"), () => start(false)), { hidden: m.screen === "start" }),
+    button("language", "language", t("language"), () => go("languages")),
+    button("size", "size", t("size"), () => { root.size = { undefined: "2", 2: "3" }[root.size] ?? ""; if (!root.size) delete root.size; render(); }),
+    pressed(button("contrast", "contrast", t("contrast"), () => { root.contrast ? delete root.contrast : root.contrast = "high"; render(); }), Boolean(root.contrast)),
+    pressed(button("sound", choice.sound ? "sound" : "silent", t("tones"), () => { choice.sound = !choice.sound; play("key"); render(); }), choice.sound),
+    hasVoice() && pressed(button("voice", "voice", t("voice"), () => { choice.voice = !choice.voice; render(); speak([$("headline").textContent, $("lead").textContent].join(". ")); }), choice.voice),
+    button("staff", "staff", t("staff"), () => go("staffcode"), "quiet"),
   ]);
-  keep($("exceptions"), lang + JSON.stringify(state.exceptions), () => state.exceptions.map((e) =>
-    make("li", t(texts.en[e.type] ? e.type : "exception", { door: label(e.door) }))));
 }
 
-function label(door) {
-  return state?.doors.find((d) => d.door === door)?.label ?? String(door || "");
+function speakIn(code) {
+  setLanguage(code);
+  go(m.before === "finished" && !m.last ? "start" : m.before);
 }
 
-function drawDoors() {
-  if (!staff) return;
-  keep($("doors"), lang + JSON.stringify(state.doors) + [...chosen], () => state.doors.map((d) => {
-    const b = make("button", d.label, { type: "button", onclick: () => { chosen.has(d.door) ? chosen.delete(d.door) : chosen.add(d.door); draw(); } });
-    b.setAttribute("aria-pressed", String(chosen.has(d.door)));
-    const marks = [t("state_" + d.state)];
-    if (d.blocked) marks.push(t("blocked_mark"));
-    b.append(make("small", marks.join(", ")));
-    return b;
-  }));
+function choose(door) {
+  m.chosen.has(door) ? m.chosen.delete(door) : m.chosen.add(door);
+  render();
 }
 
-// closing tells that doors of an opening have been closed once it has ended.
-function closing(next) {
-  for (const o of next.openings) {
-    const open = o.doors.filter((d) => d.phase === "open" || d.phase === "closed").map((d) => d.label);
-    if (open.length) seen.set(o.opening_id, open);
-  }
-  const running = new Set(next.openings.map((o) => o.opening_id));
-  for (const [id, doors] of seen) {
-    if (running.has(id)) continue;
-    seen.delete(id);
-    say("closed", { door: doors.join(", ") });
-  }
+// enter sends what was typed or what a keyboard scanner typed.
+function enter(value) {
+  const at = value.indexOf("PU:");
+  const text = (at > 0 ? value.slice(at) : value).trim();
+  if (!text) return;
+  if (!/^\d+$/.test(text)) send("/api/scan", { text });
+  else send("/api/code", m.screen === "staffopen" ? { code: text, doors: [...m.chosen] } : { code: text });
+}
+
+async function ask(path, body, method = "POST") {
+  const headers = { "Content-Type": "application/json", ...(token && { Authorization: "Bearer " + token }) };
+  const r = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+  return [r.status, await r.json()];
 }
 
 async function send(path, body) {
-  if (sending) return;
-  sending = true;
-  draw();
+  if (m.busy) return;
+  m.busy = true;
+  touched = Date.now();
+  render();
   let answer;
   try {
-    const r = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-    answer = await r.json();
+    [, answer] = await ask(path, body);
   } catch {
     answer = { outcome: "uncertain" };
   }
-  sending = false;
+  m.busy = false;
+  touched = Date.now();
   tell(answer, path);
-  $("code").focus();
 }
 
 // tell says what became of a code or a press.
 function tell(answer, path) {
   const doors = (answer.doors || []).map((d) => d.label).join(", ");
-  if (answer.outcome === "ok") {
-    say(path === "/api/done" ? null : "opening", { door: doors });
-    chosen = new Set();
-    if (staff) leaveStaff();
-  } else {
-    const key = answer.outcome === "locked_out" ? "locked_" + (answer.budget || "typed") : answer.outcome;
-    say(texts.en[key] ? key : "not_active", { n: answer.tries_left, door: doors, time: clock(Math.max(answer.locked_seconds || 0, 0)) });
+  if (answer.outcome === "ok" && answer.opening_id) {
+    m.chosen.clear();
+    m.dismissed.delete(answer.opening_id);
+    if (path === "/api/done") return render();
+    m.mine.add(answer.opening_id);
+    if (token) {
+      if (path === "/api/code") stay();
+      go("staff");
+      return say("opening", { door: doors });
+    }
+    return follow(answer);
+  }
+  if (answer.outcome === "staff") {
+    if (!answer.staff_token) { // a scanner's answer goes to every page, so it begins no session
+      go("staffcode");
+      return;
+    }
+    token = answer.staff_token;
+    stayed = Date.now();
+    go("staff");
+    return watch();
+  }
+  if (answer.outcome === "ok") return render();
+  play("error");
+  const key = answer.outcome === "locked_out" ? "locked_" + (answer.budget || "typed") : answer.outcome;
+  say(has(key) ? key : "not_active", { n: answer.tries_left, door: doors, time: clock(Math.max(answer.locked_seconds || 0, 0)) });
+  $("code")?.focus();
+}
+
+// follow shows an opening that has just begun; what ended at once shows its end.
+function follow(answer) {
+  if (!seen.has(answer.opening_id)) seen.set(answer.opening_id, { kind: "pickup", doors: answer.doors || [], opened: new Set() });
+  go("flow");
+  asked = Date.now();
+}
+
+// observe notes what the openings do, for tones and for what is shown at their end.
+function observe(next) {
+  for (const o of next.openings) {
+    const was = seen.get(o.opening_id) ?? { opened: new Set() };
+    for (const d of o.doors) {
+      if (d.phase !== "open" && d.phase !== "closed") continue;
+      if (!was.opened.has(d.door)) play("open");
+      was.opened.add(d.door);
+    }
+    seen.set(o.opening_id, Object.assign(was, { kind: o.kind, doors: o.doors, running: true }));
+    if (m.screen === "start" && !m.mine.has(o.opening_id) && !m.dismissed.has(o.opening_id)) {
+      m.mine.add(o.opening_id); // begun elsewhere, such as by a recipient's telephone, or before a reload
+      setTimeout(() => m.mine.has(o.opening_id) && m.screen === "start" && go("flow"));
+    }
+  }
+  const running = new Set(next.openings.map((o) => o.opening_id));
+  for (const [id, was] of seen) {
+    if (running.has(id) || (!was.running && Date.now() - asked < 2000)) continue;
+    seen.delete(id);
+    m.dismissed.delete(id);
+    if (!m.mine.delete(id)) continue;
+    play(was.opened.size ? "closed" : "error");
+    m.last = { id, ...was };
+    if (m.screen === "flow" && m.mine.size === 0) setTimeout(() => go("finished"));
   }
 }
 
-function enter(event) {
-  event.preventDefault();
-  const value = $("code").value.trim();
-  $("code").value = "";
-  if (!value) return;
-  if (/^\d+$/.test(value)) send("/api/code", staff ? { code: value, doors: [...chosen] } : { code: value });
-  else send("/api/scan", { text: value });
+async function watch() {
+  const mine = token;
+  while (token && token === mine) {
+    try {
+      const [status, view] = await ask("/api/staff", undefined, "GET");
+      if (token !== mine) return;
+      if (status === 401) return start();
+      m.staff = view;
+      render();
+    } catch {
+      // the program starts again: the session is over with it
+    }
+    await new Promise((done) => setTimeout(done, 500));
+  }
+}
+
+function stay() {
+  stayed = Date.now();
+  ask("/api/staff/stay", {}).catch(() => {});
 }
 
 function leaveStaff() {
-  staff = false;
-  chosen = new Set();
-  draw();
+  ask("/api/staff/leave", {}).catch(() => {});
+  token = "";
+  m.staff = null;
+  m.chosen.clear();
 }
 
-for (const key of ["1", "2", "3", "4", "5", "6", "7", "8", "9", "clear", "0", "back"]) {
-  const b = make("button", key, { type: "button", onclick: () => {
-    const c = $("code");
-    if (key === "clear") c.value = "";
-    else if (key === "back") c.value = c.value.slice(0, -1);
-    else if (c.value.length < 8) c.value += key;
-    c.focus();
-  } });
-  b.dataset.key = key;
-  if (key.length > 1) b.className = "word";
-  $("keys").append(b);
+// idleCheck goes back to the start when nobody is there.
+function idleCheck() {
+  const still = $("still"), limit = token ? staffIdle : idle;
+  const holds = m.busy || (m.screen === "flow" && m.state?.openings.some((o) => m.mine.has(o.opening_id) && o.doors.some((d) => d.phase === "open" || d.phase === "opening")))
+    || (m.screen === "finished" && m.state?.reopen.some((r) => r.opening_id === m.last.id));
+  if (holds) touched = Math.max(touched, Date.now() - limit + 5000);
+  const left = touched + limit + answerWithin - Date.now();
+  if (m.screen === "start") {
+    if (left < answerWithin && chosenAnything()) resetChoices(), render();
+    return still.open && still.close();
+  }
+  if (left > answerWithin) return still.open && still.close();
+  if (left <= 0) {
+    still.close();
+    return start();
+  }
+  $("still-left").textContent = t("idle_left", { n: Math.ceil(left / 1000) });
+  if (!still.open) still.showModal();
 }
-for (const [code, words] of Object.entries(texts)) {
-  const b = make("button", words.name, { type: "button", lang: code, onclick: () => { lang = code; draw(); } });
-  b.dataset.lang = code;
-  $("languages").append(b);
+
+function touch() {
+  touched = Date.now();
+  if (token && Date.now() - stayed > 5000) stay();
 }
-$("form").addEventListener("submit", enter);
-$("staff").addEventListener("click", () => { staff = !staff; chosen = new Set(); draw(); $("code").focus(); });
-// A scanner types into whatever has the focus: let it be the input.
+
+let typed = "", typedAt = 0; // what is typed outside the input: by a keyboard scanner
 document.addEventListener("keydown", (e) => {
-  if (e.key.length === 1 && !e.ctrlKey && !e.altKey && !e.metaKey && e.key !== " " && document.activeElement !== $("code")) $("code").focus();
+  touch();
+  if (e.key === "Escape" && m.screen !== "start") return start(false);
+  if (document.activeElement === $("code") || e.ctrlKey || e.altKey || e.metaKey) return;
+  if (Date.now() - typedAt > 3000) typed = "";
+  typedAt = Date.now();
+  if (e.key === "Enter" && typed.length > 5) {
+    e.preventDefault();
+    enter(typed);
+    typed = "";
+  } else if (e.key.length === 1 && e.key !== " ") {
+    if (typed.length < 120) typed += e.key;
+    if ($("code") && /\d/.test(e.key) && typed.length === 1 && !$("code").disabled) typed = "", $("code").focus(); // the key goes into the input
+  }
 });
+document.addEventListener("pointerdown", touch);
+$("stay").addEventListener("click", () => { touch(); $("still").close(); });
+$("still").addEventListener("cancel", touch);
+window.speechSynthesis?.addEventListener?.("voiceschanged", render);
+if (operator.color) document.documentElement.style.setProperty("--brand", operator.color);
+setLanguage();
+$("tools").dataset.first = language();
+setInterval(idleCheck, 500);
 
 const events = new EventSource("/api/events");
 events.addEventListener("state", (e) => {
   const next = JSON.parse(e.data);
-  lost = false;
-  closing(next);
-  state = next;
-  draw();
+  m.lost = false;
+  observe(next);
+  m.state = next;
+  render();
 });
 events.addEventListener("notice", (e) => {
   const n = JSON.parse(e.data);
   if (n.what === "scanned") {
+    touch();
     tell(n.answer, "/api/scan"); // a scanner of the cabinet's own
   } else if (n.what === "message") {
-    said = null;
-    texts[lang].message_now = n.text;
-    say("message_now", {});
-  } else if (texts.en[n.what] && n.what !== "open") say(n.what, { door: n.label });
+    say("", {});
+    said.text = n.text;
+    render();
+  } else if (has(n.what) && n.what !== "open") {
+    play("error");
+    say(n.what, { door: n.label });
+  }
 });
-events.onerror = () => { lost = true; draw(); };
-draw();
-$("code").focus();
+events.onerror = () => { m.lost = true; render(); };
+render();

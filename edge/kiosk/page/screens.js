@@ -1,0 +1,164 @@
+// The screens: what each shows and what people can touch there. A screen gives the
+// headline, the lead, what is drawn, and the controls; it changes nothing itself.
+import { t, texts, language, clock } from "/words.js";
+import { cabinet, icon } from "/drawing.js";
+
+export function make(tag, props = {}, ...children) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(props)) {
+    if (k in e) e[k] = v;
+    else e.setAttribute(k, v);
+  }
+  e.append(...children.filter((c) => c !== null && c !== undefined && c !== false));
+  return e;
+}
+
+export const button = (id, name, words, onclick, className = "", hint = "") =>
+  make("button", { id, type: "button", className, onclick }, name && icon(name), make("span", {}, words, hint && make("small", {}, hint)));
+
+const list = (className, items) => make("ul", { className }, ...items.map((i) => make("li", {}, ...[i].flat())));
+const names = (doors) => doors.map((d) => d.label).join(", ");
+
+// contact is how the operator is reached; nothing when it is nowhere set.
+function contact(operator, className) {
+  const items = [];
+  if (operator.phone) items.push([icon("phone"), make("strong", {}, operator.phone)]);
+  if (operator.email) items.push([icon("mail"), make("strong", {}, operator.email)]);
+  return items.length ? list(className, items) : null;
+}
+
+// standing says in plain words what works and what does not.
+export function standing(m) {
+  if (m.lost || m.state.store === "full" || m.state.store === "broken") return ["bad", t("works_not")];
+  return m.state.online ? ["good", t("works")] : ["warn", t("works_offline")];
+}
+
+function onSite(m) {
+  const token = m.state.on_site;
+  return token && make("p", { className: "onsite", id: "onsite" }, t("on_site") + " ", make("strong", {}, token.slice(0, 3) + " " + token.slice(3)));
+}
+
+function running(m) {
+  const doors = m.state.openings.flatMap((o) => o.doors).filter((d) => d.phase === "open");
+  return doors.length > 0 && list("running", doors.map((d) => t("is_open", { door: d.label })));
+}
+
+function start(m) {
+  const [mark, words] = standing(m);
+  const open = m.state.left_open.filter((d) => !m.state.openings.some((o) => o.doors.some((x) => x.door === d.door)));
+  return {
+    headline: t("welcome"), lead: t("prompt"),
+    picture: [make("p", { className: "standing " + mark }, words), mark === "bad" && contact(m.operator, "contact"), running(m), open.length > 0 && list("running", open.map((d) => t("left_open", { door: d.label }))),
+      cabinet(m.state.doors), onSite(m)],
+    controls: [make("div", { className: "tiles" },
+      button("pickup", "pickup", t("pickup"), () => m.go("pickup"), "tile main wide", t("pickup_hint")),
+      button("dropoff", "dropoff", t("dropoff"), () => m.go("dropoff"), "tile", t("dropoff_hint")),
+      button("help", "help", t("help"), () => m.go("help"), "tile", t("help_hint")))],
+  };
+}
+
+// keypad is a screen with a code to type.
+function keypad(m, headline, lead, picture) {
+  const input = make("input", { id: "code", type: "password", inputMode: "none", autocomplete: "off", autocapitalize: "off", spellcheck: false, maxLength: 120, disabled: m.busy || m.lost });
+  input.setAttribute("aria-label", t("code"));
+  const show = button("show", "show", t("show"), () => {
+    const hidden = input.type === "password";
+    input.type = hidden ? "text" : "password";
+    show.setAttribute("aria-pressed", String(hidden));
+    input.focus();
+  }, "key");
+  show.setAttribute("aria-pressed", "false");
+  const press = (key) => {
+    if (key === "clear") input.value = "";
+    else if (key === "back") input.value = input.value.slice(0, -1);
+    else if (input.value.length < 8) input.value += key;
+    m.play("key");
+    input.focus();
+  };
+  const keys = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "clear", "0", "back"].map((key) =>
+    make("button", { type: "button", className: key.length > 1 ? "key word" : "key", onclick: () => press(key), disabled: m.busy || m.lost }, key.length > 1 ? t(key) : key));
+  const form = make("form", { id: "form", autocomplete: "off", onsubmit: (e) => { e.preventDefault(); const v = input.value; input.value = ""; m.enter(v); } },
+    make("div", { className: "entry" }, input, show), make("div", { id: "keys" }, ...keys),
+    make("button", { id: "enter", type: "submit", className: "main", disabled: m.busy || m.lost }, m.busy ? t("wait") : t("open")));
+  return { headline, lead, picture, controls: [form] };
+}
+
+const pickup = (m) => keypad(m, t("pickup"), t("pickup_lead"), [running(m), cabinet(m.state.doors), onSite(m)]);
+const dropoff = (m) => keypad(m, t("dropoff"), t("dropoff_lead"), [running(m), cabinet(m.state.doors)]);
+const staffcode = (m) => keypad(m, t("staff"), t("staff_lead"), [running(m), cabinet(m.state.doors)]);
+const staffopen = (m) => keypad(m, t("staff"), t("staff_again", { door: names(m.state.doors.filter((d) => m.chosen.has(d.door))) }), [cabinet(m.state.doors, new Map([...m.chosen].map((n) => [n, "lit"])))]);
+
+const phases = { opening: "opening", open: "is_open", closed: "closed", failed: "failed", not_seen: "not_seen" };
+
+// flow shows the doors of this person's openings, one after the other.
+function flow(m) {
+  const openings = m.state.openings.filter((o) => m.mine.has(o.opening_id)), doors = openings.flatMap((o) => o.doors);
+  const now = doors.find((d) => d.phase === "open") ?? doors.find((d) => d.phase === "opening") ?? doors.find((d) => d.phase === "not_seen") ?? doors[0];
+  if (!now) return { headline: t("wait"), lead: "", picture: [cabinet(m.state.doors)], controls: [] };
+  const kind = openings.find((o) => o.doors.includes(now)).kind;
+  const lead = now.phase !== "open" ? t(phases[now.phase], { door: now.label }) : kind === "pickup" ? t("take", { door: now.label }) : kind === "deposit" ? t("put", { door: now.label }) : t("is_open", { door: now.label });
+  const lit = new Map(doors.map((d) => [d.door, d === now ? "lit " + d.phase : d.phase]));
+  return {
+    headline: t("door", { door: now.label }), lead,
+    picture: [cabinet(m.state.doors, lit)],
+    controls: [list("steps", doors.map((d) => [make("b", { className: d.phase }, d.label), t(phases[d.phase], { door: d.label })])),
+      ...openings.filter((o) => o.can_be_done && !o.doors.some((d) => d.phase === "open" || d.phase === "opening")).map((o) => button("done", "check", t("done"), () => m.done(o.opening_id), "main big"))],
+  };
+}
+
+const reopens = (m, items) => items.map((r) => button("reopen-" + r.opening_id, "again", t("reopen", { door: names(r.doors) }), () => m.reopen(r.opening_id), "big"));
+
+function finished(m) {
+  const { doors, opened, kind } = m.last, failed = doors.filter((d) => !opened.has(d.door));
+  const words = opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t("all_closed", { door: names(doors) })];
+  return {
+    headline: words[0], lead: words[1], picture: [opened.size === 0 && contact(m.operator, "contact"), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
+    controls: [...reopens(m, m.state.reopen.filter((r) => r.opening_id === m.last.id)),
+      failed.length > 0 && button("again", "again", t("again"), () => m.go(kind === "deposit" ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
+      kind === "deposit" && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
+      button("finish", "check", t("finish"), () => m.start(), opened.size ? "main big" : "big"), failed.length > 0 && button("help", "help", t("help"), () => m.go("help"), "big")],
+  };
+}
+
+function help(m) {
+  return {
+    headline: t("help"), lead: m.operator.phone || m.operator.email ? t("help_lead") : "",
+    picture: [contact(m.operator, "contact large"), make("p", { className: "number" }, t("locker", { code: m.state.device_code })),
+      ...["door", "code", "close"].flatMap((k) => [make("h2", {}, t("help_" + k)), make("p", {}, t("help_" + k + "_text"))])],
+    controls: [...reopens(m, m.state.reopen), button("pickup", "pickup", t("pickup"), () => m.go("pickup"), "big"), button("dropoff", "dropoff", t("dropoff"), () => m.go("dropoff"), "big"), button("back", "home", t("home"), () => m.start(false), "main big")],
+  };
+}
+
+function languages(m) {
+  return {
+    headline: t("language"), lead: "", picture: [cabinet(m.state.doors)],
+    controls: [make("div", { className: "languages" }, ...Object.entries(texts).map(([code, words]) => {
+      const b = make("button", { type: "button", lang: code, onclick: () => m.speakIn(code) }, words.name);
+      b.setAttribute("aria-pressed", String(code === language()));
+      return b;
+    }))],
+  };
+}
+
+// staff shows what a staff code lets staff see, and lets them choose doors.
+function staff(m) {
+  const v = m.staff;
+  if (!v) return { headline: t("staff"), lead: t("wait"), picture: [], controls: [] };
+  const h = v.health ?? {}, pairs = (o) => Object.entries(o ?? {}).map(([k, x]) => `${k} ${x}`).join(", ") || "–";
+  const facts = [["fact_link", t(v.online ? "linked" : "not_linked")], ["fact_store", `${t("store_" + v.store.state)} (${v.store.filled_percent} %)`], ["fact_waiting", v.store.waiting.join(" + ")],
+    ["fact_list", v.code_list], ["fact_config", v.config_version], ["fact_boards", pairs(h.board_errors)], ["fact_versions", pairs(h.versions)]];
+  const lit = new Map(v.doors.map((d) => [d.door, (m.chosen.has(d.door) ? "lit " : "") + d.state]));
+  return {
+    headline: t("staff"), lead: t("staff_doors"),
+    picture: [make("dl", { className: "facts" }, ...facts.flatMap(([k, x]) => [make("dt", {}, t(k)), make("dd", {}, String(x))])), cabinet(m.state.doors, lit)],
+    controls: [make("div", { className: "doors" }, ...v.doors.map((d) => {
+      const b = make("button", { id: "door-" + d.door, type: "button", onclick: () => m.choose(d.door) }, d.label, make("small", {}, t("state_" + d.state) + (d.blocked ? ", " + t("blocked_mark") : "")));
+      b.setAttribute("aria-pressed", String(m.chosen.has(d.door)));
+      return b;
+    })), make("button", { id: "openchosen", type: "button", className: "main", disabled: m.chosen.size === 0, onclick: () => m.go("staffopen") }, t("staff_open", { n: m.chosen.size })),
+    button("leave", "home", t("leave"), () => m.start(), "big")],
+  };
+}
+
+export const screens = { start, pickup, dropoff, staffcode, staffopen, flow, finished, help, languages, staff };
+export { clock };

@@ -1,0 +1,121 @@
+package kiosk
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// keyFile is the file of the page's key in the agent's data folder.
+const keyFile = "page.key"
+
+// NewKey makes the key by which programs of this machine read the staff's view, 128
+// random bits as text, and writes it to dir, readable by the agent's user alone.
+// Each start of the agent makes another.
+func NewKey(dir string) (string, error) {
+	key, name := rand.Text(), filepath.Join(dir, keyFile)
+	if err := os.WriteFile(name+".new", []byte(key), 0o600); err != nil {
+		return "", fmt.Errorf("write the page's key: %w", err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return "", fmt.Errorf("write the page's key: %w", err)
+	}
+	return key, nil
+}
+
+// ReadKey reads what NewKey wrote to dir.
+func ReadKey(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, keyFile))
+	if err != nil {
+		return "", fmt.Errorf("read the page's key: %w", err)
+	}
+	return string(b), nil
+}
+
+// staffIdle is how long a staff session lasts after staff's last act.
+const staffIdle = 2 * time.Minute
+
+// session is the one staff session that a cabinet has at a time. It lives in memory
+// alone: a start of the agent ends it.
+type session struct {
+	mu    sync.Mutex
+	token string // 128 random bits as text; "" for none
+	until time.Time
+}
+
+// begin starts a session and ends the one before it.
+func (s *session) begin() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token, s.until = rand.Text(), time.Now().Add(staffIdle)
+	return s.token
+}
+
+// has reports whether token is that of the session that runs.
+func (s *session) has(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current(token)
+}
+
+func (s *session) current(token string) bool {
+	return s.token != "" && time.Now().Before(s.until) && subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+}
+
+// extend lets the session go on from now; false when it is over.
+func (s *session) extend(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok := s.current(token)
+	if ok {
+		s.until = time.Now().Add(staffIdle)
+	}
+	return ok
+}
+
+// end ends the session; false when it is over already.
+func (s *session) end(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok := s.current(token)
+	if ok {
+		s.token = ""
+	}
+	return ok
+}
+
+func bearer(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
+}
+
+// staff answers the staff's view to a staff session, and to programs of this
+// machine that have the page's key. Looking does not extend a session.
+func (k *Kiosk) staff(w http.ResponseWriter, r *http.Request) {
+	token := bearer(r)
+	if !k.session.has(token) && (k.cfg.Key == "" || subtle.ConstantTimeCompare([]byte(token), []byte(k.cfg.Key)) != 1) {
+		refuse(w, http.StatusUnauthorized, "staff_code")
+		return
+	}
+	reply(w, http.StatusOK, k.view())
+}
+
+// staffAct does something to the session whose token a request carries.
+func staffAct(act func(token string) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !read(w, r, &struct{}{}) {
+			return
+		}
+		if !act(bearer(r)) {
+			refuse(w, http.StatusUnauthorized, "staff_code")
+			return
+		}
+		reply(w, http.StatusOK, Result{Outcome: "ok"})
+	}
+}
