@@ -23,8 +23,8 @@ func withLink(t *testing.T) (r *rig, path, code string) {
 	r, path = newRig(t, nil), "/track/"+webtest.Waiting
 	s, err := r.w.DB.FindShipment(t.Context(), webtest.Waiting)
 	require.NoError(t, err)
-	require.Equal(t, 303, r.do("GET", path+"?k="+linkKey.OfShipment(s.ID), nil).status)
-	list, err := r.w.Lockers.ListParcels(t.Context(), cloud.Caller{}, locker.ParcelsInput{Number: webtest.Waiting, Key: linkKey.OfShipment(s.ID)})
+	require.Equal(t, 303, r.do("GET", path+"?k="+linkKey.OfShipment(s.ID, 0), nil).status)
+	list, err := r.w.Lockers.ListParcels(t.Context(), cloud.Caller{}, locker.ParcelsInput{Number: webtest.Waiting, Key: linkKey.OfShipment(s.ID, 0)})
 	require.NoError(t, err)
 	return r, path, *list.Parcels[0].PickupCode
 }
@@ -104,7 +104,7 @@ func TestCollectingInARealBrowser(t *testing.T) {
 	sh, err := w.DB.FindShipment(t.Context(), webtest.Waiting)
 	require.NoError(t, err)
 	token := passcode.OnSite(make([]byte, 32), w.Device.Code, time.Now().Add(time.Minute)) // it takes its time
-	out := drive(t, s, []string{"TOKEN=" + token}, "collect.mjs", "/track/"+webtest.Waiting, linkKey.OfShipment(sh.ID))
+	out := drive(t, s, []string{"TOKEN=" + token}, "collect.mjs", "/track/"+webtest.Waiting, linkKey.OfShipment(sh.ID, 0))
 	var f struct {
 		Axe                        map[string][]string
 		Console, Foreign, Overflow []string
