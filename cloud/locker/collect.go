@@ -3,6 +3,7 @@ package locker
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type ParcelBody struct {
 	Handover        *HandoverBody         `json:"handover" doc:"Who collects in the recipient's place; null: the recipient"`
 	DueAt           *string               `json:"due_at"`
 	OpeningHours    *[]cloud.OpeningHours `json:"opening_hours" doc:"Null is always open"`
+	OpeningStatus   *string               `json:"opening_status" doc:"Of the collection that runs: awaiting while no door has answered, opened then; null while none runs, or while another person collects"`
 	CanOpen         bool                  `json:"can_open" doc:"The cabinet is connected, so that it can be opened from here by a person who stands there"`
 }
 
@@ -127,8 +129,29 @@ func (s recipients) parcel(v cloud.View, d cloud.Delivery) (p ParcelBody, err er
 			return p, err
 		}
 		p.PickupCode, p.PickupQR = &codes.Pickup, new(passcode.QR(dev.Code, codes.Pickup))
+		if p.OpeningStatus, err = collectionStatus(v, d); err != nil {
+			return p, err
+		}
 	}
 	return p, nil
+}
+
+// collectionStatus is how far the running collection of a delivery is; nil: none runs.
+func collectionStatus(v cloud.View, d cloud.Delivery) (*string, error) {
+	list, err := v.DeliveryOpenings(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range slices.Backward(list) {
+		switch {
+		case !isCollection(o):
+		case slices.ContainsFunc(o.Doors, func(od cloud.OpeningDoor) bool { return !od.OpenedAt.IsZero() }):
+			return new("opened"), nil
+		default:
+			return new("awaiting"), nil
+		}
+	}
+	return nil, nil
 }
 
 // opensForRecipient reports whether the recipient's own code opens a delivery's doors.
