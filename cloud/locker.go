@@ -400,6 +400,8 @@ type ExceptionFilter struct {
 type LockerView interface {
 	Compartments(DeviceID) ([]Compartment, error) // by door
 	Compartment(DeviceID, uint) (Compartment, error)
+	// PickupSizes are the sizes of the compartments for pickup that devices have, each once.
+	PickupSizes([]DeviceID) (map[DeviceID][]string, error)
 	Shelves(DeviceID) ([]Shelf, error) // from left to right
 	Delivery(DeliveryID) (Delivery, error)
 	// Deliveries and Exceptions list a part of what a business has, by id.

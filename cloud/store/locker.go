@@ -268,6 +268,27 @@ func (v lockerView) DeliveryByNumber(number string) (cloud.Delivery, error) {
 	return findDelivery(v.ctx, v.q, sqlDeliveryByNumber, number)
 }
 
+func (v lockerView) PickupSizes(ids []cloud.DeviceID) (map[cloud.DeviceID][]string, error) {
+	out := map[cloud.DeviceID][]string{}
+	if len(ids) == 0 {
+		return out, nil
+	}
+	var c conditions
+	var in []any
+	for _, id := range ids {
+		in = append(in, int64(id))
+	}
+	c.and("pickup_enabled AND device_id IN "+oneOf(len(in)), in...)
+	_, err := list(v.ctx, v.q, "SELECT DISTINCT device_id, size FROM compartment"+c.where()+" ORDER BY device_id, size", func(r rows, _ *struct{}) error {
+		var id cloud.DeviceID
+		var size string
+		err := r.Scan(&id, &size)
+		out[id] = append(out[id], size)
+		return err
+	}, c.args...)
+	return out, err
+}
+
 // DeliveriesOf reads what may hold packages of a shipment; PackagesOf says what does.
 func (v lockerView) DeliveriesOf(s cloud.Shipment) ([]cloud.Delivery, error) {
 	sql, args := sqlDeliveriesOfNumber, []any{s.Number, int64(s.ProviderID), int64(s.LinkFrom)}
