@@ -80,7 +80,7 @@ func (s recipients) ListParcels(ctx context.Context, _ cloud.Caller, in ParcelsI
 			return err
 		}
 		for _, d := range held {
-			if !waits(d) || !byLinkOf(sh, d) {
+			if !byLinkOf(sh, d) {
 				continue
 			}
 			p, err := s.parcel(v, d)

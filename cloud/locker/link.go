@@ -19,11 +19,9 @@ func (s recipients) link(v cloud.View, sh cloud.Shipment) (string, error) {
 }
 
 // byLinkOf reports whether a delivery is shown to, and opened for, who has a shipment's link:
-// it waits with a package of the shipment inside, or did so until its recipient took all.
+// it waits with a package of the shipment inside.
 func byLinkOf(sh cloud.Shipment, d cloud.Delivery) bool {
-	return slices.ContainsFunc(d.PackagesOf(sh), func(p cloud.Package) bool {
-		return p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting || p.Status == cloud.PackagePickedUp && !waits(d)
-	})
+	return waits(d) && slices.ContainsFunc(d.PackagesOf(sh), func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
 }
 
 // shipmentOf is the shipment that a package of a live delivery belongs to, whose link its
@@ -36,8 +34,8 @@ func shipmentOf(v cloud.View, d cloud.Delivery, p cloud.Package) (cloud.Shipment
 }
 
 // linkProof finds a delivery's shipment whose link has a key as its secret. The digits of a
-// telephone number are not proof enough to be given a code that opens a door. Error:
-// DELIVERY_NOT_FOUND.
+// telephone number are not proof enough to be given a code that opens a door. Errors as of
+// hasLink.
 func (s recipients) linkProof(v cloud.View, d cloud.Delivery, key string) (cloud.Shipment, error) {
 	for _, p := range d.Packages {
 		sh, err := shipmentOf(v, d, p)
@@ -45,7 +43,7 @@ func (s recipients) linkProof(v cloud.View, d cloud.Delivery, key string) (cloud
 			err = s.hasLink(v, sh, d, key)
 		}
 		var refused *cloud.Error
-		if !errors.Is(err, cloud.ErrNotFound) && !errors.As(err, &refused) {
+		if !errors.Is(err, cloud.ErrNotFound) && (!errors.As(err, &refused) || refused.Kind != cloud.NotFound) {
 			return sh, err
 		}
 	}
@@ -53,13 +51,18 @@ func (s recipients) linkProof(v cloud.View, d cloud.Delivery, key string) (cloud
 }
 
 // hasLink refuses with DELIVERY_NOT_FOUND a key that is not the secret of a shipment's link,
-// and a delivery that this link is not for.
+// and a delivery that this link is not for; with DELIVERY_STATE_CONFLICT one that does not wait.
 func (s recipients) hasLink(v cloud.View, sh cloud.Shipment, d cloud.Delivery, key string) error {
 	link, err := s.link(v, sh)
-	if err == nil && (!byLinkOf(sh, d) || !s.cfg.Links.IsLink(link, key)) {
-		err = cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+	switch {
+	case err != nil:
+		return err
+	case len(d.PackagesOf(sh)) == 0 || !s.cfg.Links.IsLink(link, key) || waits(d) && !byLinkOf(sh, d):
+		return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+	case !waits(d):
+		return conflict(d)
 	}
-	return err
+	return nil
 }
 
 // linked is a delivery that a link is for.
@@ -70,8 +73,8 @@ type linked struct {
 	proven func(cloud.View, cloud.Delivery) error
 }
 
-// byLink is the delivery of a number, for who has the link of one of its parcels. Error:
-// DELIVERY_NOT_FOUND.
+// byLink is the delivery of a number, for who has the link of one of its parcels. Errors:
+// DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT when it does not wait.
 func (s recipients) byLink(ctx context.Context, number, key string) (out linked, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		d, err := v.DeliveryByNumber(strings.ToUpper(strings.TrimSpace(number)))
@@ -102,8 +105,8 @@ func (s recipients) byLink(ctx context.Context, number, key string) (out linked,
 	return out, err
 }
 
-// HasLink is the delivery of a number, for who has the link of one of its parcels. Error:
-// DELIVERY_NOT_FOUND.
+// HasLink is the delivery of a number that waits, for who has the link of one of its parcels.
+// Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT when it does not wait.
 func (s recipients) HasLink(ctx context.Context, number, key string) (cloud.DeliveryID, error) {
 	l, err := s.byLink(ctx, number, key)
 	return l.ID, err

@@ -108,7 +108,7 @@ func (w *rows) recipientLink(d *cloud.Delivery) (string, error) {
 	}
 	for _, p := range d.Packages {
 		sh, err := shipmentOf(w.v, *d, p)
-		if errors.Is(err, cloud.ErrNotFound) || err == nil && (p.Status != cloud.PackageInCompartment || !byLinkOf(sh, *d)) {
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && (p.Status != cloud.PackageInCompartment || len(d.PackagesOf(sh)) == 0) {
 			continue
 		}
 		if err != nil {
