@@ -3,6 +3,7 @@ package cloud
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/protocol/otep"
@@ -166,6 +167,20 @@ type Delivery struct {
 	// DepositedEarliest and DepositedLatest bound a deposit whose moment was not
 	// seen; zero when it was.
 	DepositedEarliest, DepositedLatest time.Time
+}
+
+// PackagesOf are the packages of a delivery that the link of a shipment is for: those of its
+// order, or the one with its number, in deliveries from LinkFrom on. A test delivery has none.
+func (d Delivery) PackagesOf(s Shipment) (out []Package) {
+	if !d.Livemode || d.BusinessID != s.BusinessID || s.OrderID == 0 && (d.ProviderID != s.ProviderID || d.ID < s.LinkFrom) {
+		return nil
+	}
+	for _, p := range d.Packages {
+		if p.OrderID == s.OrderID && (s.OrderID != 0 || strings.EqualFold(p.TrackingNumber, s.Number)) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Reminder is when the recipient of a delivery is to be reminded of it; each delivery has
@@ -385,6 +400,8 @@ type ExceptionFilter struct {
 type LockerView interface {
 	Compartments(DeviceID) ([]Compartment, error) // by door
 	Compartment(DeviceID, uint) (Compartment, error)
+	// PickupSizes are the sizes of the compartments for pickup that devices have, each once.
+	PickupSizes([]DeviceID) (map[DeviceID][]string, error)
 	Shelves(DeviceID) ([]Shelf, error) // from left to right
 	Delivery(DeliveryID) (Delivery, error)
 	// Deliveries and Exceptions list a part of what a business has, by id.
@@ -397,6 +414,9 @@ type LockerView interface {
 	DeliveryExceptions(DeliveryID) ([]Exception, error)
 	DeliveryByNumber(string) (Delivery, error)
 	DeliveryByReference(ProviderID, string) (Delivery, error)
+	// DeliveriesOf lists the deliveries that hold packages of a shipment, by id: the newest
+	// 100 (see Delivery.PackagesOf).
+	DeliveriesOf(Shipment) ([]Delivery, error)
 	Opening(string) (Opening, error)
 	// RunningOpenings lists openings of a device that have no end yet.
 	RunningOpenings(DeviceID) ([]Opening, error)

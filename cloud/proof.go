@@ -72,8 +72,11 @@ func (k LinkKey) OfOrder(id OrderID, generation int) string {
 	return k.secret("order", int64(id), int64(generation))
 }
 
-// OfShipment is the secret of the link of a parcel without an order.
-func (k LinkKey) OfShipment(id ShipmentID) string { return k.secret("shipment", int64(id), 0) }
+// OfShipment is the secret of the link of a parcel without an order. Another first delivery
+// (Shipment.LinkFrom) is another secret.
+func (k LinkKey) OfShipment(id ShipmentID, first DeliveryID) string {
+	return k.secret("shipment", int64(id), int64(first))
+}
 
 // Until is a secret as good as link until then: for who has shown otherwise to be
 // the recipient.

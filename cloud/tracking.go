@@ -16,7 +16,8 @@ type Shipment struct {
 	PieceID    string // of a ONE Record piece
 	Estimated  string // delivery, as its source wrote it: RFC 3339; empty when not known
 	ProviderID ProviderID
-	DeliveryID DeliveryID // a partner's parcel in a locker; 0 otherwise
+	DeliveryID DeliveryID // a partner's parcel in a locker, the latest of its number; 0 otherwise
+	LinkFrom   DeliveryID // first delivery that its present link shows; deliveries before had another link. Without meaning for an order's
 	OrderID    OrderID    // whose packages it is; 0 otherwise
 	CustomerID AccountID  // whose order that is; 0 when it is the business's own
 	Profile    string

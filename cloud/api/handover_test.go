@@ -42,10 +42,10 @@ func (x *world) liveCodes() map[string]int {
 func TestTheLinkHandsAParcelOver(t *testing.T) {
 	t.Parallel()
 	x := newWorld(t)
-	link := webtest.Links.OfShipment(1)
+	link := webtest.Links.OfShipment(1, 0)
 	unknown := x.do("POST", strings.Replace(parcel, "64021", "99999", 1), "", toSam, "X-Tracking-Key", link)
 	require.Equal(t, []any{http.StatusNotFound, "DELIVERY_NOT_FOUND"}, []any{unknown.status, unknown.code()})
-	for name, key := range map[string]string{"none": "", "another parcel's": webtest.Links.OfShipment(2), "an order's": webtest.Links.OfOrder(1, 0),
+	for name, key := range map[string]string{"none": "", "another parcel's": webtest.Links.OfShipment(2, 0), "an order's": webtest.Links.OfOrder(1, 0),
 		"a day's proof": webtest.Links.Until(link, time.Now().Add(time.Hour)), "cut short": link[:len(link)-1]} {
 		for _, method := range []string{"POST", "DELETE"} {
 			a := x.do(method, parcel, "", map[string]string{"POST": toSam}[method], "X-Tracking-Key", key)

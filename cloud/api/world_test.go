@@ -223,7 +223,7 @@ func (x *world) do(method, path, token, body string, headers ...string) answer {
 	}
 	if strings.HasPrefix(path, "/api/v1/customer/lockers/parcels") { // by who has the recipient's link
 		number, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/customer/lockers/parcels/"), "/")
-		req.Header.Set("X-Tracking-Key", cmp.Or(x.links[number], webtest.Links.OfShipment(1)))
+		req.Header.Set("X-Tracking-Key", cmp.Or(x.links[number], webtest.Links.OfShipment(1, 0)))
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
@@ -755,7 +755,7 @@ func (x *world) waits() string {
 	if x.links == nil {
 		x.links = map[string]string{}
 	}
-	x.links[d.Number] = webtest.Links.OfShipment(sh.ID)
+	x.links[d.Number] = webtest.Links.OfShipment(sh.ID, 0)
 	return d.Number
 }
 

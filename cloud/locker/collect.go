@@ -3,7 +3,7 @@ package locker
 import (
 	"context"
 	"errors"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +40,7 @@ type ParcelBody struct {
 	Handover        *HandoverBody         `json:"handover" doc:"Who collects in the recipient's place; null: the recipient"`
 	DueAt           *string               `json:"due_at"`
 	OpeningHours    *[]cloud.OpeningHours `json:"opening_hours" doc:"Null is always open"`
+	OpeningStatus   *string               `json:"opening_status" doc:"Of the collection that runs: awaiting while no door has answered, opened then; null while none runs, or while another person collects"`
 	CanOpen         bool                  `json:"can_open" doc:"The cabinet is connected, so that it can be opened from here by a person who stands there"`
 }
 
@@ -66,7 +67,7 @@ func (s recipients) ListParcels(ctx context.Context, _ cloud.Caller, in ParcelsI
 		if err != nil {
 			return err
 		}
-		link, id, err := s.linkOf(v, sh)
+		link, err := s.link(v, sh)
 		if err != nil {
 			return err
 		}
@@ -74,30 +75,23 @@ func (s recipients) ListParcels(ctx context.Context, _ cloud.Caller, in ParcelsI
 			return cloud.E(cloud.NotFound, "TRACKING_NOT_FOUND")
 		}
 		out = ParcelsOutput{Result: true, Parcels: []ParcelBody{}}
-		if id == 0 {
-			return nil
-		}
-		d, err := v.Delivery(id)
-		if errors.Is(err, cloud.ErrNotFound) || err == nil && !waits(d) {
-			return nil
-		}
+		held, err := v.DeliveriesOf(sh)
 		if err != nil {
 			return err
 		}
-		p, err := s.parcel(v, d)
-		out.Parcels = append(out.Parcels, p)
-		return err
+		for _, d := range held {
+			if !byLinkOf(sh, d) {
+				continue
+			}
+			p, err := s.parcel(v, d)
+			if err != nil {
+				return err
+			}
+			out.Parcels = append(out.Parcels, p)
+		}
+		return nil
 	})
 	return out, err
-}
-
-// linkOf is the secret of the link of a shipment, and the delivery that it is in; 0: in none.
-func (s recipients) linkOf(v cloud.View, sh cloud.Shipment) (link string, d cloud.DeliveryID, err error) {
-	if sh.OrderID == 0 {
-		return s.cfg.Links.OfShipment(sh.ID), sh.DeliveryID, nil
-	}
-	o, err := v.Order(sh.BusinessID, sh.OrderID)
-	return s.cfg.Links.OfOrder(o.ID, o.LinkGeneration), o.DeliveryID, err
 }
 
 // parcel shows a delivery that waits to its recipient.
@@ -135,8 +129,29 @@ func (s recipients) parcel(v cloud.View, d cloud.Delivery) (p ParcelBody, err er
 			return p, err
 		}
 		p.PickupCode, p.PickupQR = &codes.Pickup, new(passcode.QR(dev.Code, codes.Pickup))
+		if p.OpeningStatus, err = collectionStatus(v, d); err != nil {
+			return p, err
+		}
 	}
 	return p, nil
+}
+
+// collectionStatus is how far the running collection of a delivery is; nil: none runs.
+func collectionStatus(v cloud.View, d cloud.Delivery) (*string, error) {
+	list, err := v.DeliveryOpenings(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range slices.Backward(list) {
+		switch {
+		case !isCollection(o):
+		case slices.ContainsFunc(o.Doors, func(od cloud.OpeningDoor) bool { return !od.OpenedAt.IsZero() }):
+			return new("opened"), nil
+		default:
+			return new("awaiting"), nil
+		}
+	}
+	return nil, nil
 }
 
 // opensForRecipient reports whether the recipient's own code opens a delivery's doors.
@@ -173,13 +188,13 @@ func (s recipients) OpenParcel(ctx context.Context, _ cloud.Caller, in ParcelOpe
 	if in.WaitSeconds != nil {
 		wait = *in.WaitSeconds
 	}
-	c, key, proven, err := s.byLink(ctx, in.Number, in.Key)
+	of, err := s.byLink(ctx, in.Number, in.Key)
 	if err != nil {
 		return ParcelOpenOutput{}, err
 	}
 	var cmd cloud.Command
-	_, err = s.decide(ctx, c, key, func(w *Work, d *cloud.Delivery) (err error) {
-		if err := proven(w.v, *d); err != nil {
+	err = s.decideOn(ctx, of.DeviceID, of.ID, time.Now().UTC(), func(w *Work, d *cloud.Delivery) (err error) {
+		if err := of.proven(w.v, *d); err != nil {
 			return err
 		}
 		cmd, err = collecting{w.requests}.open(d, in)
@@ -190,40 +205,6 @@ func (s recipients) OpenParcel(ctx context.Context, _ cloud.Caller, in ParcelOpe
 	}
 	got, err := s.await(ctx, cmd, time.Duration(wait)*time.Second)
 	return ParcelOpenOutput{Result: err == nil, Opening: got.Opening, Pending: got.Pending}, err
-}
-
-// HasLink is the delivery of a number, for who has the link of one of its parcels. Error:
-// DELIVERY_NOT_FOUND.
-func (s recipients) HasLink(ctx context.Context, number, key string) (cloud.DeliveryID, error) {
-	_, of, _, err := s.byLink(ctx, number, key)
-	if err != nil {
-		return 0, err
-	}
-	id, err := strconv.ParseInt(string(of), 10, 64)
-	return cloud.DeliveryID(id), err
-}
-
-// byLink is the delivery of a number, for who has the link of one of its parcels, and the
-// caller whose delivery it is. proven is to be asked once more in the decision. Error:
-// DELIVERY_NOT_FOUND.
-func (s recipients) byLink(ctx context.Context, number, key string) (c cloud.Caller, of DeliveryKey, proven func(cloud.View, cloud.Delivery) error, err error) {
-	proven = func(v cloud.View, d cloud.Delivery) error { return s.hasLink(v, d, key) }
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := v.DeliveryByNumber(strings.ToUpper(number))
-		if errors.Is(err, cloud.ErrNotFound) {
-			return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
-		}
-		if err != nil {
-			return err
-		}
-		if err := proven(v, d); err != nil {
-			return err
-		}
-		of = DeliveryKey(strconv.FormatInt(int64(d.ID), 10))
-		c.Provider, err = v.Provider(d.ProviderID)
-		return err
-	})
-	return c, of, proven, err
 }
 
 // collecting is the work of a recipient's collection by remote opening.
@@ -239,21 +220,24 @@ func (w collecting) open(d *cloud.Delivery, in ParcelOpenInput) (cmd cloud.Comma
 	if err := w.online(); err != nil {
 		return cmd, err
 	}
-	last, err := w.lastOpening(d)
+	running, err := w.newestOpening(d, isCollection)
 	if err != nil {
 		return cmd, err
 	}
-	if last != nil && last.Kind == wire.OpenPickup && !last.Ended() {
-		return w.openAgain(d, *last)
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "anonymous", Action: "parcel_opened", Target: d.Number, Detail: "{}"}) // a link names no account
+	if running != nil {
+		return w.openAgain(d, *running)
 	}
 	o := w.newOpening(wire.OpenPickup, d.ID, cloud.Requester{Type: byRecipient}, "")
 	if err := w.addDoorsOf(d, o); err != nil {
 		return cmd, err
 	}
-	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "anonymous", Action: "parcel_opened", Target: d.Number, Detail: "{}"}) // a link names no account
 	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second), DeliveryRef: d.Number}
 	return w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
 }
+
+// isCollection reports whether an opening by which a delivery is collected runs.
+func isCollection(o cloud.Opening) bool { return o.Kind == wire.OpenPickup && !o.Ended() }
 
 // onSite refuses with NOT_AT_LOCKER who does not stand before the cabinet.
 func (w collecting) onSite(in ParcelOpenInput) error {

@@ -357,6 +357,14 @@ func announce(v cloud.View, ch *cloud.Changes, c cloud.Caller, d cloud.Delivery,
 		f := newFields()
 		f.Add("packages."+strconv.Itoa(i)+".tracking_number", "The tracking_number is in use.")
 		return f.Err()
+	default:
+		keeps, err := keepsLink(v, s, d)
+		if err != nil {
+			return err
+		}
+		if !keeps {
+			s.LinkFrom = d.ID
+		}
 	}
 	s.DeliveryID = d.ID
 	known := !s.LastAt.IsZero()

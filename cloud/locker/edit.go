@@ -189,7 +189,16 @@ func (w requests) removePackage(d *cloud.Delivery, number string) error {
 		return err
 	}
 	if s != nil && s.DeliveryID == d.ID {
+		held, err := w.v.DeliveriesOf(s.Shipment)
+		if err != nil {
+			return err
+		}
 		s.DeliveryID = 0
+		for _, x := range held {
+			if x.ID != d.ID {
+				s.DeliveryID = x.ID
+			}
+		}
 		w.touch(s)
 	}
 	if err := w.releaseSpare(d); err != nil {

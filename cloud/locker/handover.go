@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/wire"
@@ -99,31 +100,11 @@ func (s recipients) TakeBackParcel(ctx context.Context, _ cloud.Caller, in Parce
 const byRecipient = "recipient"
 
 func (s recipients) handOverByLink(ctx context.Context, number, key string, to *cloud.Handover) (HandoverOutput, error) {
-	c, of, proven, err := s.byLink(ctx, number, key)
+	of, err := s.byLink(ctx, number, key)
 	if err != nil {
 		return HandoverOutput{}, err
 	}
-	return partners(s).handOver(ctx, c, of, to, byRecipient, proven)
-}
-
-// hasLink refuses a key that is not the secret of the link of one of a delivery's
-// parcels. The digits of a telephone number are not proof enough to be
-// given a code that opens a door.
-func (s recipients) hasLink(v cloud.View, d cloud.Delivery, key string) error {
-	shipments, err := v.DeliveryShipments(d.ID)
-	if err != nil {
-		return err
-	}
-	for _, sh := range shipments {
-		link, _, err := s.linkOf(v, sh)
-		if err != nil {
-			return err
-		}
-		if s.cfg.Links.IsLink(link, key) {
-			return nil
-		}
-	}
-	return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
+	return partners(s).handOver(ctx, of.caller, DeliveryKey(strconv.FormatInt(int64(of.ID), 10)), to, byRecipient, of.proven)
 }
 
 // doneBy names a caller in a rotation.

@@ -106,17 +106,15 @@ func (w *rows) recipientLink(d *cloud.Delivery) (string, error) {
 	if w.s.cfg.LinkBase == "" || d.Handover != nil {
 		return "", nil
 	}
-	shipments, err := w.v.DeliveryShipments(d.ID)
-	if err != nil {
-		return "", err
-	}
-	for _, sh := range shipments {
-		if !slices.ContainsFunc(d.Packages, func(p cloud.Package) bool {
-			return p.TrackingNumber == sh.Number && p.Status == cloud.PackageInCompartment
-		}) {
+	for _, p := range d.Packages {
+		sh, err := shipmentOf(w.v, *d, p)
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && (p.Status != cloud.PackageInCompartment || len(d.PackagesOf(sh)) == 0) {
 			continue
 		}
-		secret, _, err := recipients{w.s}.linkOf(w.v, sh)
+		if err != nil {
+			return "", err
+		}
+		secret, err := recipients{w.s}.link(w.v, sh)
 		if err != nil || secret == "" {
 			return "", err
 		}

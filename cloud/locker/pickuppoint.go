@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -45,7 +46,7 @@ type PickupPointsOutput struct {
 }
 
 // ListPickupPoints lists a part of the live cabinets that a business shows to everybody and
-// that are in use, whoever asks. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED. Source:
+// that take deliveries now, whoever asks. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED. Source:
 // lockers-devices 11.
 func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in PickupPointsInput) (out PickupPointsOutput, err error) {
 	f := cloud.DeviceFilter{Keyword: in.Text, Type: in.Type, Public: true, Livemode: new(true)}
@@ -70,11 +71,16 @@ func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in Pic
 			return err
 		}
 		out = PickupPointsOutput{Result: true, PageOutput: in.Output(in, listed), PickupPoints: []PickupPoint{}}
+		ids := make([]cloud.DeviceID, len(list))
+		for i, d := range list {
+			ids[i] = d.ID
+		}
+		has, err := v.PickupSizes(ids)
+		if err != nil {
+			return err
+		}
 		for _, d := range list {
-			p, err := pickupPoint(v, d)
-			if err != nil {
-				return err
-			}
+			p := pickupPoint(d, has[d.ID])
 			if f.Near != nil {
 				p.DistanceKM = new(math.Round(f.Near.Distance(d.Latitude, d.Longitude)) / 1000)
 			}
@@ -85,20 +91,15 @@ func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in Pic
 	return out, err
 }
 
-func pickupPoint(v cloud.View, d cloud.Device) (PickupPoint, error) {
-	cells, err := v.Compartments(d.ID)
-	if err != nil {
-		return PickupPoint{}, err
-	}
-	f := deviceFacts{device: d, cells: cells}
-	p := PickupPoint{DeviceID: d.ID, DeviceCode: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Timezone: d.Timezone, OpeningHours: f.hours(), IndoorGuide: d.Profile.Guide,
+// pickupPoint shows a cabinet with compartments of sizes.
+func pickupPoint(d cloud.Device, has []string) PickupPoint {
+	p := PickupPoint{DeviceID: d.ID, DeviceCode: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Timezone: d.Timezone, OpeningHours: deviceFacts{device: d}.hours(), IndoorGuide: d.Profile.Guide,
 		Sizes: []string{}, Features: d.Profile.Features}
 	p.Latitude, p.Longitude = d.Place()
-	counts := f.gridCounts()
 	for _, size := range sizes {
-		if counts[size] > 0 {
+		if slices.Contains(has, size) {
 			p.Sizes = append(p.Sizes, size)
 		}
 	}
-	return p, nil
+	return p
 }

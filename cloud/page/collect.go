@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"html/template"
 	"math"
 	"strconv"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/tracking"
 )
@@ -20,17 +23,17 @@ import (
 type collectPanel struct {
 	frame
 	Parcels []collectParcel
-	Problem string // with the opening that was asked for
-	Opened  bool   // doors have just been opened
-	Pending bool   // the locker has not answered yet
+	Action  string // address of its forms, with the language that was asked for
+	Problem string // with the opening that was asked for, or with the list
 	Token   string // as it was typed
 }
 
 type collectParcel struct {
 	locker.ParcelBody
-	Code  string // in two parts, "" while it does not work
-	Doors string
-	QR    template.HTML // of the code; "" while it does not work
+	Code    string // in two parts, "" while it does not work
+	Doors   string
+	QR      template.HTML // of the code; "" while it does not work
+	Opening string        // status of the collection that runs; "": none
 }
 
 // linkKey is the secret of a parcel's link that the visitor came by; "" without it.
@@ -44,24 +47,28 @@ func linkKey(ctx *fasthttp.RequestCtx) string {
 
 // collectPanel reads what waits for the visitor; nil: nothing that a link opens.
 func (p trackingPages) collectPanel(c context.Context, ctx *fasthttp.RequestCtx, f frame, out tracking.PublicOutput) (*collectPanel, error) {
-	if p.cfg.Catalog == nil || linkKey(ctx) == "" || out.Device == nil || out.Access.Level != tracking.LevelRecipient {
+	if p.cfg.Catalog == nil || linkKey(ctx) == "" || out.Access.Level != tracking.LevelRecipient {
 		return nil, nil
 	}
+	panel := &collectPanel{frame: f, Action: withLanguage(ctx, f.Path), Parcels: []collectParcel{}}
 	list, err := runByLink[locker.ParcelsOutput](c, ctx, p.kit, f.Lang, "customer.parcels.list", map[string]any{"tracking_number": out.TrackingNumber})
+	var limited *cloud.Error
+	if errors.As(err, &limited) && limited.Kind == cloud.Limited {
+		if out.Device != nil { // else no locker is known of
+			panel.Problem = f.T("collect.unread")
+		}
+		return panel, nil
+	}
 	if err != nil {
 		return nil, err
-	}
-	panel := &collectPanel{frame: f, Parcels: []collectParcel{}}
-	switch string(ctx.QueryArgs().Peek("opened")) {
-	case "1":
-		panel.Opened = true
-	case "0":
-		panel.Pending = true
 	}
 	for _, x := range list.Parcels {
 		row := collectParcel{ParcelBody: x, Doors: strings.Join(x.DoorNames, ", ")}
 		if x.PickupCode != nil {
 			row.Code = (*x.PickupCode)[:len(*x.PickupCode)/2] + " " + (*x.PickupCode)[len(*x.PickupCode)/2:]
+		}
+		if x.OpeningStatus != nil {
+			row.Opening = *x.OpeningStatus
 		}
 		if x.PickupQR != nil {
 			if row.QR, err = drawQR(*x.PickupQR); err != nil {
@@ -95,13 +102,9 @@ func (p trackingPages) openParcel(ctx *fasthttp.RequestCtx) {
 			in[name] = x
 		}
 	}
-	got, err := runByLink[locker.ParcelOpenOutput](c, ctx, p.kit, f.Lang, "customer.parcels.open", in)
+	_, err := runByLink[locker.ParcelOpenOutput](c, ctx, p.kit, f.Lang, "customer.parcels.open", in)
 	if err == nil {
-		opened := "1"
-		if got.Pending {
-			opened = "0"
-		}
-		seeOther(ctx, f.Path+"?opened="+opened)
+		seeOther(ctx, withLanguage(ctx, f.Path))
 		return
 	}
 	p.showParcel(c, ctx, f, out, nil, &notOpened{err, string(form.Peek("on_site_token"))})
@@ -121,6 +124,33 @@ func runByLink[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, lan
 		}
 	})
 	return answered[Out](operation, a, err)
+}
+
+// withLanguage is the address of a page in the language that the call asks for by its address.
+func withLanguage(ctx *fasthttp.RequestCtx, path string) string {
+	if lang := string(ctx.QueryArgs().Peek("lang")); locale.Known(lang) {
+		return path + "?lang=" + lang
+	}
+	return path
+}
+
+// recipientWords are errors in words for recipients, who know no courier's code, no reference
+// numbers and no headers.
+var recipientWords = map[string]string{"DEVICE_OFFLINE": "collect.offline", "DELIVERY_NOT_FOUND": "collect.gone", "DELIVERY_STATE_CONFLICT": "collect.gone", "RATE_LIMITED": "collect.often"}
+
+// whyClosed is why doors did not open, in words for a recipient.
+func (p trackingPages) whyClosed(ctx *fasthttp.RequestCtx, f frame, err error) string {
+	var shown *cloud.Error
+	if !errors.As(err, &shown) {
+		return p.why(f, err)
+	}
+	if shown.RetryAfter > 0 {
+		ctx.Response.Header.Set("Retry-After", strconv.Itoa(shown.RetryAfter))
+	}
+	if words := recipientWords[shown.Code]; words != "" {
+		return f.T(words)
+	}
+	return p.why(f, err)
 }
 
 // notOpened is why doors did not open for a recipient.

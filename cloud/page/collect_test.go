@@ -23,8 +23,8 @@ func withLink(t *testing.T) (r *rig, path, code string) {
 	r, path = newRig(t, nil), "/track/"+webtest.Waiting
 	s, err := r.w.DB.FindShipment(t.Context(), webtest.Waiting)
 	require.NoError(t, err)
-	require.Equal(t, 303, r.do("GET", path+"?k="+linkKey.OfShipment(s.ID), nil).status)
-	list, err := r.w.Lockers.ListParcels(t.Context(), cloud.Caller{}, locker.ParcelsInput{Number: webtest.Waiting, Key: linkKey.OfShipment(s.ID)})
+	require.Equal(t, 303, r.do("GET", path+"?k="+linkKey.OfShipment(s.ID, 0), nil).status)
+	list, err := r.w.Lockers.ListParcels(t.Context(), cloud.Caller{}, locker.ParcelsInput{Number: webtest.Waiting, Key: linkKey.OfShipment(s.ID, 0)})
 	require.NoError(t, err)
 	return r, path, *list.Parcels[0].PickupCode
 }
@@ -86,14 +86,76 @@ func TestTheRecipientOpensTheDoorOnThePage(t *testing.T) {
 	form := url.Values{"do": {"open"}, "delivery": {"LD-000064021"}, "on_site_token": {"ABCDEF"}}
 	require.Equal(t, 403, r.do("POST", path, form, "Sec-Fetch-Site", "cross-site").status)
 
+	pending, done := locale.Word("en", "collect.pending"), locale.Word("en", "collect.opened", "A-3")
+	said := func(want string) {
+		t.Helper()
+		g := r.do("GET", path+"?opened=1", nil)
+		require.Contains(t, g.body, locale.Word("en", "collect.title"))
+		for _, words := range []string{pending, done} {
+			require.Equal(t, words == want, strings.Contains(g.body, words), words)
+		}
+		clean(t, r, g)
+	}
+	said("")
 	token := strings.ToLower(passcode.OnSite(make([]byte, 32), r.w.Device.Code, time.Now()))
 	g := open(url.Values{"on_site_token": {token[:3] + " " + token[3:]}})
-	require.Equal(t, 303, g.status)
-	require.Contains(t, []string{path + "?opened=1", path + "?opened=0"}, g.header("Location"))
-	require.Len(t, opened(t, r), 1)
-	g = r.do("GET", g.header("Location"), nil)
-	require.Contains(t, g.body, locale.Word("en", "collect.title"))
+	require.Equal(t, []any{303, path}, []any{g.status, g.header("Location")})
+	list := opened(t, r)
+	require.Len(t, list, 1)
+	said(pending)
+	list[0].State, list[0].Doors[0].OpenedAt = cloud.OpeningRunning, time.Now()
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Openings: list}})
+	said(done)
+	list[0].State, list[0].EndedAt = cloud.OpeningEnded, time.Now()
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Openings: list}})
+	said("")
+
+	form = url.Values{"do": {"open"}, "delivery": {" ld-000064021 "}, "latitude": {"43.6446"}, "longitude": {"-79.3849"}}
+	g = r.do("POST", path+"?lang=de", form)
+	require.Equal(t, []any{303, path + "?lang=de"}, []any{g.status, g.header("Location")})
+	require.Contains(t, r.do("GET", path+"?lang=de", nil).body, `action="`+path+`?lang=de"`)
+}
+
+// Openings and readings of one network have a bound, and the page says when it is reached.
+func TestThePageSaysThatItAskedTooOften(t *testing.T) {
+	t.Parallel()
+	r, path, code := withLink(t)
+	shown, form := code[:3]+" "+code[3:], url.Values{"do": {"open"}, "delivery": {"LD-000064021"}, "on_site_token": {"ABCDEF"}}
+	g := r.do("POST", path, form)
+	for range 6 {
+		g = r.do("POST", path, form)
+	}
+	require.Equal(t, 429, g.status)
+	require.NotEmpty(t, g.header("Retry-After"))
+	require.Contains(t, g.body, locale.Word("en", "collect.often"))
+	g = r.do("GET", path, nil)
+	require.Contains(t, g.body, shown)
+	for range 100 {
+		if g = r.do("GET", path, nil); !strings.Contains(g.body, shown) {
+			break
+		}
+	}
+	require.NotContains(t, g.body, shown)
+	require.Contains(t, g.body, locale.Word("en", "collect.unread"))
 	clean(t, r, g)
+	g = r.do("POST", path, url.Values{"do": {"open"}, "delivery": {"LD-000064099"}, "latitude": {"43.6446"}, "longitude": {"-79.3849"}})
+	require.Contains(t, g.body, locale.Word("en", "collect.often"))
+}
+
+// A recipient is told of what does not work without the words of partners.
+func TestRecipientsHaveWordsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r, path, _ := withLink(t)
+	g := r.do("POST", path, url.Values{"do": {"open"}, "delivery": {"LD-000064099"}, "latitude": {"43.6446"}, "longitude": {"-79.3849"}})
+	require.Equal(t, 404, g.status)
+	require.Contains(t, g.body, locale.Word("en", "collect.gone"))
+	require.NotContains(t, g.body, locale.Error("en", "DELIVERY_NOT_FOUND"))
+	session := cloud.Session{DeviceID: r.w.Device.ID, Generation: 99, LastSeenAt: time.Now()}
+	r.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{session}}})
+	g = r.do("POST", path, url.Values{"do": {"open"}, "delivery": {"LD-000064021"}, "latitude": {"43.6446"}, "longitude": {"-79.3849"}})
+	require.Equal(t, 409, g.status)
+	require.Contains(t, g.body, locale.Word("en", "collect.offline"))
+	require.NotContains(t, g.body, locale.Error("en", "DEVICE_OFFLINE"))
 }
 
 // In a real browser: nothing that axe objects to, on a telephone and on a desk, in light and
@@ -104,7 +166,7 @@ func TestCollectingInARealBrowser(t *testing.T) {
 	sh, err := w.DB.FindShipment(t.Context(), webtest.Waiting)
 	require.NoError(t, err)
 	token := passcode.OnSite(make([]byte, 32), w.Device.Code, time.Now().Add(time.Minute)) // it takes its time
-	out := drive(t, s, []string{"TOKEN=" + token}, "collect.mjs", "/track/"+webtest.Waiting, linkKey.OfShipment(sh.ID))
+	out := drive(t, s, []string{"TOKEN=" + token}, "collect.mjs", "/track/"+webtest.Waiting, linkKey.OfShipment(sh.ID, 0))
 	var f struct {
 		Axe                        map[string][]string
 		Console, Foreign, Overflow []string
@@ -121,7 +183,7 @@ func TestCollectingInARealBrowser(t *testing.T) {
 	require.Empty(t, f.Overflow)
 	require.True(t, f.Refused, "the screen's code is at hand")
 	require.Contains(t, f.Far, locale.Error("en", "NOT_AT_LOCKER"))
-	require.Regexp(t, `^\?opened=[01]$`, f.Near)
-	require.Regexp(t, `^\?opened=[01]$`, f.Noscript)
+	require.Contains(t, f.Near, locale.Word("en", "collect.pending"))
+	require.Contains(t, f.Noscript, locale.Word("en", "collect.pending"))
 	require.True(t, f.Hidden, "a position needs a script")
 }

@@ -77,7 +77,7 @@ func BenchmarkWatchersOfAParcel(b *testing.B) {
 	r := newRig(b, nil)
 	c := &crowd{b: b, r: r, heard: make(chan time.Time, 4*n)}
 	var tickets []string
-	key := linkKey.OfShipment(shipmentOf(b, r, webtest.Waiting))
+	key := linkKey.OfShipment(shipmentOf(b, r, webtest.Waiting), 0)
 	for _, l := range locale.All() {
 		for _, proof := range []string{"", key} {
 			v := newRigAt(r)

@@ -291,7 +291,7 @@ func TestAStreamOfARecipientEndsWithTheProof(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	over := time.Now().Add(2 * time.Second).Truncate(time.Second)
-	r.cookies["postern_parcel"] = linkKey.Until(linkKey.OfShipment(shipmentOf(t, r, webtest.Waiting)), over)
+	r.cookies["postern_parcel"] = linkKey.Until(linkKey.OfShipment(shipmentOf(t, r, webtest.Waiting), 0), over)
 	s := r.follow("/track/" + webtest.Waiting)
 	require.Contains(t, s.next("track:" + webtest.Waiting + ":recipient").Sections["parcel"], `class="label"`, "the recipient sees the door")
 	stranger := newRigAt(r).follow("/track/" + webtest.Waiting)

@@ -77,10 +77,7 @@ func (p trackingPages) enter(ctx *fasthttp.RequestCtx, key string) {
 	if usableKey.MatchString(key) {
 		p.setCookie(ctx, keyCookie, key, path, keyLife, fasthttp.CookieSameSiteLaxMode)
 	}
-	if lang := string(ctx.QueryArgs().Peek("lang")); locale.Known(lang) {
-		path += "?lang=" + lang
-	}
-	seeOther(ctx, path)
+	seeOther(ctx, withLanguage(ctx, path))
 }
 
 // visit is the context of a visitor without a login.
@@ -137,7 +134,9 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 	switch {
 	case tried == nil:
 	case errors.As(tried, &closed) && collect != nil:
-		collect.Problem, collect.Token = p.why(f, tried), closed.token
+		collect.Problem, collect.Token = p.whyClosed(ctx, f, tried), closed.token
+	case errors.As(tried, &closed):
+		view.Warning = p.whyClosed(ctx, f, tried)
 	case view.Chat == nil:
 		view.Warning = p.why(f, tried)
 	default:

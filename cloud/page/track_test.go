@@ -23,7 +23,7 @@ func TestTheRecipientShowsWhoTheyAre(t *testing.T) {
 		require.NotContains(t, r.do("GET", path, nil).body, door)
 		s, err := r.w.DB.FindShipment(t.Context(), webtest.Waiting)
 		require.NoError(t, err)
-		g := r.do("GET", path+"?lang=fr&k="+keys.OfShipment(s.ID), nil)
+		g := r.do("GET", path+"?lang=fr&k="+keys.OfShipment(s.ID, 0), nil)
 		require.Equal(t, 303, g.status)
 		require.Equal(t, path+"?lang=fr", g.header("Location"))
 		require.Contains(t, g.set["postern_parcel"], "HttpOnly")
@@ -31,11 +31,11 @@ func TestTheRecipientShowsWhoTheyAre(t *testing.T) {
 		g = r.do("GET", path, nil)
 		require.Contains(t, g.body, door)
 		require.NotContains(t, g.body, `name="digits"`)
-		require.NotContains(t, g.body, keys.OfShipment(s.ID))
+		require.NotContains(t, g.body, keys.OfShipment(s.ID, 0))
 	})
 	t.Run("by another link", func(t *testing.T) {
 		r := fresh()
-		for _, key := range []string{keys.OfShipment(999), keys.OfOrder(1, 0), "x", "a%0d%0ab", "%3Cscript%3E"} {
+		for _, key := range []string{keys.OfShipment(999, 0), keys.OfOrder(1, 0), "x", "a%0d%0ab", "%3Cscript%3E"} {
 			require.Equal(t, 303, r.do("GET", path+"?k="+key, nil).status)
 			g := r.do("GET", path, nil)
 			require.NotContains(t, g.body, door)

@@ -207,7 +207,7 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 		c.and("d.type = $%d", f.Type)
 	}
 	if f.Keyword != "" {
-		c.and(`(LOWER(d.name) LIKE $%[1]d ESCAPE '!' OR LOWER(d.code) LIKE $%[1]d ESCAPE '!' OR LOWER(d.address) LIKE $%[1]d ESCAPE '!')`, like(f.Keyword))
+		c.and(`(@small(d.name) LIKE $%[1]d ESCAPE '!' OR @small(d.code) LIKE $%[1]d ESCAPE '!' OR @small(d.address) LIKE $%[1]d ESCAPE '!')`, like(f.Keyword))
 	}
 	if f.UsableBy != 0 {
 		c.and("d.owner_provider_id IN (0, $%d) AND NOT d.disabled AND d.maintenance_at IS NULL", int64(f.UsableBy))
@@ -218,7 +218,7 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 		c.and("d.livemode = $%d", *f.Livemode)
 	}
 	if f.Public {
-		c.and("d.public AND NOT d.disabled")
+		c.and("d.public AND NOT d.disabled AND d.maintenance_at IS NULL")
 	}
 	if len(f.Sizes) > 0 {
 		var sizes []any
@@ -230,6 +230,7 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 	list, sorts := keyList{from: "device d JOIN device_seen s ON s.device_id = d.id", columns: deviceColumns, where: c, prefix: "d.", page: f.Page}, deviceSorts
 	if f.Near != nil {
 		list.from += " JOIN (SELECT id AS device_id, " + squaredDistance(*f.Near) + " AS distance FROM device) n ON n.device_id = d.id"
+		list.where.and("NOT (d.latitude = 0 AND d.longitude = 0)") // no place is known
 		list.where.and("n.distance <= $%d", int64(f.Near.Meters)*int64(f.Near.Meters))
 		if f.Sort == "distance" {
 			list.prefix, sorts = "", sortable{"distance": {name: "n.distance", id: "d.id"}}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -19,7 +20,12 @@ const (
 	sqlDelivery            = `SELECT ` + deliveryColumns + ` FROM delivery WHERE id = $1`
 	sqlDeliveryByNumber    = `SELECT ` + deliveryColumns + ` FROM delivery WHERE number = $1`
 	sqlDeliveryByReference = `SELECT ` + deliveryColumns + ` FROM delivery WHERE provider_id = $1 AND reference = $2 AND reference <> ''`
-	sqlDeviceDeliveries    = `SELECT ` + deliveryColumns + ` FROM delivery
+	sqlDeliveriesOfOrder   = `SELECT ` + deliveryColumns + ` FROM delivery
+WHERE id IN (SELECT delivery_id FROM package WHERE order_id = $1 AND order_id <> 0) ORDER BY id DESC LIMIT 100`
+	sqlDeliveriesOfNumber = `SELECT ` + deliveryColumns + ` FROM delivery
+WHERE id IN (SELECT delivery_id FROM package WHERE LOWER(tracking_number) = LOWER(CAST($1 AS TEXT)) AND tracking_number <> '')
+  AND provider_id = $2 AND id >= $3 AND livemode ORDER BY id DESC LIMIT 100`
+	sqlDeviceDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery
 WHERE device_id = $1 AND status IN ('created', 'doors_opened', 'delivered', 'correcting') ORDER BY id`
 	sqlBusinessDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery
 WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4`
@@ -260,6 +266,45 @@ func (v lockerView) Delivery(id cloud.DeliveryID) (cloud.Delivery, error) {
 
 func (v lockerView) DeliveryByNumber(number string) (cloud.Delivery, error) {
 	return findDelivery(v.ctx, v.q, sqlDeliveryByNumber, number)
+}
+
+func (v lockerView) PickupSizes(ids []cloud.DeviceID) (map[cloud.DeviceID][]string, error) {
+	out := map[cloud.DeviceID][]string{}
+	if len(ids) == 0 {
+		return out, nil
+	}
+	var c conditions
+	var in []any
+	for _, id := range ids {
+		in = append(in, int64(id))
+	}
+	c.and("pickup_enabled AND device_id IN "+oneOf(len(in)), in...)
+	_, err := list(v.ctx, v.q, "SELECT DISTINCT device_id, size FROM compartment"+c.where()+" ORDER BY device_id, size", func(r rows, _ *struct{}) error {
+		var id cloud.DeviceID
+		var size string
+		err := r.Scan(&id, &size)
+		out[id] = append(out[id], size)
+		return err
+	}, c.args...)
+	return out, err
+}
+
+// DeliveriesOf reads what may hold packages of a shipment; PackagesOf says what does.
+func (v lockerView) DeliveriesOf(s cloud.Shipment) ([]cloud.Delivery, error) {
+	sql, args := sqlDeliveriesOfNumber, []any{s.Number, int64(s.ProviderID), int64(s.LinkFrom)}
+	if s.OrderID != 0 {
+		sql, args = sqlDeliveriesOfOrder, []any{int64(s.OrderID)}
+	}
+	found, err := list(v.ctx, v.q, sql, scanDelivery, args...)
+	for i := range found {
+		if err != nil {
+			return nil, err
+		}
+		found[i].Packages, err = list(v.ctx, v.q, sqlPackages, scanPackage, int64(found[i].ID))
+	}
+	found = slices.DeleteFunc(found, func(d cloud.Delivery) bool { return len(d.PackagesOf(s)) == 0 })
+	slices.Reverse(found)
+	return found, err
 }
 
 func (v lockerView) DeliveryByReference(p cloud.ProviderID, reference string) (cloud.Delivery, error) {

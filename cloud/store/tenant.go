@@ -97,7 +97,7 @@ var tenantTables = withRows([]tenantTable{
 	{"proof_guess", "shipment_id", "business", "", ""},
 	{"observation", "shipment_id", "shipment", "shipment_id source raw code seen_at", ""},
 	{"timeline", "n", "business", "n shipment_id event_id occurred_at event withdrawn_at", "business_id told"},
-	{"shipment", "id", "business", "id number external provider_id delivery_id profile current_code last_at created_at sscc piece estimated order_id customer_id", "business_id number_key external_key"},
+	{"shipment", "id", "business", "id number external provider_id delivery_id profile current_code last_at created_at sscc piece estimated order_id customer_id link_from", "business_id number_key external_key"},
 	{"exception", "id", "business", "id device_id device_order_id delivery_id grid_code source type severity status resolution note opened_at closed_at closed_by", "business_id"},
 	{"device_order", "id", "business", "id device_id grid_code kind status next_actor delivery_id tracking reference removal_reason due_at overdue_at stored_at ended_at", "business_id"},
 	{"opening", "id", "business", "id device_id delivery_id kind requester doors state end_reason confirmed_by requested_at opened_at ends_at ended_at reason", "business_id told trace"},

@@ -57,27 +57,27 @@ WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`
 	// A page of a business's events: strictly behind (occurred_at, n), oldest first.
 	sqlEventPage = `SELECT t.n, t.occurred_at, t.event, s.id, s.business_id, s.number, s.external, s.provider_id, s.delivery_id, s.profile,
-  s.current_code, s.last_at, s.created_at, s.sscc, s.piece, s.estimated, s.order_id, s.customer_id
+  s.current_code, s.last_at, s.created_at, s.sscc, s.piece, s.estimated, s.order_id, s.customer_id, s.link_from
 FROM timeline t JOIN shipment s ON s.id = t.shipment_id
 WHERE t.business_id = $1 AND t.withdrawn_at IS NULL AND t.occurred_at >= $2 AND t.occurred_at < $3
   AND (t.occurred_at > $4 OR t.occurred_at = $4 AND t.n > $5) AND ($6 = 0 OR s.provider_id = $6)
 ORDER BY t.occurred_at, t.n LIMIT $7`
 
 	shipmentColumns = `id, business_id, number, external, provider_id, delivery_id, profile, current_code, last_at, created_at,
-  sscc, piece, estimated, order_id, customer_id`
+  sscc, piece, estimated, order_id, customer_id, link_from`
 )
 
 const sqlSaveShipment = `INSERT INTO shipment (
   id, business_id, number, number_key, external, provider_id, delivery_id, profile, current_code, last_at,
-  created_at, external_key, sscc, piece, estimated, order_id, customer_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+  created_at, external_key, sscc, piece, estimated, order_id, customer_id, link_from)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, number = excluded.number, number_key = excluded.number_key, external =
   excluded.external, provider_id = excluded.provider_id, delivery_id = excluded.delivery_id, profile =
   excluded.profile, current_code = excluded.current_code, last_at = excluded.last_at, created_at =
   excluded.created_at, external_key = excluded.external_key, sscc = excluded.sscc, piece = excluded.piece,
   estimated = excluded.estimated, order_id = excluded.order_id,
-  customer_id = excluded.customer_id`
+  customer_id = excluded.customer_id, link_from = excluded.link_from`
 
 const sqlAddEvent = `INSERT INTO timeline (
   shipment_id, business_id, event_id, occurred_at, event)
@@ -86,7 +86,7 @@ ON CONFLICT (shipment_id, event_id) DO NOTHING`
 
 func scanShipment(r rows, s *cloud.Shipment) error {
 	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,
-		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID)
+		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID, &s.LinkFrom)
 }
 
 func scanEvent(r rows, e *cloud.TimelineEvent) error {
@@ -115,7 +115,7 @@ type timelineRow struct {
 func scanTimeline(r rows, t *timelineRow) error {
 	s := &t.Shipment
 	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,
-		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID, &t.lines)
+		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID, &s.LinkFrom, &t.lines)
 }
 
 func (t timelineRow) events() ([]cloud.TimelineEvent, error) {
@@ -206,7 +206,7 @@ func (w *writer) timelines(c *cloud.Changes) error {
 	for _, s := range c.Shipments {
 		w.add(anything, sqlSaveShipment, int64(s.ID), int64(s.BusinessID), s.Number, numberKey(s.Number), s.External,
 			int64(s.ProviderID), int64(s.DeliveryID), s.Profile, string(s.Current), ms(s.LastAt), ms(s.CreatedAt),
-			numberKey(s.External), s.SSCC, s.PieceID, s.Estimated, int64(s.OrderID), int64(s.CustomerID))
+			numberKey(s.External), s.SSCC, s.PieceID, s.Estimated, int64(s.OrderID), int64(s.CustomerID), int64(s.LinkFrom))
 	}
 	for _, e := range c.Events {
 		if e.Event.EventID == "" {
@@ -306,5 +306,5 @@ func (db timelines) EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.
 func scanEventRow(r rows, e *cloud.EventRow) error {
 	s := &e.Shipment
 	return r.Scan(&e.Cursor.N, when(&e.Cursor.At), (*eventColumn)(&e.Event), &s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID,
-		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID)
+		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID, &s.LinkFrom)
 }

@@ -120,7 +120,7 @@ func (s *Service) recipientOf(v cloud.View, sh cloud.Shipment) (link, phone stri
 		return s.links.OfOrder(o.ID, o.LinkGeneration), phone, nil
 	case sh.DeliveryID != 0:
 		d, err := v.Delivery(sh.DeliveryID)
-		return s.links.OfShipment(sh.ID), d.Recipient.Phone, err
+		return s.links.OfShipment(sh.ID, sh.LinkFrom), d.Recipient.Phone, err
 	}
 	return "", "", nil
 }

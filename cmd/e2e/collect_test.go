@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -154,6 +156,32 @@ func TestALinkOpensNothingElse(t *testing.T) {
 		require.Empty(t, w.parcels(x))
 		c.drained()
 		w.judge(t)
+	})
+}
+
+// A person who was named types the code; the recipient takes the parcel back and opens by the
+// link: the same opening goes on, and the command of the link has its audit line.
+func TestALinkGoesOnWithWhatAnotherBegan(t *testing.T) {
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		ctx := t.Context()
+		_, door := w.deposited(c, "R-1")
+		x := w.task("R-1")
+		handed, err := w.cloud.Lockers.HandOverParcel(ctx, cloud.Caller{}, locker.ParcelHandoverInput{Number: x.number, Key: w.link(x), Name: "Sam Smith"})
+		require.NoError(t, err)
+		w.awaits("list", time.Minute, func() bool { return c.try(*handed.PickupCode).Outcome == wire.CodeOK })
+		time.Sleep(2 * time.Second)
+		_, err = w.cloud.Lockers.TakeBackParcel(ctx, cloud.Caller{}, locker.ParcelTakeBackInput{Number: x.number, Key: w.link(x)})
+		require.NoError(t, err)
+		_, err = w.openParcel(w.onSite(c, x))
+		require.NoError(t, err)
+		_, err = c.sim.TakeOut(door)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, c.sim.CloseDoor(door))
+		w.awaits("collected", time.Minute, func() bool { return w.find("R-1").Status == cloud.DeliveryPickedUp })
+		rows, err := w.cloud.Store.ListAudits(ctx, w.box.ProviderCaller.Provider.BusinessID, 0, 1000)
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(rows, func(r store.AuditRow) bool { return r.Action == "parcel_opened" && r.Target == x.number }))
 	})
 }
 

@@ -80,7 +80,7 @@ func (w *world) link(x *task) string {
 	if err != nil || len(list) == 0 {
 		return ""
 	}
-	return w.server().Keys.Links().OfShipment(list[0].ID)
+	return w.server().Keys.Links().OfShipment(list[0].ID, list[0].LinkFrom)
 }
 
 // A recipient hands a parcel over: the own code is dead, the handover code opens, with

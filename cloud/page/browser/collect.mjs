@@ -51,8 +51,8 @@ for (const [name, options] of Object.entries({ phone: {}, dark: { colorScheme: "
 { // before the locker
   const { context, page } = await open({ permissions: ["geolocation"], geolocation: { latitude: 43.6447, longitude: -79.385 } });
   await page.click("form[data-locate] button");
-  await page.waitForURL(/opened=/);
-  found.near = new URL(page.url()).search;
+  await page.waitForSelector(".collect [role=status]");
+  found.near = await page.textContent(".collect [role=status]");
   await look(page, "near");
   await context.close();
 }
@@ -62,7 +62,7 @@ for (const [name, options] of Object.entries({ phone: {}, dark: { colorScheme: "
   found.hidden = !(await page.isVisible("form[data-locate]"));
   await page.fill("#on-site", process.env.TOKEN);
   await page.click("#on-site + button");
-  found.noscript = new URL(page.url()).search;
+  found.noscript = await page.textContent("#collect-problem, .collect [role=status]");
   await context.close();
 }
 

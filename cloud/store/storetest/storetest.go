@@ -271,6 +271,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"ChatUpkeep":               chatUpkeep,
 		"ProofGuesses":             proofGuesses,
 		"FormerNumbers":            formerNumbers,
+		"ParcelLinks":              parcelLinks,
 		"Approvals":                approvals,
 		"ApprovalSerialises":       approvalSerialises,
 		"KeptFiles":                keptFiles,
@@ -778,7 +779,7 @@ func timeline(t *testing.T, db *store.DB) {
 	require.NoError(t, err)
 	e := otep.Event{EventID: "e1", Version: otep.Version, OccurredAt: at, RecordedAt: at, StatusCode: "x-available_for_pickup",
 		Phase: "delivery", Location: &otep.Location{Name: "包裹 <42>"}, Extensions: map[string]any{"k": "v"}}
-	s := cloud.Shipment{ID: 1, BusinessID: 1, Number: "Swp1", DeliveryID: 4, CreatedAt: now}
+	s := cloud.Shipment{ID: 1, BusinessID: 1, Number: "Swp1", DeliveryID: 4, LinkFrom: 3, CreatedAt: now}
 	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{{ShipmentID: 1, BusinessID: 1, Event: e}}}})
 	changed := e
 	changed.Message = "rewritten"
