@@ -38,7 +38,6 @@ type drop struct {
 	keys    []wire.PinnedKey
 	cut     bool // nothing passes
 	loseOut bool // calls arrive, answers do not
-	replies int  // of replayed calls that were refused
 
 	mu       sync.Mutex
 	open     map[uint]bool
@@ -344,8 +343,8 @@ func dropDay(t *testing.T, seed uint64) {
 	w.awaits("device online", time.Minute, online)
 	ctx := context.Background()
 	type parcel struct {
-		ref, delivery, pickup string
-		inside, gone          bool
+		ref, delivery string
+		inside, gone  bool
 	}
 	var parcels []*parcel
 	for i := range 25 {
