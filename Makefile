@@ -63,7 +63,7 @@ test-check: ## run the tests of `make check`: those of `make test`, real program
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/cloud ./cmd/edge ./cmd/release ./cmd/firmware-sim ./cmd/demo
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/cloud ./cmd/edge ./cmd/release ./cmd/firmware-sim ./cmd/httpdevice ./cmd/demo
 
 # A release: one archive for each system with the programs, their settings' examples
 # and the licence, and SHA256SUMS over all. The same commit gives the same bytes on

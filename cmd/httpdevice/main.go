@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -57,6 +59,12 @@ func main() {
 	flag.StringVar(&d.base, "cloud", "http://127.0.0.1:8080", "address of the cloud")
 	code, token, file := flag.String("code", "", "device code"), flag.String("token", "", "enrolment token"), flag.String("file", "device.json", "where the secret is kept")
 	flag.Parse()
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-end
+		os.Exit(0)
+	}()
 	if err := d.begin(*code, *token, *file); err != nil {
 		log.Fatal(err)
 	}
