@@ -131,7 +131,7 @@ func (l *launcher) runAgent(ctx context.Context, c update.Choice) (proven bool, 
 	}
 	reports, report, err := os.Pipe()
 	if err != nil {
-		return false, fmt.Errorf("make a pipe: %w", err)
+		return false, &startError{err}
 	}
 	defer reports.Close()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -108,9 +108,17 @@ func isCode(raw []byte) bool {
 		}
 		return r
 	}, text)
-	// A keyboard of a French layout types digits as signs.
-	signs := digits == "" && utf8.RuneCountInString(text) >= 6 && utf8.RuneCountInString(text) <= 8
-	return passcode.Valid(digits) || signs
+	return passcode.Valid(digits) || isSigns(text)
+}
+
+// signs are what keyboards type for digits: with Shift where they are typed without, and
+// without it where they need it, as in France and Belgium.
+const signs = ")!@#$%^&*(" + `&É"'(-È_ÇÀ` + "§"
+
+// isSigns reports whether a text, in capitals, may be a code that was typed as signs.
+func isSigns(text string) bool {
+	n := utf8.RuneCountInString(text)
+	return n >= 6 && n <= 8 && !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune(signs, r) })
 }
 
 // unescape decodes what is percent-encoded in a text.

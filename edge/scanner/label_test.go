@@ -76,6 +76,8 @@ func TestLines(t *testing.T) {
 		"https://secret@id.gs1.org/00/106141411234567897":               {outcome: Refused},
 		"https://id.gs1.org/01/09521234543213/10/ABC123/21/1?17=261231": {Accepted, "09521234543213/1", "", gs1.Exact},
 		"$*@(!#":                 {outcome: Refused},
+		"&é\"'(-":                {outcome: Refused},
+		"-è_çàé&":                {outcome: Refused},
 		"PU%3ACAB-1001%3A482913": {outcome: Refused},
 		"PU>CAB-1>482913":        {outcome: Refused},
 		"482913":                 {outcome: Refused},

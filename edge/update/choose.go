@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"syscall"
 
 	"github.com/postern-io/postern/protocol/release"
 )
@@ -57,6 +59,10 @@ func (v *Versions) chooseTrial(s *state) *Choice {
 	if err == nil && s.Trial.Starts >= MaxStarts {
 		err = fmt.Errorf("it was started %d times and did not report that it is healthy", s.Trial.Starts)
 	}
+	if isPassing(err) {
+		v.cfg.Log.Error("an update is not tried now", "version", m.Version, "err", err)
+		return nil
+	}
 	if err != nil {
 		v.giveUp(s, m.Version, err.Error())
 		return nil
@@ -64,6 +70,12 @@ func (v *Versions) chooseTrial(s *state) *Choice {
 	s.Trial.Starts++
 	c := v.choice(m, true)
 	return &c
+}
+
+// isPassing reports whether a program could not be judged for a reason that lies in the
+// machine of this moment.
+func isPassing(err error) bool {
+	return slices.ContainsFunc([]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EINTR}, func(e syscall.Errno) bool { return errors.Is(err, e) })
 }
 
 func (v *Versions) choice(m release.Manifest, trial bool) Choice {

@@ -5,6 +5,8 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -329,12 +331,18 @@ func TestUpdatesThatAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoKeys)
 }
 
-// A program that changed on the disk is not started, nor is a state that cannot be read
-// the end.
 // deaf is a disk that does not give the state now.
 type deaf struct {
 	Disk
-	err error
+	err     error
+	program error // of opening a program, nil for none
+}
+
+func (d *deaf) Open(name string) (io.ReadCloser, error) {
+	if d.program != nil {
+		return nil, d.program
+	}
+	return d.Disk.Open(name)
 }
 
 func (d *deaf) ReadFile(name string) ([]byte, error) {
@@ -362,6 +370,14 @@ func TestAStateThatCannotBeReadNowStays(t *testing.T) {
 	disk.err = nil
 	require.Equal(t, "1.1.0", v.Choose().Version)
 	require.Equal(t, "1.1.0", v.Report().Floor)
+
+	// The program on trial, too.
+	_, err = v.Install(bytes.NewReader(artefact(t, "1.2.0")))
+	require.NoError(t, err)
+	disk.program = &fs.PathError{Op: "open", Path: "edge-1.2.0", Err: syscall.EMFILE}
+	require.False(t, v.Choose().Trial)
+	disk.program = nil
+	require.Equal(t, "1.2.0", v.Choose().Version)
 }
 
 // An update that is on trial keeps its place until it is decided.
@@ -386,6 +402,8 @@ func TestAnUpdateOnTrialKeepsItsPlace(t *testing.T) {
 	require.Equal(t, "1.2.0", v.Report().Good)
 }
 
+// A program that changed on the disk is not started, nor is a state that cannot be read
+// the end.
 func TestDamagedFilesAreNotStarted(t *testing.T) {
 	t.Parallel()
 	for _, confirmed := range []bool{false, true} {
