@@ -141,7 +141,8 @@ type command struct {
 type commandsOutput struct {
 	Result   bool      `json:"result"`
 	Commands []command `json:"commands"`
-	// Awaits says that the newest door report is to be sent first.
+	// Awaits says that a door report is to be sent first: the newest, or another one of how the
+	// doors stand now.
 	Awaits bool `json:"awaits_report"`
 }
 
@@ -165,7 +166,7 @@ func (s *Service) commands(ctx context.Context, c *call, r *fasthttp.RequestCtx)
 		var count uint64
 		err := s.play(ctx, c, func(m *machine) error {
 			count = m.kept.Count
-			if out.Awaits = m.kept.Taken < reported || !m.Rules.Ready; out.Awaits {
+			if out.Awaits = m.kept.Taken < reported || m.kept.Unread || !m.Rules.Ready; out.Awaits {
 				return nil
 			}
 			return s.fetch(c, m, &out)
@@ -184,10 +185,11 @@ func (s *Service) commands(ctx context.Context, c *call, r *fasthttp.RequestCtx)
 // fetch gives orders to the instance that asks. It gives them again when it asks again.
 func (s *Service) fetch(c *call, m *machine, out *commandsOutput) error {
 	out.Commands = []command{}
+	m.dropStale()
 	m.kept.Orders = slices.Clone(m.kept.Orders)
 	for i := range m.kept.Orders {
 		o := &m.kept.Orders[i]
-		if m.Now.UnixNano() >= o.Expires {
+		if m.Now.UnixNano() >= o.Expires || m.isStale(*o) { // one that was given is kept to be answered
 			continue
 		}
 		o.Given = c.instance
@@ -216,7 +218,7 @@ func (s *Service) acknowledge(ctx context.Context, c *call, r *fasthttp.RequestC
 		return nil, err
 	}
 	id, _ := r.UserValue("cmd_id").(string)
-	outcomes := map[string]edge.PulseOutcome{"done": edge.PulseConfirmed, "failed": edge.PulseDenied, "refused": edge.PulseRefused}
+	outcomes := map[string]edge.PulseOutcome{"done": edge.PulseConfirmed, "failed": edge.PulseDenied, "refused": edge.PulseNotSent}
 	err := s.play(ctx, c, func(m *machine) error {
 		m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
 			return outcomes[in.Outcome], o.ID == id && o.Given == c.instance
@@ -234,8 +236,7 @@ type doorInput struct {
 
 type reportInput struct {
 	Seq   uint64      `json:"seq" required:"true" min:"1" doc:"Counts the reports of this start, from 1"`
-	AgeMS int64       `json:"age_ms" min:"0" max:"604800000" doc:"How long ago the doors were read, in milliseconds; left out for now"`
-	Doors []doorInput `json:"doors" required:"true" doc:"Every door of the device"`
+	Doors []doorInput `json:"doors" required:"true" doc:"Every door of the device; one that is left out is unknown"`
 }
 
 type reportOutput struct {
@@ -255,46 +256,31 @@ func (s *Service) report(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 		if in.Seq <= m.kept.Taken {
 			return nil
 		}
-		if err := m.checkDoors(in.Doors); err != nil {
-			return err
-		}
-		m.kept.Taken, m.read = in.Seq, true
+		m.kept.Taken, m.kept.Unread, m.read = in.Seq, false, true
 		m.readDoors(in)
 		return m.CatchUp() // orders that waited for it
 	})
 	return out, err
 }
 
-// checkDoors refuses a report that is not about every door, once.
-func (m *machine) checkDoors(doors []doorInput) error {
-	missing := slices.ContainsFunc(m.Rules.Config.Layout, func(l wire.LayoutDoor) bool {
-		return !slices.ContainsFunc(doors, func(d doorInput) bool { return d.Door == l.Door })
-	})
-	if !missing && len(doors) == len(m.Rules.Config.Layout) {
-		return nil
-	}
-	f := check.Fields{}
-	f.Add("doors", "Name each door of the device once.")
-	return f.Err()
-}
-
+// readDoors gives the rules how each door stands, as of now: whatever closed is watched for the
+// usual time before it counts, though it was seen a while ago.
 func (m *machine) readDoors(in reportInput) {
-	for _, d := range in.Doors {
-		n := edge.DoorNumber(d.Door)
-		at := max(m.Now.Add(-time.Duration(in.AgeMS)*time.Millisecond).UnixNano()-m.Start, m.kept.ReadAt+hosted.Between)
-		m.kept.ReadAt = min(at, m.Last+hosted.Between)
-		if d.State == "unknown" {
-			m.Give(rules.Lost{Doors: []edge.DoorNumber{n}, Mono: m.kept.ReadAt})
+	for _, l := range m.Rules.Config.Layout {
+		n := edge.DoorNumber(l.Door)
+		i := slices.IndexFunc(in.Doors, func(d doorInput) bool { return d.Door == l.Door })
+		if i < 0 || in.Doors[i].State == "unknown" {
+			m.Give(rules.Lost{Doors: []edge.DoorNumber{n}, Mono: m.Last + hosted.Between})
 			continue
 		}
 		item := wire.ItemUnknown
-		if d.Occupied != nil {
+		if in := in.Doors[i].Occupied; in != nil {
 			item = wire.ItemAbsent
-			if *d.Occupied {
+			if *in {
 				item = wire.ItemPresent
 			}
 		}
-		m.Give(rules.Reading{Door: n, Open: d.State == "open", Item: item, Mono: m.kept.ReadAt})
+		m.Give(rules.Reading{Door: n, Open: in.Doors[i].State == "open", Item: item, Mono: m.Last + hosted.Between})
 	}
 }
 

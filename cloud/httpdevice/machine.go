@@ -24,12 +24,19 @@ const form = 1
 // kept is what is kept of a device.
 type kept struct {
 	hosted.Kept
-	Instance string  // of the device's program that called last
+	Instance string  // of the device's program: its newest start
+	Former   []start // that came before it, the newest last: their calls count no more
 	Taken    uint64  // number of its newest door report that was taken
 	Orders   []order // that it has to carry out, the oldest first
 	Count    uint64  // of orders ever given
-	Silent   bool    // it has not called for a while: its doors are unknown
-	ReadAt   int64   // of the count of time, ns: the newest reading of a door
+	Silent   bool    // it has not called for a while
+	Unread   bool    // its doors are unknown until it reports them
+}
+
+// start is one of the device's program that another has followed.
+type start struct {
+	Instance string
+	At       int64 // unix ns, when it was followed
 }
 
 // order is something that the device has to do.
@@ -52,6 +59,8 @@ const (
 	orderLife = 20 * time.Second
 	// answerWait is how long after its end an order that was fetched may be answered.
 	answerWait = 10 * time.Second
+	// maxFormer bounds the starts that are remembered, for as long as their calls may arrive.
+	maxFormer = 32
 	// maxOrders bounds what waits for a device that does not fetch it.
 	maxOrders = 200
 )
@@ -87,7 +96,7 @@ func (s *Service) load(v cloud.View, id cloud.DeviceID, now time.Time) (*machine
 		m.loaded.Last, m.loaded.Acted = m.Last, m.Acted
 		return m, nil
 	}
-	m.kept = kept{Silent: true}
+	m.kept = kept{Silent: true, Unread: true}
 	return m, m.Begin(form, len(row.State) > 0, true)
 }
 
@@ -110,6 +119,9 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 			return nil, err
 		}
 		ch := &cloud.Changes{Unaudited: true}
+		if err := m.fallSilent(); err != nil {
+			return nil, err
+		}
 		if c != nil {
 			if c.once != "" {
 				ch.HTTPNonces = []cloud.HTTPNonce{c.nonce(id, now)}
@@ -120,9 +132,6 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 			}
 		}
 		m.endOrders()
-		if err := m.fallSilent(); err != nil {
-			return nil, err
-		}
 		if err := m.CatchUp(); err != nil {
 			return nil, err
 		}
@@ -150,25 +159,46 @@ func ignoreSignature(err error) error {
 }
 
 // called notes a call of an instance of the device's program. What another instance fetched
-// it may have carried out or not, and its doors were read by that one alone.
+// it may have carried out or not, and its doors were read by that one alone. Error:
+// DEVICE_SIGNATURE_INVALID for an instance that another has followed.
 func (m *machine) called(instance string) error {
-	if instance != "" && instance != m.kept.Instance {
-		m.kept.Instance, m.kept.Taken = instance, 0
-		m.lose()
-		m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
-			return edge.PulseUnanswered, o.Given != "" && o.Given != instance
-		})
+	if instance != m.kept.Instance {
+		if slices.ContainsFunc(m.kept.Former, func(f start) bool { return f.Instance == instance }) {
+			return errSignature()
+		}
+		m.follow(instance)
 	}
-	if !m.kept.Silent {
-		return nil
+	row, err := m.View.Session(m.Device.ID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
 	}
-	m.kept.Silent = false
-	return m.connect(true)
+	if m.kept.Silent || !row.Online {
+		m.kept.Silent = false
+		return m.connect(true)
+	}
+	return nil
+}
+
+// follow has another instance take the place of the present one.
+func (m *machine) follow(instance string) {
+	late := m.Now.Add(-3 * window).UnixNano() // no call of one that was followed before arrives any more
+	m.kept.Former = slices.DeleteFunc(slices.Clone(m.kept.Former), func(f start) bool { return f.At < late })
+	if m.kept.Instance != "" {
+		m.kept.Former = append(m.kept.Former, start{m.kept.Instance, m.Now.UnixNano()})
+	}
+	if n := len(m.kept.Former); n > maxFormer {
+		m.kept.Former = m.kept.Former[n-maxFormer:]
+	}
+	m.kept.Instance, m.kept.Taken = instance, 0
+	m.lose()
+	m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
+		return edge.PulseUnanswered, o.Given != "" && o.Given != instance
+	})
 }
 
 // fallSilent shows a device offline that has not called for a while.
 func (m *machine) fallSilent() error {
-	if m.kept.Silent || m.Spoke || m.Now.Before(m.Device.LastSeenAt.Add(silence)) {
+	if m.kept.Silent || m.Now.Before(m.Device.LastSeenAt.Add(silence)) {
 		return nil
 	}
 	m.kept.Silent = true
@@ -198,9 +228,9 @@ func (m *machine) lose() {
 			all = append(all, edge.DoorNumber(l.Door))
 		}
 	}
+	m.kept.Unread = true
 	if len(all) > 0 {
-		m.kept.ReadAt = m.Last + hosted.Between
-		m.Give(rules.Lost{Doors: all, Mono: m.kept.ReadAt})
+		m.Give(rules.Lost{Doors: all, Mono: m.Last + hosted.Between})
 	}
 }
 
@@ -266,13 +296,38 @@ func (m *machine) endOrders() {
 	})
 }
 
+// dropStale takes orders of locks out of the line whose doors have moved meanwhile, or whose
+// openings have ended: they are given to no one.
+func (m *machine) dropStale() {
+	m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
+		return edge.PulseRefused, o.Given == "" && m.isStale(o)
+	})
+}
+
+// isStale reports whether the act of an order wants its door opened no more.
+func (m *machine) isStale(o order) bool {
+	if o.Kind != wire.CmdOpenDoors {
+		return false
+	}
+	opening, runs := m.Rules.Openings[o.Opening]
+	if !runs || opening.Cancelled || opening.Done {
+		return true
+	}
+	for _, d := range opening.Doors {
+		if d.Door == o.Door {
+			return !d.Waiting || d.By.Act != o.By.Act || d.Phase != rules.Queued && d.Phase != rules.Pulsed
+		}
+	}
+	return true
+}
+
 // Away is false: the rules of a device are in the cloud.
 func (m *machine) Away() bool { return false }
 
 // Takes reports whether an order reaches the device: one that opens doors waits until it has
 // called and said how its doors stand.
 func (m *machine) Takes(c cloud.Command) bool {
-	return c.Kind != wire.CmdOpenDoors || !m.kept.Silent && m.Rules.Ready
+	return c.Kind != wire.CmdOpenDoors || !m.kept.Silent && !m.kept.Unread && m.Rules.Ready
 }
 
 // due is when something happens next without a call.

@@ -26,9 +26,7 @@ type door struct {
 
 type report struct {
 	Seq   uint64 `json:"seq"`
-	AgeMS int64  `json:"age_ms"`
 	Doors []door `json:"doors"`
-	at    time.Time
 }
 
 type device struct {
@@ -80,6 +78,14 @@ func answer(r *http.Request, out any) error {
 	return json.Unmarshal(b, out)
 }
 
+// note puts a report of how the doors stand in line.
+func (d *device) note() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seq++
+	d.reports = append(d.reports, report{Seq: d.seq, Doors: append([]door{}, d.doors...)})
+}
+
 // send sends the reports that wait.
 func (d *device) send() error {
 	d.sending.Lock()
@@ -92,7 +98,6 @@ func (d *device) send() error {
 		}
 		next := d.reports[0]
 		d.mu.Unlock()
-		next.AgeMS = time.Since(next.at).Milliseconds()
 		if err := d.call("POST", "/api/v1/devices/doors/report", next, &struct{}{}); err != nil {
 			return err
 		}
@@ -142,12 +147,18 @@ func (d *device) turn() error {
 		return fmt.Errorf("no time from the cloud: %w", err)
 	}
 	d.clock = time.Until(time.Unix(0, now.ServerTime)) + time.Since(began)/2
-	var list struct{ Commands []struct{ Envelope []byte } }
+	var list struct {
+		Awaits   bool `json:"awaits_report"`
+		Commands []struct{ Envelope []byte }
+	}
 	d.mu.Lock()
 	path := fmt.Sprintf("/api/v1/devices/commands?wait=20&seq=%d", d.seq)
 	d.mu.Unlock()
 	if err := d.call("GET", path, nil, &list); err != nil {
 		return err
+	}
+	if list.Awaits {
+		d.note()
 	}
 	for _, c := range list.Commands {
 		if id, outcome := d.obey(c.Envelope); id != "" {

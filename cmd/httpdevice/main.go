@@ -23,15 +23,14 @@ import (
 // move changes a door and puts a report in line.
 func (d *device) move(n uint, state string) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	for i := range d.doors {
 		if d.doors[i].Door == n || n == 0 {
 			d.doors[i].State = state
 			fmt.Println("door", d.doors[i].Door, state)
 		}
 	}
-	d.seq++
-	d.reports = append(d.reports, report{Seq: d.seq, Doors: append([]door{}, d.doors...), at: time.Now()})
+	d.mu.Unlock()
+	d.note()
 }
 
 // typed is what a person does at the device.
