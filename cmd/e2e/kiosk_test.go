@@ -138,7 +138,7 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 // link cut and mended in between; the cabinet's agent, its boards and the cloud are real
 // but for the hardware.
 func TestPeopleUseTheScreenOfACabinet(t *testing.T) {
-	ring.SkipUnlessCheck(t, "the screen's server is tested without a browser")
+	ring.SkipUnlessFull(t, "minutes of a browser; what a guest does at the screen is tried in a shorter ring")
 	chromium, node := browsertest.Tools(t)
 	w := newWorld(t, 7, 1) // with sensors of items
 	defer w.close()
@@ -173,7 +173,7 @@ func TestPeopleUseTheScreenOfACabinet(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), node, args...)
 	cmd.Dir = "../../cloud/page/browser"
-	kinds := []string{"portrait", "landscape"}[:ring.Count(1, 2)]
+	kinds := []string{"portrait", "landscape"}
 	cmd.Env = append(os.Environ(), "KINDS="+strings.Join(kinds, " "))
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
