@@ -46,7 +46,7 @@ type PickupPointsOutput struct {
 }
 
 // ListPickupPoints lists a part of the live cabinets that a business shows to everybody and
-// that take deliveries now, whoever asks. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED. Source:
+// that take deliveries now, for every caller. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED. Source:
 // lockers-devices 11.
 func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in PickupPointsInput) (out PickupPointsOutput, err error) {
 	f := cloud.DeviceFilter{Keyword: in.Text, Type: in.Type, Public: true, Livemode: new(true)}

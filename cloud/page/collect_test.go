@@ -142,7 +142,7 @@ func TestThePageSaysThatItAskedTooOften(t *testing.T) {
 	require.Contains(t, g.body, locale.Word("en", "collect.often"))
 }
 
-// A recipient is told of what does not work without the words of partners.
+// Messages to recipients are without the words of partners.
 func TestRecipientsHaveWordsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r, path, _ := withLink(t)

@@ -440,7 +440,7 @@ func dropDay(t *testing.T, seed uint64) {
 	t.Logf("%d parcels, %d pulses", len(parcels), len(d.pulses))
 }
 
-// Whoever is on the way between a device and the cloud, or has another device, gets nowhere,
+// Who is on the way between a device and the cloud, or has another device, gets nowhere,
 // and learns nothing from what he is answered.
 func TestCallsOfADeviceAreItsOwn(t *testing.T) {
 	story(t, func(t *testing.T, w *world, _ *cabinet) {
