@@ -11,6 +11,7 @@ package hosted
 import (
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -131,6 +132,20 @@ func (m *Machine) Give(in rules.Input) rules.Answer {
 		m.Hardware.Do(a)
 	}
 	return out.Answer
+}
+
+// Connect shows the cabinet online or offline. It has no connection to a node.
+func (m *Machine) Connect(online bool) error {
+	row, err := m.View.Session(m.Device.ID)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return err
+	}
+	row.DeviceID, row.Node, row.Online, row.LastSeenAt = m.Device.ID, "", online, m.Now
+	if online {
+		row.Generation, row.ConnectedAt = row.Generation+1, m.Now
+	}
+	m.Session = &row
+	return nil
 }
 
 // CatchUp lets time pass and takes what the cloud has for the cabinet.

@@ -52,6 +52,14 @@ type order struct {
 	Given   string         // instance that fetched it, "" for none
 }
 
+// end is when the order is given up, unix ns: one that was fetched may be answered for a while.
+func (o order) end() int64 {
+	if o.Given == "" {
+		return o.Expires
+	}
+	return o.Expires + int64(answerWait)
+}
+
 const (
 	// silence is after what time without a call a device is shown offline.
 	silence = 90 * time.Second
@@ -174,7 +182,7 @@ func (m *machine) called(instance string) error {
 	}
 	if m.kept.Silent || !row.Online {
 		m.kept.Silent = false
-		return m.connect(true)
+		return m.Connect(true)
 	}
 	return nil
 }
@@ -203,21 +211,7 @@ func (m *machine) fallSilent() error {
 	}
 	m.kept.Silent = true
 	m.lose()
-	return m.connect(false)
-}
-
-// connect shows the device online or offline.
-func (m *machine) connect(online bool) error {
-	row, err := m.View.Session(m.Device.ID)
-	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return err
-	}
-	row.DeviceID, row.Node, row.Online, row.LastSeenAt = m.Device.ID, "", online, m.Now
-	if online {
-		row.Generation, row.ConnectedAt = row.Generation+1, m.Now
-	}
-	m.Session = &row
-	return nil
+	return m.Connect(false)
 }
 
 // lose forgets how the doors stand.
@@ -290,9 +284,9 @@ func (m *machine) endOrders() {
 	now := m.Now.UnixNano()
 	m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
 		if o.Given == "" {
-			return edge.PulseNotSent, now >= o.Expires
+			return edge.PulseNotSent, now >= o.end()
 		}
-		return edge.PulseUnanswered, now >= o.Expires+int64(answerWait)
+		return edge.PulseUnanswered, now >= o.end()
 	})
 }
 
@@ -339,11 +333,7 @@ func (m *machine) due() time.Time {
 		}
 	}
 	for _, o := range m.kept.Orders {
-		ends := time.Unix(0, o.Expires).UTC()
-		if o.Given != "" {
-			ends = ends.Add(answerWait)
-		}
-		earlier(ends.Truncate(time.Millisecond).Add(time.Millisecond))
+		earlier(time.Unix(0, o.end()).UTC().Truncate(time.Millisecond).Add(time.Millisecond))
 	}
 	if !m.kept.Silent {
 		last := m.Device.LastSeenAt

@@ -2,7 +2,6 @@ package mock
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/postern-io/postern/cloud"
@@ -193,7 +192,7 @@ func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput)
 		if m.kept.Faults.Offline == was {
 			return nil
 		}
-		if err := m.connect(); err != nil || m.kept.Faults.Offline {
+		if err := m.Connect(!m.kept.Faults.Offline); err != nil || m.kept.Faults.Offline {
 			return err
 		}
 		if err := m.Apply(); err != nil {
@@ -245,21 +244,6 @@ func (s *Service) playAct(ctx context.Context, c cloud.Caller, id cloud.DeviceID
 	}
 	s.player.PlaySoon(id, due)
 	return out, nil
-}
-
-// connect makes the cabinet online, or offline, by its faults.
-func (m *machine) connect() error {
-	online := !m.kept.Faults.Offline
-	row, err := m.View.Session(m.Device.ID)
-	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return err
-	}
-	row.DeviceID, row.Online, row.LastSeenAt = m.Device.ID, online, m.Now
-	if online {
-		row.Generation, row.ConnectedAt = row.Generation+1, m.Now
-	}
-	m.Session = &row
-	return nil
 }
 
 func (m *machine) doorOf(g cloud.GridID) (edge.DoorNumber, error) {

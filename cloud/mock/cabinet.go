@@ -85,7 +85,7 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, act func(*machine
 		}
 		if m.leaves {
 			m.kept.Faults.Offline = true
-			if err := m.connect(); err != nil {
+			if err := m.Connect(!m.kept.Faults.Offline); err != nil {
 				return nil, err
 			}
 		}
