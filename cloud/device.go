@@ -292,11 +292,12 @@ func (c Command) Expired(at time.Time) bool {
 
 // CodeRow is one entry of a device's numbered code list.
 type CodeRow struct {
-	DeviceID   DeviceID
-	DeliveryID DeliveryID
-	Entry      wire.CodeEntry
-	CreatedAt  time.Time
-	DroppedAt  time.Time // the delivery has ended; left out of whole lists
+	DeviceID    DeviceID
+	DeliveryID  DeliveryID  // 0: it is of no delivery
+	StaffCodeID StaffCodeID // 0: it is of no staff member
+	Entry       wire.CodeEntry
+	CreatedAt   time.Time
+	DroppedAt   time.Time // the delivery or the day has ended; left out of whole lists
 }
 
 // Ends reports whether the entry ends codes, where the cabinet has it.

@@ -435,6 +435,12 @@ type LockerView interface {
 	// by number; dropped ones too unless from is 0. At most limit.
 	CodeRows(d DeviceID, from uint64, limit int) ([]CodeRow, error)
 	DeliveryCodes(DeliveryID) ([]CodeRow, error)
+	// StaffRota finds that of a business; StaffList is how far a cabinet's list follows it.
+	StaffRota(BusinessID) (StaffRota, error)
+	StaffList(DeviceID) (StaffList, error)
+	// StaffReach counts the cabinets of a business that take staff codes, and those of
+	// them that have not confirmed a list with all of them.
+	StaffReach(BusinessID) (cabinets, waiting int, err error)
 	DeviceOrders(DeliveryID) ([]DeviceOrder, error)
 	// Reminder finds the reminder of a delivery that is to come.
 	Reminder(DeliveryID) (Reminder, error)
@@ -457,6 +463,8 @@ type LockerChanges struct {
 	DeviceOrders []DeviceOrder
 	Exceptions   []Exception
 	Reminders    []Reminder
+	StaffRotas   []StaffRota
+	StaffLists   []StaffList
 }
 
 func (s *LockerChanges) preview(e *effectList) {

@@ -20,6 +20,8 @@ var following = map[string]string{
 	"RewordedPushes":  "tells telephones of it in other words",
 	"ProofGuesses":    "counts tries",
 	"Reminders":       "follows the time to collect a delivery",
+	"StaffRotas":      "counts changes of staff codes",
+	"StaffLists":      "follows the staff codes of a business",
 	"Mocks":           "is how a mock cabinet takes orders",
 	"HTTPDevices":     "is how a device that speaks HTTP takes orders",
 	"HTTPNonces":      "keeps a request from being used again",

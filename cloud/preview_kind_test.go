@@ -72,8 +72,8 @@ func TestPreviewsNameKindsBesideEffects(t *testing.T) {
 			require.Equal(t, []string{"order", kind}, types(&beside))
 		}
 	}
-	require.Len(t, following, 16)
-	require.Equal(t, 15, followed, "each name is that of a member")
+	require.Len(t, following, 18)
+	require.Equal(t, 17, followed, "each name is that of a member")
 	require.Greater(t, named, 30)
 }
 

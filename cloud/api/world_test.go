@@ -449,6 +449,11 @@ func (x *world) stand(name string) (s standIn) {
 	case "users.identities.end":
 		x.w.Write(x.t, cloud.Changes{IdentityChanges: cloud.IdentityChanges{Identities: []cloud.Identity{{BusinessID: 42, Issuer: "https://id.example/" + x.next("i"), Subject: "x", AccountID: 22, CreatedAt: time.Now()}}}})
 		s.in = m{"id": "22"}
+	case "smart_lockers.staff_codes.end", "smart_lockers.staff_codes.list", "user.staff_codes.find":
+		x.made("POST", "/api/v1/user/staff-codes", x.token(admin), "")
+		if name == "smart_lockers.staff_codes.end" {
+			s.in = m{"account_id": 1}
+		}
 	case "user.api_keys.find", "user.api_keys.revoke":
 		s.in = m{"id": x.key()}
 	case "user.agents.list", "user.agents.end":

@@ -120,6 +120,8 @@ var actions = map[string]texts{
 	"action.driver_changed":                     {"Driver changed", "司机资料已更改", "司機資料已變更", "Livreur modifié", "Fahrer geändert", "Conductor cambiado"},
 	"action.cabinet_edited":                     {"Cabinet changed", "快递柜已更改", "智慧櫃已變更", "Consigne modifiée", "Schrank geändert", "Taquilla cambiada"},
 	"action.cabinet_retired":                    {"Cabinet retired", "快递柜已退役", "智慧櫃已退役", "Consigne mise hors service", "Schrank außer Dienst gestellt", "Taquilla retirada"},
+	"action.staff_codes_drawn":                  {"Staff codes drawn", "已生成员工码", "已產生員工碼", "Codes du personnel tirés", "Mitarbeitercodes gezogen", "Códigos del personal generados"},
+	"action.staff_codes_ended":                  {"Staff codes ended", "员工码已停用", "員工碼已停用", "Codes du personnel annulés", "Mitarbeitercodes beendet", "Códigos del personal anulados"},
 	"action.cabinet_stolen":                     {"Cabinet reported stolen", "快递柜已报失", "智慧櫃已通報遭竊", "Consigne déclarée volée", "Schrank als gestohlen gemeldet", "Taquilla denunciada como robada"},
 	"action.layout_changed":                     {"Layout changed", "布局已更改", "版面已變更", "Disposition modifiée", "Aufteilung geändert", "Disposición cambiada"},
 	"action.hardware_replaced":                  {"Hardware replaced", "硬件已更换", "硬體已更換", "Matériel remplacé", "Hardware getauscht", "Hardware sustituido"},

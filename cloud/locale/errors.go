@@ -775,6 +775,22 @@ var errors = map[string]texts{
 		"Diese Lieferung gibt es bei Ihnen nicht. Bitte die Id prüfen oder ref: mit Ihrer Referenz nutzen.",
 		"No tiene esa entrega. Revise el id, o use ref: y su número de referencia.",
 	},
+	"STAFF_CODES_NOT_FOUND": {
+		"No codes for cabinets are drawn for that account, or they are not yours to end. List the staff members with codes.",
+		"没有为该账户生成快递柜员工码，或您无权停用。请列出有员工码的成员。",
+		"沒有為該帳戶產生智慧櫃員工碼，或您無權停用。請列出有員工碼的成員。",
+		"Aucun code de consigne n’est tiré pour ce compte, ou il ne vous revient pas d’y mettre fin. Listez les membres qui ont des codes.",
+		"Für dieses Konto werden keine Schrank-Codes gezogen, oder Sie dürfen sie nicht beenden. Bitte die Mitglieder mit Codes auflisten.",
+		"No se generan códigos de taquilla para esa cuenta, o no le corresponde anularlos. Liste los miembros con códigos.",
+	},
+	"STAFF_CODE_LIMIT_REACHED": {
+		"Codes for cabinets are drawn for at most 50 staff members. End those of a member who needs none.",
+		"最多可为 50 名员工生成快递柜员工码。请先停用不再需要的成员的员工码。",
+		"最多可為 50 名員工產生智慧櫃員工碼。請先停用不再需要的成員的員工碼。",
+		"Des codes de consigne sont tirés pour 50 membres du personnel au plus. Mettez fin à ceux d’un membre qui n’en a plus besoin.",
+		"Schrank-Codes werden für höchstens 50 Mitglieder gezogen. Bitte die eines Mitglieds beenden, das keine braucht.",
+		"Se generan códigos de taquilla para 50 miembros del personal como máximo. Anule los de quien no los necesite.",
+	},
 	"SITE_NOT_FOUND": {
 		"There is no such site in this business. Take a location_id of the list of sites.",
 		"该企业没有此站点。请使用站点列表中的 location_id。",

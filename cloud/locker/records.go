@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -76,6 +77,15 @@ func (w reports) started(r Occurrence, b wire.OpeningStarted) (string, error) {
 func (w reports) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Opening, string, error) {
 	o := &cloud.Opening{ID: b.OpeningID, BusinessID: w.device.BusinessID, DeviceID: w.device.ID, Kind: b.Kind,
 		Requester: cloud.Requester{Type: b.Who}, State: cloud.OpeningRunning, RequestedAt: r.OccurredAt}
+	if b.Kind == wire.OpenStaff {
+		member, err := w.staffOf(b.CodeNumber)
+		if err != nil {
+			return nil, "", err
+		}
+		if member.ID != 0 {
+			o.Requester.ID, o.Requester.Name = strconv.FormatInt(int64(member.ID), 10), member.Name
+		}
+	}
 	var d *cloud.Delivery
 	if b.DeliveryRef != "" {
 		var err error

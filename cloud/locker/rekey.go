@@ -105,6 +105,11 @@ func (s rekeying) liveCodes(v cloud.View, id cloud.DeviceID) ([]liveCode, error)
 	out := make([]liveCode, 0, len(rows))
 	for _, r := range rows {
 		c := liveCode{CodeRow: r}
+		if r.StaffCodeID != 0 {
+			if c.code, err = s.liveStaffCode(v, r); err != nil {
+				return nil, err
+			}
+		}
 		if r.Entry.Op == wire.CodeSet && r.DeliveryID != 0 {
 			d, err := v.Delivery(r.DeliveryID)
 			if err != nil {
@@ -124,6 +129,23 @@ func (s rekeying) liveCodes(v cloud.View, id cloud.DeviceID) ([]liveCode, error)
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// liveStaffCode is the code behind an entry; "" once its day is over, or another took its
+// place.
+func (s *core) liveStaffCode(v cloud.View, r cloud.CodeRow) (string, error) {
+	d, err := v.Device(r.DeviceID)
+	if err != nil {
+		return "", err
+	}
+	c, err := cloud.Find(v, cloud.StaffCode{Kept: cloud.Kept[cloud.StaffCodeID]{ID: r.StaffCodeID, BusinessID: d.BusinessID}})
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (!c.DroppedAt.IsZero() || !c.EndsAt.After(time.Now())) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.openStaffCode(c)
 }
 
 // renumber puts every live code at the end of the list with its new verifier, and

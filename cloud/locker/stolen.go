@@ -50,6 +50,9 @@ func (w *Work) stolen(c cloud.Caller, reason string) error {
 	if err := w.cutOff(cloud.DevReportedStolen); err != nil {
 		return err
 	}
+	if err := w.renewStaffCodes(); err != nil {
+		return err
+	}
 	return w.loseDeliveries("the cabinet was reported stolen")
 }
 

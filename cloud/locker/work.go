@@ -316,6 +316,10 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.Outbox = append(ch.Outbox, w.ch.Outbox...)
 	ch.Notifications = append(ch.Notifications, w.ch.Notifications...)
 	ch.Reminders = append(ch.Reminders, w.ch.Reminders...)
+	ch.StaffLists = append(ch.StaffLists, w.ch.StaffLists...)
+	ch.StaffRotas = append(ch.StaffRotas, w.ch.StaffRotas...)
+	ch.Rows = append(ch.Rows, w.ch.Rows...)
+	ch.Codes = append(ch.Codes, w.ch.Codes...)
 	for _, id := range slices.Sorted(maps.Keys(w.codeRows)) {
 		for _, r := range w.codeRows[id] {
 			if w.changed[r] {

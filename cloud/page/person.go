@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/account"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/locker"
 )
 
 // AccountPath is where people keep what lets them in: second factor, password,
@@ -46,6 +47,27 @@ type accountPage struct {
 	HasPasskeys bool // the deployment has them
 	Passkeys    []account.Passkey
 	Options     string // JSON by which the browser makes a passkey
+	Staff       *staffCard
+}
+
+// staffCard has the codes by which the person opens cabinets at their screens; nil where
+// the person opens none.
+type staffCard struct {
+	locker.StaffCodesOutput
+	Account cloud.AccountID
+}
+
+// Days are the codes in two parts, with their days in words.
+func (p accountPage) Days() (out []staffDay) {
+	for _, x := range p.Staff.Codes {
+		out = append(out, staffDay{p.Day(stamp(x.StartsAt)), x.Code[:len(x.Code)/2] + " " + x.Code[len(x.Code)/2:]})
+	}
+	return out
+}
+
+type staffDay struct {
+	Day  *moment
+	Code string
 }
 
 // Stamp is a time of an answer as pages show it.
@@ -106,6 +128,11 @@ func (p personPages) showAccount(c context.Context, ctx *fasthttp.RequestCtx, st
 		list, err = runAs[account.PasskeysOutput](c, ctx, p.kit, out.Lang, token, "user.passkeys.list", nil)
 		out.HasPasskeys, out.Passkeys = true, list.Passkeys
 	}
+	const codes = "user.staff_codes.find"
+	if err == nil && !out.SetsUp && p.mayAny(c, visitor{frame: out.frame, c: caller(s, out.Lang, "")}, codes) {
+		out.Staff = &staffCard{Account: s.Account.ID}
+		out.Staff.StaffCodesOutput, err = runAs[locker.StaffCodesOutput](c, ctx, p.kit, out.Lang, token, codes, nil)
+	}
 	if err != nil {
 		p.trouble(ctx, err)
 		return
@@ -130,6 +157,9 @@ var accountForms = map[string]struct {
 	"locale":   {"user.locale.change", []string{"locale"}, ""},
 	"end":      {"user.sessions.end", []string{"session_id"}, "account.done.end"},
 	"others":   {"user.sessions.end_others", nil, "account.done.others"},
+
+	"draw":   {"user.staff_codes.draw", nil, "account.done.draw"},
+	"undraw": {"smart_lockers.staff_codes.end", []string{"account_id"}, "account.done.undraw"},
 
 	"passkey":        {"user.passkeys.begin", []string{"password", "otp"}, "account.done.passkey"},
 	"passkey_add":    {"user.passkeys.create", []string{"name", "credential"}, "account.done.passkey_add"},

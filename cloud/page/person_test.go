@@ -251,3 +251,31 @@ func TestForgottenPassword(t *testing.T) {
 	require.Equal(t, 422, ask("eve").status)
 	require.Equal(t, 403, r.do("POST", "/password-forgotten", url.Values{"form": {"x"}, "email": {"eve@x.example"}}).status)
 }
+
+// Staff draw their codes for cabinets on their own page, which shows them in two parts, and
+// end them there. Who opens no cabinets is shown nothing of it.
+func TestStaffCodesOnTheAccountPage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signIn(r.w.Emails[cloud.ClientAdmin])
+	code := regexp.MustCompile(`<time[^>]*>([^<]+)</time></?[a-z]*> <code>(\d{4} \d{4})</code>`)
+	g := r.do("GET", "/account", nil)
+	require.Contains(t, g.body, "None are drawn for you yet.")
+	require.Empty(t, code.FindAllString(g.body, -1))
+	g = r.account("draw")
+	require.Equal(t, 200, g.status, g.body)
+	clean(t, r, g)
+	first := code.FindAllStringSubmatch(g.body, -1)
+	require.Len(t, first, 8, g.body)
+	require.Equal(t, "today", first[0][1])
+	require.Contains(t, r.do("GET", "/account", nil).body, first[0][2], "they can be read again")
+	g = r.account("draw")
+	require.NotContains(t, g.body, first[0][2])
+	g = r.account("undraw", "account_id", "1")
+	require.Equal(t, 200, g.status, g.body)
+	require.Contains(t, g.body, "None are drawn for you yet.")
+
+	r = newRig(t, nil)
+	r.signIn(r.w.Emails[cloud.Broker])
+	require.NotContains(t, r.do("GET", "/account", nil).body, "staff’s view")
+}

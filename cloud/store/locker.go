@@ -56,11 +56,11 @@ WHERE device_id = $1 AND state IN ('requested', 'running') ORDER BY requested_at
 WHERE device_id = $1 AND state IN ('queued', 'sent', 'accepted') ORDER BY id`
 	sqlRecentOrders = `SELECT ` + commandColumns + ` FROM command
 WHERE device_id = $1 AND kind IN ('block', 'unblock', 'close_session') ORDER BY id DESC LIMIT 200`
-	sqlLiveCodes = `SELECT device_id, delivery_id, entry, created_at, dropped_at FROM code_entry
+	sqlLiveCodes = `SELECT device_id, delivery_id, entry, created_at, dropped_at, staff_code_id FROM code_entry
 WHERE device_id = $1 AND dropped_at IS NULL ORDER BY number LIMIT $2`
-	sqlCodesAfter = `SELECT device_id, delivery_id, entry, created_at, dropped_at FROM code_entry
+	sqlCodesAfter = `SELECT device_id, delivery_id, entry, created_at, dropped_at, staff_code_id FROM code_entry
 WHERE device_id = $1 AND number > $2 ORDER BY number LIMIT $3`
-	sqlDeliveryCodes = `SELECT device_id, delivery_id, entry, created_at, dropped_at FROM code_entry
+	sqlDeliveryCodes = `SELECT device_id, delivery_id, entry, created_at, dropped_at, staff_code_id FROM code_entry
 WHERE delivery_id = $1 ORDER BY device_id, number`
 	sqlDeliveryOrders     = `SELECT ` + deviceOrderColumns + ` FROM device_order WHERE delivery_id = $1 ORDER BY id`
 	sqlDeviceOrders       = `SELECT ` + deviceOrderColumns + ` FROM device_order WHERE device_id = $1 AND ended_at IS NULL ORDER BY id`
@@ -166,11 +166,11 @@ ON CONFLICT (id) DO UPDATE SET
   excluded.sent_at, ended_at = excluded.ended_at, trace = excluded.trace`
 
 const sqlSaveCode = `INSERT INTO code_entry (
-  device_id, number, delivery_id, entry, created_at, dropped_at)
-VALUES ($1, $2, $3, $4, $5, $6)
+  device_id, number, delivery_id, entry, created_at, dropped_at, staff_code_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (device_id, number) DO UPDATE SET
   delivery_id = excluded.delivery_id, entry = excluded.entry, created_at = excluded.created_at, dropped_at =
-  excluded.dropped_at`
+  excluded.dropped_at, staff_code_id = excluded.staff_code_id`
 
 const sqlSaveDeviceOrder = `INSERT INTO device_order (
   id, business_id, device_id, grid_code, kind, status, next_actor, delivery_id, tracking, reference,
@@ -232,7 +232,7 @@ func scanCommand(r rows, c *cloud.Command) error {
 
 func scanCode(r rows, c *cloud.CodeRow) error {
 	var entry []byte
-	if err := r.Scan(&c.DeviceID, &c.DeliveryID, &entry, when(&c.CreatedAt), when(&c.DroppedAt)); err != nil {
+	if err := r.Scan(&c.DeviceID, &c.DeliveryID, &entry, when(&c.CreatedAt), when(&c.DroppedAt), &c.StaffCodeID); err != nil {
 		return err
 	}
 	return wire.Decode(entry, &c.Entry)
@@ -435,8 +435,9 @@ func (w *writer) lockers(c *cloud.Changes) {
 	}
 	for _, r := range c.Codes {
 		w.add(anything, sqlSaveCode, int64(r.DeviceID), int64(r.Entry.Number), int64(r.DeliveryID), wire.MustEncode(r.Entry),
-			ms(r.CreatedAt), ms(r.DroppedAt))
+			ms(r.CreatedAt), ms(r.DroppedAt), int64(r.StaffCodeID))
 	}
+	saveStaffCodes(w, c)
 	for _, o := range c.DeviceOrders {
 		w.add(anything, sqlSaveDeviceOrder, int64(o.ID), int64(o.BusinessID), int64(o.DeviceID), o.GridCode, o.Kind, o.Status,
 			o.NextActor, int64(o.DeliveryID), o.Tracking, o.Reference, o.RemovalReason, ms(o.DueAt), ms(o.OverdueAt),

@@ -21,6 +21,8 @@ var rowTables = []*rowTable{
 	newRowTable("platform_pass", cloud.PlatformPass{}),
 	newRowTable("saved_view", cloud.SavedView{}),
 	newRowTable("site", cloud.Site{}),
+	newRowTable("staff_code", cloud.StaffCode{}),
+	newRowTable("staff_code_holder", cloud.StaffCodeHolder{}),
 	newRowTable("work_item", cloud.WorkMark{}),
 }
 

@@ -218,6 +218,7 @@ func (w *World) fill(t testing.TB) {
 	test := note
 	test.ID, test.DeliveryID, test.Sandbox = SandboxMessage, 64023, true
 	ch.Notifications = []cloud.Notification{note, test}
+	ch.Rows = append(ch.Rows, cloud.StaffCodeHolder{Kept: cloud.Kept[cloud.StaffCodeHolderID]{ID: 12, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, AccountID: 2})
 	ch.Rows = append(ch.Rows, cloud.Site{Kept: cloud.Kept[cloud.SiteID]{ID: 12, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, Name: "Front St Lobby", Address: "120 Front St W, Toronto ON"},
 		cloud.AnnouncedPackage{Kept: cloud.Kept[cloud.AnnouncedPackageID]{ID: 7781, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, ProviderID: 17, CarrierReference: "SWP100200300", MemberNumber: "M-204",
 			Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, SiteID: 12, Size: "M", Weight: 2.4, Status: cloud.PackageAnnounced, RequestHash: []byte{3}})

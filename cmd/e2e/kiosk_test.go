@@ -19,7 +19,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/edge/kiosk"
 	edgelocker "github.com/postern-io/postern/edge/locker"
@@ -29,24 +28,6 @@ import (
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
 )
-
-// issueStaffCode puts a staff code onto a cabinet's list.
-func (w *world) issueStaffCode(c *cabinet) (code string) {
-	w.t.Helper()
-	code, id, secrets := passcode.Draw(passcode.StaffDigits), w.box.Devices[0].DeviceID, w.secrets(c.code)
-	entry := wire.CodeEntry{Op: wire.CodeSet, Kind: wire.CodeStaff, Active: wire.ActiveNow,
-		Verifier: passcode.Verifier(code, secrets.CodeSalt, secrets.CodeKey, c.agent.Loop().State().Config.Codes)}
-	require.NoError(w.t, w.server().Store.Decide(context.Background(), id, func(v cloud.View) (*cloud.Changes, error) {
-		d, err := v.Device(id)
-		if err != nil {
-			return nil, err
-		}
-		d.CodeList++
-		entry.Number = d.CodeList
-		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Codes: []cloud.CodeRow{{DeviceID: id, Entry: entry, CreatedAt: time.Now().UTC()}}}, DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}}, nil
-	}))
-	return code
-}
 
 // physical does what people and technicians do at a cabinet; a script asks for it.
 // scanned gets the answers of the cabinet's scanner.
@@ -152,7 +133,7 @@ func TestPeopleUseTheScreenOfACabinet(t *testing.T) {
 	}
 	c.restart(0)
 	w.ready(c)
-	staff := w.issueStaffCode(c)
+	staff := w.drawStaffCodes(c)[0].Code
 	page.Store(kiosk.New(kiosk.Config{DeviceCode: c.code, Operator: kiosk.Operator{Name: "Acme Logistics", Phone: "+1 416 555 0100", Email: "help@acme.example"}, Codes: c.agent.Codes(),
 		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, OnSite: c.agent.OnSite,
 		Store: func() kiosk.StoreState {

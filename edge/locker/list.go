@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/protocol/wire"
@@ -162,12 +163,26 @@ func (d codeList) codes(in CodesCame) {
 			d.revoke(e)
 		}
 	}
+	d.forgetStaff()
 	m := d.Meta
 	m.CodeList, m.Generation = c.To, c.Generation
 	if whole {
 		m.Lost, m.ListNonce = false, c.Nonce
 	}
 	d.setMeta(m)
+}
+
+// staffKept is how long a staff code is known after its day, so that it is answered as
+// expired and costs no try.
+const staffKept = 24 * time.Hour
+
+// forgetStaff drops staff codes whose day is long over: no list names them again.
+func (d codeList) forgetStaff() {
+	for _, n := range sorted(d.Codes) {
+		if e := d.Codes[n]; e.Kind == wire.CodeStaff && e.NotAfter != 0 && d.now.certain() > e.NotAfter+int64(staffKept) {
+			d.dropCode(n)
+		}
+	}
 }
 
 // oldList records a code list that would have gone back.

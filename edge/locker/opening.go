@@ -89,7 +89,7 @@ func (d openings) begin(o Opening, by edge.Authority) {
 	}
 	d.setOpening(o)
 	d.record(wire.KindOpeningStarted, d.now.Mono, wire.OpeningStarted{OpeningID: o.ID, Kind: o.Kind, Doors: uints(o.numbers()),
-		CommandID: o.CommandID, Who: o.Who, DeliveryRef: o.DeliveryRef, EndsAt: o.Ends.Wall})
+		CommandID: o.CommandID, Who: o.Who, DeliveryRef: o.DeliveryRef, EndsAt: o.Ends.Wall, CodeNumber: o.CodeNumber})
 	d.present = true
 }
 

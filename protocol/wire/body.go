@@ -71,6 +71,7 @@ type OpeningStarted struct {
 	Who         string      `cbor:"5,keyasint"` // courier, recipient, staff, remote
 	DeliveryRef string      `cbor:"6,keyasint,omitempty"`
 	EndsAt      int64       `cbor:"7,keyasint,omitempty"` // planned end by the device's wall clock, unix ns
+	CodeNumber  uint64      `cbor:"8,keyasint,omitempty"` // list entry of the code that authorised a local opening
 }
 
 // LocalCommand stands for the command of an opening the cabinet authorised.

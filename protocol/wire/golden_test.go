@@ -34,7 +34,7 @@ func headOf(n byte) Head { return Head(bytes.Repeat([]byte{n}, 32)) }
 // bodies are the bodies of all record kinds. Their index is not their kind.
 func bodies() map[Kind]any {
 	return map[Kind]any{
-		KindOpeningStarted: OpeningStarted{OpeningID: "op_1", Kind: OpenDeposit, Doors: []uint{1, 2}, CommandID: "cmd", Who: "courier", DeliveryRef: "LD-1", EndsAt: 9},
+		KindOpeningStarted: OpeningStarted{OpeningID: "op_1", Kind: OpenDeposit, Doors: []uint{1, 2}, CommandID: "cmd", Who: "courier", DeliveryRef: "LD-1", EndsAt: 9, CodeNumber: 4},
 		KindDoorOpened:     DoorOpened{OpeningID: "op_1", Door: 2, Pulses: 1},
 		KindDoorClosed:     DoorClosed{OpeningID: "op_1", Door: 2, OpenMS: 1500, Item: ItemPresent},
 		KindOpeningSettled: OpeningSettled{OpeningID: "op_1", ConfirmedBy: ByDoorClose, Doors: []SettledDoor{{Door: 2, OpenedAt: 3, ClosedAt: 4, Item: ItemAbsent}},
