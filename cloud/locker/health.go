@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -20,6 +21,74 @@ type HealthInput struct {
 type BoardHealth struct {
 	Name   string `json:"name"`
 	Errors uint64 `json:"errors" doc:"Answers that were bad or did not come, since the agent started"`
+}
+
+// LockHealth is what a lock has done since the cabinet's store began. An act is an opening
+// of its door by pulses of the lock.
+type LockHealth struct {
+	GridID    cloud.GridID `json:"grid_id"`
+	DoorName  string       `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
+	Door      uint         `json:"compartment_number"`
+	Condition string       `json:"condition" enum:"failing,weak,slow,ok" doc:"failing: the first pulse has not opened the door in the last two acts, or in three of the last eight; weak: in two of the last 32; slow: it opens much later than the cabinet's other doors"`
+	Cycles    uint64       `json:"cycles" doc:"Acts that opened the door"`
+	Failed    uint64       `json:"failed" doc:"Acts that did not"`
+	Acts      int          `json:"last_acts" doc:"How many of the last acts are known, to 32"`
+	Troubled  int          `json:"troubled" doc:"Of the last acts, those in which the first pulse did not open the door"`
+	OpeningMS uint32       `json:"opening_ms" doc:"From pulse to open door, smoothed over some eight acts"`
+}
+
+// Conditions of a lock, the worst first.
+const (
+	lockFailing = "failing"
+	lockWeak    = "weak"
+	lockSlow    = "slow"
+	lockOK      = "ok"
+)
+
+var lockConditions = []string{lockFailing, lockWeak, lockSlow, lockOK}
+
+const (
+	recentActs = 0xff // of the bits of an act
+	knownActs  = 8    // acts after which the delay of a lock says something
+	fewDoors   = 3    // fewer say nothing about what is usual at a cabinet
+	slowFloor  = 500  // ms by which a slow door is later than twice the usual
+)
+
+// locksOf judges locks by what they have done, the worst first, then by door.
+func locksOf(wear []wire.LockWear, cells []cloud.Compartment) []LockHealth {
+	var delays []uint32
+	of := map[uint]wire.LockWear{}
+	for _, w := range wear {
+		of[w.Door] = w
+		if w.Cycles >= knownActs {
+			delays = append(delays, w.DelayMS)
+		}
+	}
+	slices.Sort(delays)
+	out := []LockHealth{}
+	for _, c := range cells {
+		w, ok := of[c.Door]
+		if !ok {
+			continue
+		}
+		l := LockHealth{GridID: c.GridID, DoorName: c.Name(), Door: c.Door, Condition: lockOK, Cycles: w.Cycles, Failed: w.Failed, Acts: int(min(w.Acts, 32)), Troubled: bits.OnesCount32(w.Trouble), OpeningMS: w.DelayMS}
+		switch {
+		case w.Trouble&3 == 3, bits.OnesCount32(w.Trouble&recentActs) >= 3:
+			l.Condition = lockFailing
+		case l.Troubled >= 2:
+			l.Condition = lockWeak
+		case w.Cycles >= knownActs && len(delays) >= fewDoors && uint64(w.DelayMS) > slowFloor+2*uint64(delays[len(delays)/2]):
+			l.Condition = lockSlow
+		}
+		out = append(out, l)
+	}
+	slices.SortStableFunc(out, func(a, b LockHealth) int {
+		if n := slices.Index(lockConditions, a.Condition) - slices.Index(lockConditions, b.Condition); n != 0 {
+			return n
+		}
+		return int(a.Door) - int(b.Door)
+	})
+	return out
 }
 
 // TemperatureReading is a sensor of a cabinet.
@@ -53,6 +122,7 @@ type CabinetHealth struct {
 	Resends       *uint64              `json:"resends" doc:"Batches that were sent again since then"`
 	Boards        []BoardHealth        `json:"boards"`
 	Temperatures  []TemperatureReading `json:"temperatures"`
+	Locks         []LockHealth         `json:"locks" doc:"Those that have opened a door, the worst first; about once an hour"`
 	Missing       []MissingRange       `json:"missing"`
 }
 
@@ -86,7 +156,7 @@ func (s staff) FindHealth(ctx context.Context, c cloud.Caller, in HealthInput) (
 		if err != nil {
 			return err
 		}
-		h := CabinetHealth{DeviceID: d.ID, StoreBytes: map[string]uint64{}, Boards: []BoardHealth{}, Temperatures: []TemperatureReading{}, Missing: []MissingRange{}}
+		h := CabinetHealth{DeviceID: d.ID, StoreBytes: map[string]uint64{}, Boards: []BoardHealth{}, Temperatures: []TemperatureReading{}, Locks: []LockHealth{}, Missing: []MissingRange{}}
 		if err := h.addReport(v, d, biz.Location()); err != nil {
 			return err
 		}
@@ -136,8 +206,15 @@ func (h *CabinetHealth) addReport(v cloud.View, d cloud.Device, l *time.Location
 			if err := wire.Decode(r.Body, &body); err != nil {
 				continue
 			}
-			h.takeReport(r, body, l)
-			return nil
+			if h.ReportedAt == nil {
+				h.takeReport(r, body, l)
+			}
+			if body.Locks == nil {
+				continue // they stand in an earlier one
+			}
+			cells, err := v.Compartments(d.ID)
+			h.Locks = locksOf(body.Locks, cells)
+			return err
 		}
 	}
 	return nil

@@ -48,3 +48,31 @@ func TestHealthOfACabinet(t *testing.T) {
 		require.Equal(s.t, []locker.MissingRange{{Lane: "telemetry", First: first, Last: first + 4, Missing: 5, Reason: "evicted"}}, find().Missing)
 	})
 }
+
+// Locks are judged by what they have done lately and by the cabinet's other doors; those of
+// the newest report that has any count, and reports after it take nothing away.
+func TestLocksAreJudgedBeforeTheyFail(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		s.Tell(wire.KindHealth, wire.Health{Locks: []wire.LockWear{
+			{Door: 1, Cycles: 900, Acts: 32, DelayMS: 300, Trouble: 1 << 20},
+			{Door: 2, Cycles: 900, Acts: 32, DelayMS: 310, Trouble: 1<<20 | 1<<9},
+			{Door: 3, Cycles: 20, Failed: 1, Acts: 21, DelayMS: 320, Trouble: 3},
+			{Door: 4, Cycles: 900, Acts: 32, DelayMS: 1400},
+			{Door: 99, Cycles: 1, Acts: 1},
+		}})
+		time.Sleep(time.Second)
+		s.Tell(wire.KindHealth, wire.Health{StoreUse: map[string]uint64{"filled_percent": 7}})
+		out, err := s.Lockers.FindHealth(ctx, s.staff(), locker.HealthInput{Device: s.ID})
+		require.NoError(s.t, err)
+		require.EqualValues(s.t, 7, *out.Health.StorePercent)
+		got := map[uint]string{}
+		var order []uint
+		for _, l := range out.Health.Locks {
+			got[l.Door] = l.Condition
+			order = append(order, l.Door)
+		}
+		require.Equal(s.t, map[uint]string{1: "ok", 2: "weak", 3: "failing", 4: "slow"}, got, "a door that the cabinet has not is left out")
+		require.Equal(s.t, []uint{3, 2, 4, 1}, order)
+		require.Equal(s.t, []any{uint64(20), uint64(1), 21, 2, uint32(320)}, []any{out.Health.Locks[0].Cycles, out.Health.Locks[0].Failed, out.Health.Locks[0].Acts, out.Health.Locks[0].Troubled, out.Health.Locks[0].OpeningMS})
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 )
 
@@ -68,8 +69,12 @@ type cabinetReport struct {
 	At      *moment // nil: nothing was reported
 	Percent *uint64 // of the store
 	Facts   []reportFact
+	Locks   []lockRow
 	Missing []missingRange
 }
+
+// lockRow is a lock as the page of its cabinet judges it.
+type lockRow struct{ Door, Condition, Text, Cycles, Failed, Trouble, Opens string }
 
 type reportFact struct{ Name, Text string }
 
@@ -299,6 +304,10 @@ func (p drawnPages) report(c context.Context, ctx *fasthttp.RequestCtx, v visito
 	}
 	if h.AgentVersion != nil {
 		add(v.T("cab.agent"), outside(*h.AgentVersion, maxValue))
+	}
+	for _, l := range h.Locks {
+		out.Locks = append(out.Locks, lockRow{Door: outside(l.DoorName, maxField), Condition: l.Condition, Text: v.V("lock", l.Condition), Cycles: locale.Number(v.Lang, float64(l.Cycles)), Failed: fmt.Sprint(l.Failed),
+			Trouble: v.T("cab.lock.of", l.Troubled, l.Acts), Opens: v.T("cab.lock.ms", l.OpeningMS)})
 	}
 	for _, m := range h.Missing {
 		x := missingRange{Lane: v.V("lane", m.Lane), Range: fmt.Sprintf("%d – %d", m.First, m.Last), Reason: v.V("gap", m.Reason), Count: fmt.Sprint(m.Missing)}

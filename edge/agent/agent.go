@@ -507,16 +507,25 @@ func (a *Agent) Record(ctx context.Context, kind wire.Kind, body any) error {
 	return a.commit(ctx, buffer.Change{Records: []buffer.Record{rec}})
 }
 
+// wearEvery is in which of the health records the wear of locks stands: the first of a
+// start, and one in so many.
+const wearEvery = 6
+
 // health writes a health record now and then.
 func (a *Agent) health(ctx context.Context) error {
 	t := time.NewTicker(a.cfg.HealthEvery)
 	defer t.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-t.C:
-			if err := a.Record(ctx, wire.KindHealth, a.healthBody()); err != nil && ctx.Err() == nil {
+			body := a.healthBody()
+			if n%wearEvery == 0 {
+				s := a.loop.State()
+				body.Locks = s.Wear()
+			}
+			if err := a.Record(ctx, wire.KindHealth, body); err != nil && ctx.Err() == nil {
 				a.log.Warn("keep health record", "err", err)
 			}
 		}

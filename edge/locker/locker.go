@@ -151,6 +151,7 @@ type Door struct {
 	TamperCount  uint64
 	MissedClosed bool // was open when its board or the agent was lost
 	Unverified   bool // what lies in it is the cloud's word alone, after a loss of memory
+	Wear         Wear
 }
 
 // State is the door's state as a status shows it.

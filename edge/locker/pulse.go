@@ -82,6 +82,7 @@ func (d openings) pulseAgain(o Opening, door Door) bool {
 // third one in a row takes it out of service.
 func (d openings) openFailed(o Opening, door Door) {
 	door.Failures++
+	door.Wear = door.Wear.acted(o.door(door.Number).Pulses, -1)
 	if door.Failures >= outOfService && door.Blocked == "" {
 		door.Blocked = wire.ReasonSuspect
 	}

@@ -21,6 +21,7 @@ type keptDoor struct {
 	// Unverified is Door.Unverified.
 	Unverified bool `cbor:"8,keyasint,omitempty"`
 	Found      bool `cbor:"9,keyasint,omitempty"` // Door.Found of one that is not known
+	Wear       Wear `cbor:"10,keyasint,omitempty"`
 }
 
 // encode returns what is kept under key, nil when it is gone.
@@ -30,7 +31,7 @@ func (s *State) encode(key string) []byte {
 	case keyDoor:
 		n, _ := strconv.ParseUint(id, 10, 64)
 		d := s.Doors[edge.DoorNumber(n)]
-		return wire.MustEncode(keptDoor{d.Counted, d.OpenedAt, d.Opening, d.Version, d.Delivery, d.Blocked, d.Failures, d.Unverified, d.Found && !d.Known})
+		return wire.MustEncode(keptDoor{d.Counted, d.OpenedAt, d.Opening, d.Version, d.Delivery, d.Blocked, d.Failures, d.Unverified, d.Found && !d.Known, d.Wear})
 	case keyOpening:
 		return encodeOr(s.Openings, id)
 	case keyEnded:
@@ -75,7 +76,7 @@ func (s *State) Load(key string, value []byte) error {
 			err = wire.Decode(value, &k)
 		}
 		s.Doors[edge.DoorNumber(n)] = Door{Number: edge.DoorNumber(n), Counted: k.Counted, OpenedAt: k.OpenedAt, Opening: k.Opening,
-			Version: k.Version, Delivery: k.Delivery, Blocked: k.Blocked, Failures: k.Failures, Unverified: k.Unverified, Found: k.Found, MissedClosed: k.Counted}
+			Version: k.Version, Delivery: k.Delivery, Blocked: k.Blocked, Failures: k.Failures, Unverified: k.Unverified, Found: k.Found, MissedClosed: k.Counted, Wear: k.Wear}
 	case keyOpening:
 		err = decodeInto(s.Openings, id, value)
 	case keyEnded:

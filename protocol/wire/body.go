@@ -237,6 +237,17 @@ type Health struct {
 	Uplink       map[string]uint64  `cbor:"3,keyasint,omitempty"`
 	Temperatures map[string]float64 `cbor:"4,keyasint,omitempty"`
 	Versions     map[string]string  `cbor:"5,keyasint,omitempty"`
+	Locks        []LockWear         `cbor:"6,keyasint,omitempty"` // by door; in some reports only
+}
+
+// LockWear is what a lock has done. An act is an opening of its door by pulses.
+type LockWear struct {
+	Door    uint   `cbor:"1,keyasint"`
+	Cycles  uint64 `cbor:"2,keyasint"`           // acts that opened the door
+	Failed  uint64 `cbor:"3,keyasint,omitempty"` // acts that did not
+	Trouble uint32 `cbor:"4,keyasint,omitempty"` // of the last 32 acts, the newest in bit 0: the first pulse did not open the door
+	Acts    uint8  `cbor:"5,keyasint,omitempty"` // how many of the last acts there are, to 32
+	DelayMS uint32 `cbor:"6,keyasint,omitempty"` // from pulse to open door, smoothed
 }
 
 // Outcomes of a code attempt.

@@ -50,7 +50,7 @@ func bodies() map[Kind]any {
 			Repeats: 2},
 		KindTelemetry: Measurement{Type: "temperature", Value: 21.5, Unit: "Cel", Door: 2},
 		KindHealth: Health{Boards: map[string]uint64{"A": 1}, StoreUse: map[string]uint64{"lane0": 2}, Uplink: map[string]uint64{"batches": 3},
-			Temperatures: map[string]float64{"cpu": 50}, Versions: map[string]string{"agent": "1"}},
+			Temperatures: map[string]float64{"cpu": 50}, Versions: map[string]string{"agent": "1"}, Locks: []LockWear{{Door: 3, Cycles: 900, Failed: 1, Trouble: 5, Acts: 32, DelayMS: 250}}},
 		KindCodeAttempt:   CodeAttempt{Outcome: CodeUnknown, Input: "keypad"},
 		KindConfigApplied: ConfigApplied{Version: 3, Result: "ok"},
 		KindGap:           Gap{Epoch: epoch(1), Lane: Telemetry, First: 5, Last: 9, Reason: GapEvicted, Counts: map[Kind]uint64{KindScan: 5}, HeadAfter: ptr(headOf(2))},
