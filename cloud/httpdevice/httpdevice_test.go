@@ -86,6 +86,7 @@ func (b *box) request(method, path, query string, in any) *fasthttp.RequestCtx {
 	var r fasthttp.Request
 	r.Header.SetMethod(method)
 	r.SetRequestURI(uri)
+	r.Header.SetHost("127.0.0.1:8080")
 	r.SetBody(body)
 	sum := httpdevice.Sign([]byte(b.secret), at, nonce, method, uri, body)
 	for k, v := range map[string]string{"X-Device-Code": b.code, "X-Device-Timestamp": at, "X-Device-Nonce": nonce, "X-Device-Signature": hex.EncodeToString(sum)} {

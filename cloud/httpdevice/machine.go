@@ -34,10 +34,7 @@ type kept struct {
 }
 
 // start is one of the device's program that another has followed.
-type start struct {
-	Instance string
-	At       int64 // unix ns, when it was followed
-}
+type start struct{ Instance string }
 
 // order is something that the device has to do.
 type order struct {
@@ -67,8 +64,9 @@ const (
 	orderLife = 20 * time.Second
 	// answerWait is how long after its end an order that was fetched may be answered.
 	answerWait = 10 * time.Second
-	// maxFormer bounds the starts that are remembered, for as long as their calls may arrive.
-	maxFormer = 32
+	// maxFormer bounds the starts that are remembered, the newest, however long ago they were:
+	// a second program with the secret may go on calling.
+	maxFormer = 100
 	// maxOrders bounds what waits for a device that does not fetch it.
 	maxOrders = 200
 )
@@ -82,6 +80,8 @@ type machine struct {
 	loaded struct{ Last, Acted int64 }
 	// read is set when doors were reported.
 	read bool
+	// relaid is set when a configuration came that leaves the state of doors unknown.
+	relaid bool
 }
 
 // load reads a device as it is kept. Error: DEVICE_SIGNATURE_INVALID for one that has no way
@@ -114,7 +114,8 @@ func admitted(d cloud.Device) bool {
 }
 
 // step plays what is due at a device and then a call of it, nil for none. It returns when
-// something is due next, zero for nothing.
+// something is due next, zero for nothing. It may call act several times, of which the last
+// one counts.
 func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func(*machine) error) (due time.Time, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
@@ -125,6 +126,9 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{HTTPDevices: []cloud.HTTPDevice{{DeviceID: id}}}, Unaudited: true}, ignoreSignature(err)
 			}
 			return nil, err
+		}
+		if c != nil && !bytes.Equal(c.sealed, m.row.SealedSecret) { // the device was enrolled again since
+			return nil, errSignature()
 		}
 		ch := &cloud.Changes{Unaudited: true}
 		if err := m.fallSilent(); err != nil {
@@ -140,8 +144,12 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 			}
 		}
 		m.endOrders()
+		former := m.Rules.Config.Version
 		if err := m.CatchUp(); err != nil {
 			return nil, err
+		}
+		if m.relaid = m.Rules.Config.Version != former && !m.knowsDoors(); m.relaid {
+			m.kept.Unread = true
 		}
 		if act != nil {
 			m.Acted = m.Last
@@ -189,10 +197,8 @@ func (m *machine) called(instance string) error {
 
 // follow has another instance take the place of the present one.
 func (m *machine) follow(instance string) {
-	late := m.Now.Add(-3 * window).UnixNano() // no call of one that was followed before arrives any more
-	m.kept.Former = slices.DeleteFunc(slices.Clone(m.kept.Former), func(f start) bool { return f.At < late })
 	if m.kept.Instance != "" {
-		m.kept.Former = append(m.kept.Former, start{m.kept.Instance, m.Now.UnixNano()})
+		m.kept.Former = append(slices.Clone(m.kept.Former), start{m.kept.Instance})
 	}
 	if n := len(m.kept.Former); n > maxFormer {
 		m.kept.Former = m.kept.Former[n-maxFormer:]
@@ -228,6 +234,11 @@ func (m *machine) lose() {
 	}
 }
 
+// knowsDoors reports whether it is known how every door stands.
+func (m *machine) knowsDoors() bool {
+	return !slices.ContainsFunc(m.Rules.Config.Layout, func(l wire.LayoutDoor) bool { return !m.Rules.Doors[edge.DoorNumber(l.Door)].Known })
+}
+
 // Do makes orders of what the rules ask for.
 func (m *machine) Do(a rules.Action) {
 	switch a := a.(type) {
@@ -260,6 +271,20 @@ func (m *machine) giveOrder(o order) bool {
 	m.kept.Orders = append(m.kept.Orders, o)
 	m.kept.Count++
 	return true
+}
+
+// refuseMoved gives up orders for a door that is open, though none was fetched: it was not
+// opened for them.
+func (m *machine) refuseMoved(n edge.DoorNumber) {
+	m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
+		return edge.PulseNotSent, o.Kind == wire.CmdOpenDoors && o.Door == n && o.Given == "" && !m.wasAsked(o)
+	})
+}
+
+// wasAsked reports whether an earlier order may have opened the door of an order for the same
+// opening.
+func (m *machine) wasAsked(o order) bool {
+	return slices.ContainsFunc(m.Rules.Openings[o.Opening].Doors, func(d rules.OpeningDoor) bool { return d.Door == o.Door && d.AskedBefore })
 }
 
 // answerOrders takes orders out of the line and answers those of locks.

@@ -21,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/httpdevice"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signed"
@@ -174,6 +175,7 @@ func (d *drop) arrive(q request, path, id string) (any, error) {
 	var r fasthttp.Request
 	r.Header.SetMethod(q.method)
 	r.SetRequestURI(q.uri)
+	r.Header.SetHost("127.0.0.1:8080")
 	for k, v := range q.headers {
 		r.Header.Set(k, v)
 	}
@@ -183,6 +185,7 @@ func (d *drop) arrive(q request, path, id string) (any, error) {
 		from = net.ParseIP(far)
 	}
 	ctx.Init(&r, &net.TCPAddr{IP: from}, nil)
+	peer.Proxies{}.Resolve(&ctx)
 	ctx.SetUserValue("cmd_id", id)
 	node := d.node
 	if node == nil {
