@@ -269,7 +269,7 @@ func (s *Service) report(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 		}
 		m.kept.Taken, m.kept.Unread, m.read = in.Seq, m.relaid, true // doors of another layout come with the next one
 		m.readDoors(in)
-		return m.CatchUp() // orders that waited for it
+		return m.catchUp() // orders that waited for it, and a configuration
 	})
 	return out, err
 }

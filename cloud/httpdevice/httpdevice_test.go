@@ -260,20 +260,96 @@ func TestALateReportSettlesNothing(t *testing.T) {
 	})
 }
 
+// layout has staff change the layout.
+func (b *box) layout(change func([]locker.LayoutGrid) []locker.LayoutGrid) {
+	b.t.Helper()
+	out, err := b.Lockers.FindDevice(ctx, b.Box.AdminCaller, b.id)
+	require.NoError(b.t, err)
+	var grids []locker.LayoutGrid
+	for _, g := range out.Device.Grids {
+		if g.Column > 0 {
+			grids = append(grids, locker.LayoutGrid{Door: int(g.Door), Column: g.Column, Row: g.Row, Size: g.Size, PickupEnabled: &g.PickupEnabled})
+		}
+	}
+	_, err = b.Lockers.SetLayout(ctx, b.Box.AdminCaller, locker.LayoutInput{Device: b.id, Version: new(int64(out.Device.ConfigVersion)), Shelves: []locker.LayoutShelf{{Code: "A", Grids: change(grids)}}})
+	require.NoError(b.t, err)
+}
+
+// A layout takes a door away that was opened in the same moment: operators read why it is not in force, once for
+// however many calls, and it is in force once the door is closed.
+func TestARefusedLayoutIsAnException(t *testing.T) {
+	try(t, func(b *box) {
+		b.report(2, 8)
+		time.Sleep(5 * time.Second) // nothing is due: the next step is that of a report
+		require.NoError(t, b.Store.Decide(ctx, b.id, func(v cloud.View) (*cloud.Changes, error) {
+			d, err := v.Device(b.id)
+			if err != nil {
+				return nil, err
+			}
+			var conf wire.Config
+			if err := wire.Decode(d.Config, &conf); err != nil {
+				return nil, err
+			}
+			conf.Version, conf.Layout = conf.Version+1, conf.Layout[:7]
+			d.Config, d.ConfigVersion = wire.MustEncode(conf), conf.Version
+			return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}, Unaudited: true}, nil
+		}))
+		refusal := func() (out []cloud.DeviceException) {
+			rows, err := b.Store.ListDeviceExceptions(ctx, b.id, 100)
+			require.NoError(t, err)
+			for _, r := range rows {
+				if r.Type == cloud.DevConfigRefused {
+					out = append(out, r)
+				}
+			}
+			return out
+		}
+		b.report(3, 8)
+		for range 5 {
+			require.NoError(t, b.call("POST", "/heartbeat", "", map[string]any{}, &struct{}{}))
+			time.Sleep(time.Second)
+		}
+		require.Len(t, refusal(), 1)
+		require.Contains(t, refusal()[0].Detail, "door 8")
+		require.EqualValues(t, 1, refusal()[0].Count)
+		require.True(t, refusal()[0].ClosedAt.IsZero())
+		b.report(4)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, b.call("POST", "/heartbeat", "", map[string]any{}, &struct{}{}))
+		require.False(t, refusal()[0].ClosedAt.IsZero())
+	})
+}
+
+// A device that is retired leaves neither its secret nor its nonces.
+func TestARetiredDeviceLeavesNothing(t *testing.T) {
+	try(t, func(b *box) {
+		nonce := cloud.HTTPNonce{DeviceID: b.id, Nonce: "0123456789abcdef", ExpiresAt: time.Now().Add(time.Hour), Now: time.Now()}
+		use := func() error {
+			return b.Store.Decide(ctx, b.id, func(cloud.View) (*cloud.Changes, error) {
+				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{HTTPNonces: []cloud.HTTPNonce{nonce}}, Unaudited: true}, nil
+			})
+		}
+		require.NoError(t, use())
+		require.ErrorIs(t, use(), cloud.ErrExists)
+		_, err := b.Lockers.Retire(ctx, b.Box.AdminCaller, locker.RetireInput{Device: b.id, Reason: "sold"})
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		refusedSignature(t, b.call("POST", "/heartbeat", "", map[string]any{}, &struct{}{}))
+		b.Look(func(v cloud.View) error {
+			_, err := v.HTTPDevice(b.id)
+			require.ErrorIs(t, err, cloud.ErrNotFound)
+			return nil
+		})
+		require.NoError(t, use())
+	})
+}
+
 // The layout changes: the device is asked how its doors stand, though none has moved.
 func TestANewLayoutAwaitsAReport(t *testing.T) {
 	try(t, func(b *box) {
-		out, err := b.Lockers.FindDevice(ctx, b.Box.AdminCaller, b.id)
-		require.NoError(t, err)
-		in := locker.LayoutInput{Device: b.id, Version: new(int64(out.Device.ConfigVersion)), Shelves: []locker.LayoutShelf{{Code: "A"}}}
-		row := 0
-		for _, g := range out.Device.Grids {
-			in.Shelves[0].Grids = append(in.Shelves[0].Grids, locker.LayoutGrid{Door: int(g.Door), Column: g.Column, Row: g.Row, Size: g.Size, PickupEnabled: &g.PickupEnabled})
-			row = max(row, g.Row)
-		}
-		in.Shelves[0].Grids = append(in.Shelves[0].Grids, locker.LayoutGrid{Door: 9, Column: 1, Row: row + 1, Size: "XL"})
-		_, err = b.Lockers.SetLayout(ctx, b.Box.AdminCaller, in)
-		require.NoError(t, err)
+		b.layout(func(grids []locker.LayoutGrid) []locker.LayoutGrid {
+			return append(grids, locker.LayoutGrid{Door: 9, Column: 9, Row: 1, Size: "XL"})
+		})
 		require.True(t, b.fetch(1).Awaits, "door 9 was never read")
 		b.report(2)
 		require.False(t, b.fetch(2).Awaits)

@@ -31,6 +31,7 @@ type kept struct {
 	Count    uint64  // of orders ever given
 	Silent   bool    // it has not called for a while
 	Unread   bool    // its doors are unknown until it reports them
+	Refused  uint64  // number of the newest configuration that its rules refused, as was said
 }
 
 // start is one of the device's program that another has followed.
@@ -123,7 +124,7 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 		if err != nil {
 			if c == nil {
 				due = time.Time{}
-				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{HTTPDevices: []cloud.HTTPDevice{{DeviceID: id}}}, Unaudited: true}, ignoreSignature(err)
+				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{HTTPDevices: []cloud.HTTPDevice{{DeviceID: id, Ended: hasEnded(v, id)}}}, Unaudited: true}, ignoreSignature(err)
 			}
 			return nil, err
 		}
@@ -144,12 +145,8 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 			}
 		}
 		m.endOrders()
-		former := m.Rules.Config.Version
-		if err := m.CatchUp(); err != nil {
+		if err := m.catchUp(); err != nil {
 			return nil, err
-		}
-		if m.relaid = m.Rules.Config.Version != former && !m.knowsDoors(); m.relaid {
-			m.kept.Unread = true
 		}
 		if act != nil {
 			m.Acted = m.Last
@@ -164,6 +161,12 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 		return ch, m.finish(ch, due)
 	})
 	return due, err
+}
+
+// hasEnded reports whether a device was retired: it never calls again.
+func hasEnded(v cloud.View, id cloud.DeviceID) bool {
+	d, err := v.Device(id)
+	return err == nil && !d.RetiredAt.IsZero()
 }
 
 // ignoreSignature is for a device that has no way in: nothing is due there.
@@ -232,6 +235,26 @@ func (m *machine) lose() {
 	if len(all) > 0 {
 		m.Give(rules.Lost{Doors: all, Mono: m.Last + hosted.Between})
 	}
+}
+
+// catchUp lets time pass and takes what the cloud has for the device. A configuration that its
+// rules refuse, as one that moves an open door, is tried again with each step, and that it was
+// refused is said once.
+func (m *machine) catchUp() error {
+	former, said := m.Rules.Config.Version, len(m.Reports)
+	if err := m.CatchUp(); err != nil {
+		return err
+	}
+	if m.Rules.Config.Version != former {
+		m.relaid = !m.knowsDoors()
+		m.kept.Unread = m.kept.Unread || m.relaid
+	} else if newest := m.Device.ConfigVersion; newest > former {
+		if m.kept.Refused == newest {
+			m.Reports = append(m.Reports[:said], slices.DeleteFunc(m.Reports[said:], func(r hosted.Report) bool { return r.Kind == wire.KindConfigApplied })...)
+		}
+		m.kept.Refused = newest
+	}
+	return nil
 }
 
 // knowsDoors reports whether it is known how every door stands.
