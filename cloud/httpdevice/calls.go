@@ -222,7 +222,11 @@ func (s *Service) acknowledge(ctx context.Context, c *call, r *fasthttp.RequestC
 	outcomes := map[string]edge.PulseOutcome{"done": edge.PulseConfirmed, "failed": edge.PulseDenied, "refused": edge.PulseNotSent}
 	err := s.play(ctx, c, func(m *machine) error {
 		m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
-			return outcomes[in.Outcome], o.ID == id && o.Given == c.instance
+			outcome := outcomes[in.Outcome]
+			if outcome == edge.PulseNotSent && m.isOpen(o.Door) {
+				outcome = edge.PulseRefused // the door tells the rest
+			}
+			return outcome, o.ID == id && o.Given == c.instance
 		})
 		return nil
 	})

@@ -187,3 +187,23 @@ func TestTwoCallsWait(t *testing.T) {
 		require.Equal(t, later.Commands[0].ID, b.fetch(1).Commands[0].ID)
 	})
 }
+
+// A person pulls at a door when the order for another pulse is on its way. The device says that the
+// door is open and refuses that order: what was put in counts.
+func TestARefusedOrderOfAnOpenDoor(t *testing.T) {
+	try(t, func(b *box) {
+		v := b.verify(*b.create("R-1").DeliveryCode)
+		require.Equal(t, "open", v.Action)
+		b.ack(b.fetch(1).Commands[0].ID, "done")
+		time.Sleep(11 * time.Second)
+		again := b.fetch(1).Commands
+		require.Len(t, again, 1)
+		b.report(2, v.Doors...)
+		require.Empty(t, b.fetch(2).Commands, "its door is open")
+		b.ack(again[0].ID, "refused")
+		time.Sleep(time.Second)
+		b.report(3)
+		time.Sleep(5 * time.Second)
+		require.EqualValues(t, cloud.DeliveryDelivered, b.find("R-1").Status)
+	})
+}

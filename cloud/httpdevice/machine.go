@@ -352,7 +352,7 @@ func (m *machine) isStale(o order) bool {
 		return false
 	}
 	opening, runs := m.Rules.Openings[o.Opening]
-	if !runs || opening.Cancelled || opening.Done {
+	if m.isOpen(o.Door) || !runs || opening.Cancelled || opening.Done {
 		return true
 	}
 	for _, d := range opening.Doors {
@@ -361,6 +361,12 @@ func (m *machine) isStale(o order) bool {
 		}
 	}
 	return true
+}
+
+// isOpen reports whether a door is known to be open.
+func (m *machine) isOpen(n edge.DoorNumber) bool {
+	door := m.Rules.Doors[n]
+	return door.Known && door.Open
 }
 
 // Away is false: the rules of a device are in the cloud.
