@@ -378,12 +378,11 @@ func dropDay(t *testing.T, seed uint64) {
 	d := w.newDrop("DROP-1")
 	defer func() { d.halt() }()
 	rnd := mrand.New(mrand.NewPCG(seed, 7))
-	if rnd.IntN(2) == 0 { // its doors do not spring open, and its calls wait for longer than people pull
+	if rnd.IntN(2) == 0 { // its doors do not spring open
 		pull := mrand.New(mrand.NewPCG(seed, 8))
 		d.halt()
-		d.wait = 25
 		d.pulled = func(n uint) {
-			time.AfterFunc(time.Duration(pull.IntN(9000))*time.Millisecond, func() { d.move(n, true, nil) })
+			time.AfterFunc(time.Duration(pull.IntN(4500))*time.Millisecond, func() { d.move(n, true, nil) })
 		}
 		d.start()
 	}
