@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/httpdevice"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/internal/ring"
 )
 
@@ -205,5 +206,23 @@ func TestARefusedOrderOfAnOpenDoor(t *testing.T) {
 		b.report(3)
 		time.Sleep(5 * time.Second)
 		require.EqualValues(t, cloud.DeliveryDelivered, b.find("R-1").Status)
+	})
+}
+
+// A device is to start again while it is silent: the order waits until it calls.
+func TestARestartWaitsForTheDevice(t *testing.T) {
+	try(t, func(b *box) {
+		time.Sleep(2 * time.Minute)
+		_, err := b.Lockers.SendDeviceCommand(ctx, b.Box.AdminCaller, locker.DeviceCommandInput{Device: b.id, Type: "reboot"})
+		require.NoError(t, err)
+		_, err = b.Lockers.SendDeviceCommand(ctx, b.Box.AdminCaller, locker.DeviceCommandInput{Device: b.id, Type: "reset_tries"})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		b.report(2)
+		o := b.fetch(2).Commands
+		require.Len(t, o, 1)
+		require.Equal(t, "reboot", o[0].Kind)
+		b.ack(o[0].ID, "done")
+		require.Empty(t, b.fetch(2).Commands)
 	})
 }

@@ -372,10 +372,16 @@ func (m *machine) isOpen(n edge.DoorNumber) bool {
 // Away is false: the rules of a device are in the cloud.
 func (m *machine) Away() bool { return false }
 
-// Takes reports whether an order reaches the device: one that opens doors waits until it has
-// called and said how its doors stand.
+// Takes reports whether an order reaches the device: one that it carries out itself waits until
+// it calls, and one that opens doors also until it has said how they stand.
 func (m *machine) Takes(c cloud.Command) bool {
-	return c.Kind != wire.CmdOpenDoors || !m.kept.Silent && !m.kept.Unread && m.Rules.Ready
+	switch c.Kind {
+	case wire.CmdOpenDoors:
+		return !m.kept.Silent && !m.kept.Unread && m.Rules.Ready
+	case wire.CmdBeep, wire.CmdShowMessage, wire.CmdReboot:
+		return !m.kept.Silent
+	}
+	return true
 }
 
 // due is when something happens next without a call.
