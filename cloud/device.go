@@ -91,6 +91,7 @@ type HTTPDevice struct {
 	State        []byte    // in the form of cloud/httpdevice; a change without one changes DueAt alone
 	Orders       uint64    // ever given to the device
 	DueAt        time.Time // when time alone or an order of the cloud's changes something; zero: nothing is due
+	Ended        bool      // a change that drops the device and its nonces: it was retired
 }
 
 // HTTPNonce is one that a request of a device used: a second request with it is refused.

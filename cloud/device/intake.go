@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -488,8 +486,6 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 		}
 		if c.Result == wire.ResultOK {
 			t.ch.Seen = append(t.ch.Seen, cloud.DeviceSeen{DeviceID: t.x.id, Applied: c.Version})
-		} else if err = t.notApplied(c, at); err != nil {
-			return err
 		}
 		problem, err = t.work.Record(Record{Record: r, Lane: p.batch.Lane, Seq: seq, OccurredAt: at, Approximate: approximate})
 	default:
@@ -500,18 +496,6 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 		t.problems++
 		t.fault(problem, fmt.Sprintf("%s, lane %d: record %d", r.Kind, p.batch.Lane, seq), p.at)
 	}
-	return err
-}
-
-// notApplied keeps for the operators why a device would not have a configuration,
-// or went back from it.
-func (t *intake) notApplied(c wire.ConfigApplied, at time.Time) error {
-	if c.Version >= t.device.ConfigVersion {
-		t.fault(cloud.DevConfigRefused, fmt.Sprintf("version %d: %s", c.Version, c.Result), at)
-	}
-	detail, err := json.Marshal(map[string]string{"result": detailText(c.Result)})
-	t.ch.Audits = append(t.ch.Audits, cloud.Audit{BusinessID: t.device.BusinessID, At: at, Actor: "device:" + t.device.Code,
-		Action: "config_not_applied", Target: strconv.FormatUint(c.Version, 10), Detail: string(detail)})
 	return err
 }
 

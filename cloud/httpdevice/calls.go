@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,7 +66,8 @@ func (s *Service) called(method string, f answer) func(context.Context, *fasthtt
 	}
 }
 
-// play makes the step of a call.
+// play makes the step of a call. It may call act several times, of which the last one counts: act
+// begins its answer anew.
 func (s *Service) play(ctx context.Context, c *call, act func(*machine) error) error {
 	due, err := s.step(ctx, c.device.ID, c, act)
 	if errors.Is(err, cloud.ErrExists) { // its nonce was used
@@ -162,10 +164,10 @@ func (s *Service) commands(ctx context.Context, c *call, r *fasthttp.RequestCtx)
 	}
 	until := time.Now().Add(time.Duration(wait) * time.Second)
 	for {
-		out := commandsOutput{Result: true, Commands: []command{}}
+		var out commandsOutput
 		var count uint64
 		err := s.play(ctx, c, func(m *machine) error {
-			count = m.kept.Count
+			out, count = commandsOutput{Result: true, Commands: []command{}}, m.kept.Count
 			if out.Awaits = m.kept.Taken < reported || m.kept.Unread || !m.Rules.Ready; out.Awaits {
 				return nil
 			}
@@ -184,7 +186,6 @@ func (s *Service) commands(ctx context.Context, c *call, r *fasthttp.RequestCtx)
 
 // fetch gives orders to the instance that asks. It gives them again when it asks again.
 func (s *Service) fetch(c *call, m *machine, out *commandsOutput) error {
-	out.Commands = []command{}
 	m.dropStale()
 	m.kept.Orders = slices.Clone(m.kept.Orders)
 	for i := range m.kept.Orders {
@@ -221,7 +222,11 @@ func (s *Service) acknowledge(ctx context.Context, c *call, r *fasthttp.RequestC
 	outcomes := map[string]edge.PulseOutcome{"done": edge.PulseConfirmed, "failed": edge.PulseDenied, "refused": edge.PulseNotSent}
 	err := s.play(ctx, c, func(m *machine) error {
 		m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
-			return outcomes[in.Outcome], o.ID == id && o.Given == c.instance
+			outcome := outcomes[in.Outcome]
+			if outcome == edge.PulseNotSent && m.isOpen(o.Door) {
+				outcome = edge.PulseRefused // the door tells the rest
+			}
+			return outcome, o.ID == id && o.Given == c.instance
 		})
 		return nil
 	})
@@ -250,15 +255,25 @@ func (s *Service) report(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
+	f, seen := check.Fields{}, map[uint]bool{}
+	for _, d := range in.Doors {
+		if seen[d.Door] {
+			f.Add("doors", fmt.Sprintf("Name each door once: door %d is there twice.", d.Door))
+		}
+		seen[d.Door] = true
+	}
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
 	out := reportOutput{Result: true}
 	err := s.play(ctx, c, func(m *machine) error {
 		defer func() { out.Taken = m.kept.Taken }()
 		if in.Seq <= m.kept.Taken {
 			return nil
 		}
-		m.kept.Taken, m.kept.Unread, m.read = in.Seq, false, true
+		m.kept.Taken, m.kept.Unread, m.read = in.Seq, m.relaid, true // doors of another layout come with the next one
 		m.readDoors(in)
-		return m.CatchUp() // orders that waited for it
+		return m.catchUp() // orders that waited for it, and a configuration
 	})
 	return out, err
 }
@@ -273,6 +288,10 @@ func (m *machine) readDoors(in reportInput) {
 			m.Give(rules.Lost{Doors: []edge.DoorNumber{n}, Mono: m.Last + hosted.Between})
 			continue
 		}
+		open := in.Doors[i].State == "open"
+		if open {
+			m.refuseMoved(n)
+		}
 		item := wire.ItemUnknown
 		if in := in.Doors[i].Occupied; in != nil {
 			item = wire.ItemAbsent
@@ -280,7 +299,7 @@ func (m *machine) readDoors(in reportInput) {
 				item = wire.ItemPresent
 			}
 		}
-		m.Give(rules.Reading{Door: n, Open: in.Doors[i].State == "open", Item: item, Mono: m.Last + hosted.Between})
+		m.Give(rules.Reading{Door: n, Open: open, Item: item, Mono: m.Last + hosted.Between})
 	}
 }
 
@@ -301,8 +320,9 @@ type configDoor struct {
 
 // config shows what the device has to know of itself.
 func (s *Service) config(ctx context.Context, c *call, _ *fasthttp.RequestCtx) (any, error) {
-	out := configOutput{Result: true, Code: c.device.Code, Doors: []configDoor{}}
+	var out configOutput
 	err := s.play(ctx, c, func(m *machine) error {
+		out = configOutput{Result: true, Code: c.device.Code, Doors: []configDoor{}}
 		out.Version, out.SessionSeconds = m.Rules.Config.Version, m.Rules.Config.Times.WithDefaults().SessionS
 		out.OpeningHours = m.Device.Profile.Hours
 		for _, l := range m.Rules.Config.Layout {
@@ -335,7 +355,12 @@ func (s *Service) verify(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	out := verifyOutput{Result: true, Action: "deny", Doors: []uint{}}
+	var out verifyOutput
+	if len(in.Doors) > wire.MaxDoors {
+		f := check.Fields{}
+		f.Add("doors", fmt.Sprintf("Choose at most %d doors.", wire.MaxDoors))
+		return nil, f.Err()
+	}
 	code, budget := strings.TrimSpace(in.Code), rules.BudgetTyped
 	switch is := in.Input == "qr"; {
 	case is:
@@ -352,6 +377,7 @@ func (s *Service) verify(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 		return nil, err
 	}
 	err = s.play(ctx, c, func(m *machine) error {
+		out = verifyOutput{Result: true, Action: "deny", Doors: []uint{}}
 		if !passcode.Valid(code) {
 			out.Reason = "not_a_code"
 			return nil

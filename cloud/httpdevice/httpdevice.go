@@ -3,7 +3,8 @@
 // carries out signed orders; the rules of a cabinet (edge/locker) run for it in the cloud.
 //
 // What it promises:
-//   - A call counts once, and only with a signature by the device's own secret.
+//   - A call counts once, and only with a signature by the device's own secret. One that waits
+//     for orders ends with that secret.
 //   - A lock is opened only by an order that the cloud signed, for one act, within 20 s. An
 //     order is given to one start of the device's program: after another start, what was
 //     fetched before is never given again, nor one whose door has moved or whose opening has
@@ -131,6 +132,7 @@ func Begin(box locker.Sealer, id cloud.DeviceID, secret string, enrolledBefore b
 // call is one request of a device, whose signature holds.
 type call struct {
 	device   cloud.Device
+	sealed   []byte // the secret that signed it, as it is stored
 	at       time.Time
 	once     string // nonce
 	instance string
@@ -157,7 +159,7 @@ const (
 // authenticate finds whose call a request is. Errors: TLS_REQUIRED, DEVICE_SIGNATURE_INVALID,
 // RATE_LIMITED.
 func (s *Service) authenticate(ctx context.Context, r *fasthttp.RequestCtx) (*call, error) {
-	if !peer.Secure(r) && !r.RemoteIP().IsLoopback() {
+	if !peer.Secure(r) && !peer.Local(r) {
 		return nil, cloud.E(cloud.Forbidden, "TLS_REQUIRED")
 	}
 	peek := func(name string) string { return string(r.Request.Header.Peek(name)) }
@@ -172,9 +174,15 @@ func (s *Service) authenticate(ctx context.Context, r *fasthttp.RequestCtx) (*ca
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return nil, err
 	}
-	secret, err := s.secret(ctx, c.device)
+	c.sealed, err = s.sealedSecret(ctx, c.device)
 	if err != nil {
 		return nil, err
+	}
+	var secret []byte
+	if len(c.sealed) > 0 {
+		if secret, err = s.cfg.Sealer.Open(sealSecret, c.sealed); err != nil {
+			return nil, err
+		}
 	}
 	sent, _ := hex.DecodeString(peek(headerSignature))
 	want := Sign(secret, peek(headerTime), c.once, string(r.Method()), string(r.RequestURI()), r.PostBody())
@@ -191,8 +199,8 @@ func limited(wait time.Duration) error {
 	return &cloud.Error{Kind: cloud.Limited, Code: "RATE_LIMITED", RetryAfter: int(wait / time.Second)}
 }
 
-// secret is that of a device which may call, nil for none.
-func (s *Service) secret(ctx context.Context, d cloud.Device) (secret []byte, err error) {
+// sealedSecret is that of a device which may call, as it is stored, nil for none.
+func (s *Service) sealedSecret(ctx context.Context, d cloud.Device) (sealed []byte, err error) {
 	if !admitted(d) {
 		return nil, nil
 	}
@@ -204,10 +212,7 @@ func (s *Service) secret(ctx context.Context, d cloud.Device) (secret []byte, er
 	if errors.Is(err, cloud.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.cfg.Sealer.Open(sealSecret, row.SealedSecret)
+	return row.SealedSecret, err
 }
 
 // Sign is the signature of a call: HMAC-SHA256 under the device secret of timestamp, nonce,

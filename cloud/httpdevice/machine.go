@@ -31,13 +31,11 @@ type kept struct {
 	Count    uint64  // of orders ever given
 	Silent   bool    // it has not called for a while
 	Unread   bool    // its doors are unknown until it reports them
+	Refused  uint64  // number of the newest configuration that its rules refused, as was said
 }
 
 // start is one of the device's program that another has followed.
-type start struct {
-	Instance string
-	At       int64 // unix ns, when it was followed
-}
+type start struct{ Instance string }
 
 // order is something that the device has to do.
 type order struct {
@@ -67,8 +65,9 @@ const (
 	orderLife = 20 * time.Second
 	// answerWait is how long after its end an order that was fetched may be answered.
 	answerWait = 10 * time.Second
-	// maxFormer bounds the starts that are remembered, for as long as their calls may arrive.
-	maxFormer = 32
+	// maxFormer bounds the starts that are remembered, the newest, however long ago they were:
+	// a second program with the secret may go on calling.
+	maxFormer = 100
 	// maxOrders bounds what waits for a device that does not fetch it.
 	maxOrders = 200
 )
@@ -82,6 +81,8 @@ type machine struct {
 	loaded struct{ Last, Acted int64 }
 	// read is set when doors were reported.
 	read bool
+	// relaid is set when a configuration came that leaves the state of doors unknown.
+	relaid bool
 }
 
 // load reads a device as it is kept. Error: DEVICE_SIGNATURE_INVALID for one that has no way
@@ -114,7 +115,8 @@ func admitted(d cloud.Device) bool {
 }
 
 // step plays what is due at a device and then a call of it, nil for none. It returns when
-// something is due next, zero for nothing.
+// something is due next, zero for nothing. It may call act several times, of which the last
+// one counts.
 func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func(*machine) error) (due time.Time, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
@@ -122,9 +124,12 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 		if err != nil {
 			if c == nil {
 				due = time.Time{}
-				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{HTTPDevices: []cloud.HTTPDevice{{DeviceID: id}}}, Unaudited: true}, ignoreSignature(err)
+				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{HTTPDevices: []cloud.HTTPDevice{{DeviceID: id, Ended: hasEnded(v, id)}}}, Unaudited: true}, ignoreSignature(err)
 			}
 			return nil, err
+		}
+		if c != nil && !bytes.Equal(c.sealed, m.row.SealedSecret) { // the device was enrolled again since
+			return nil, errSignature()
 		}
 		ch := &cloud.Changes{Unaudited: true}
 		if err := m.fallSilent(); err != nil {
@@ -140,7 +145,7 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 			}
 		}
 		m.endOrders()
-		if err := m.CatchUp(); err != nil {
+		if err := m.catchUp(); err != nil {
 			return nil, err
 		}
 		if act != nil {
@@ -156,6 +161,12 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, c *call, act func
 		return ch, m.finish(ch, due)
 	})
 	return due, err
+}
+
+// hasEnded reports whether a device was retired: it never calls again.
+func hasEnded(v cloud.View, id cloud.DeviceID) bool {
+	d, err := v.Device(id)
+	return err == nil && !d.RetiredAt.IsZero()
 }
 
 // ignoreSignature is for a device that has no way in: nothing is due there.
@@ -189,10 +200,8 @@ func (m *machine) called(instance string) error {
 
 // follow has another instance take the place of the present one.
 func (m *machine) follow(instance string) {
-	late := m.Now.Add(-3 * window).UnixNano() // no call of one that was followed before arrives any more
-	m.kept.Former = slices.DeleteFunc(slices.Clone(m.kept.Former), func(f start) bool { return f.At < late })
 	if m.kept.Instance != "" {
-		m.kept.Former = append(m.kept.Former, start{m.kept.Instance, m.Now.UnixNano()})
+		m.kept.Former = append(slices.Clone(m.kept.Former), start{m.kept.Instance})
 	}
 	if n := len(m.kept.Former); n > maxFormer {
 		m.kept.Former = m.kept.Former[n-maxFormer:]
@@ -228,6 +237,31 @@ func (m *machine) lose() {
 	}
 }
 
+// catchUp lets time pass and takes what the cloud has for the device. A configuration that its
+// rules refuse, as one that moves an open door, is tried again with each step, and that it was
+// refused is said once.
+func (m *machine) catchUp() error {
+	former, said := m.Rules.Config.Version, len(m.Reports)
+	if err := m.CatchUp(); err != nil {
+		return err
+	}
+	if m.Rules.Config.Version != former {
+		m.relaid = !m.knowsDoors()
+		m.kept.Unread = m.kept.Unread || m.relaid
+	} else if newest := m.Device.ConfigVersion; newest > former {
+		if m.kept.Refused == newest {
+			m.Reports = append(m.Reports[:said], slices.DeleteFunc(m.Reports[said:], func(r hosted.Report) bool { return r.Kind == wire.KindConfigApplied })...)
+		}
+		m.kept.Refused = newest
+	}
+	return nil
+}
+
+// knowsDoors reports whether it is known how every door stands.
+func (m *machine) knowsDoors() bool {
+	return !slices.ContainsFunc(m.Rules.Config.Layout, func(l wire.LayoutDoor) bool { return !m.Rules.Doors[edge.DoorNumber(l.Door)].Known })
+}
+
 // Do makes orders of what the rules ask for.
 func (m *machine) Do(a rules.Action) {
 	switch a := a.(type) {
@@ -260,6 +294,20 @@ func (m *machine) giveOrder(o order) bool {
 	m.kept.Orders = append(m.kept.Orders, o)
 	m.kept.Count++
 	return true
+}
+
+// refuseMoved gives up orders for a door that is open, though none was fetched: it was not
+// opened for them.
+func (m *machine) refuseMoved(n edge.DoorNumber) {
+	m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
+		return edge.PulseNotSent, o.Kind == wire.CmdOpenDoors && o.Door == n && o.Given == "" && !m.wasAsked(o)
+	})
+}
+
+// wasAsked reports whether an earlier order may have opened the door of an order for the same
+// opening.
+func (m *machine) wasAsked(o order) bool {
+	return slices.ContainsFunc(m.Rules.Openings[o.Opening].Doors, func(d rules.OpeningDoor) bool { return d.Door == o.Door && d.AskedBefore })
 }
 
 // answerOrders takes orders out of the line and answers those of locks.
@@ -304,7 +352,7 @@ func (m *machine) isStale(o order) bool {
 		return false
 	}
 	opening, runs := m.Rules.Openings[o.Opening]
-	if !runs || opening.Cancelled || opening.Done {
+	if m.isOpen(o.Door) || !runs || opening.Cancelled || opening.Done {
 		return true
 	}
 	for _, d := range opening.Doors {
@@ -315,13 +363,25 @@ func (m *machine) isStale(o order) bool {
 	return true
 }
 
+// isOpen reports whether a door is known to be open.
+func (m *machine) isOpen(n edge.DoorNumber) bool {
+	door := m.Rules.Doors[n]
+	return door.Known && door.Open
+}
+
 // Away is false: the rules of a device are in the cloud.
 func (m *machine) Away() bool { return false }
 
-// Takes reports whether an order reaches the device: one that opens doors waits until it has
-// called and said how its doors stand.
+// Takes reports whether an order reaches the device: one that it carries out itself waits until
+// it calls, and one that opens doors also until it has said how they stand.
 func (m *machine) Takes(c cloud.Command) bool {
-	return c.Kind != wire.CmdOpenDoors || !m.kept.Silent && !m.kept.Unread && m.Rules.Ready
+	switch c.Kind {
+	case wire.CmdOpenDoors:
+		return !m.kept.Silent && !m.kept.Unread && m.Rules.Ready
+	case wire.CmdBeep, wire.CmdShowMessage, wire.CmdReboot:
+		return !m.kept.Silent
+	}
+	return true
 }
 
 // due is when something happens next without a call.

@@ -3,6 +3,7 @@ package locker
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -388,9 +389,13 @@ func (w requests) publish(layout []wire.LayoutDoor) error {
 }
 
 // configApplied takes that the cabinet has applied a configuration: of the newest one,
-// the compartments that waited for it are in use.
-func (w reports) configApplied(_ Occurrence, b wire.ConfigApplied) (string, error) {
-	if b.Result != wire.ResultOK || b.Version < w.device.ConfigVersion {
+// the compartments that waited for it are in use. Why it would not have one, or went back
+// from it, is kept for operators.
+func (w reports) configApplied(r Occurrence, b wire.ConfigApplied) (string, error) {
+	if b.Result != wire.ResultOK {
+		return "", w.configRefused(r, b)
+	}
+	if b.Version < w.device.ConfigVersion {
 		return "", nil
 	}
 	w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevConfigRefused, ClosedAt: w.received})
@@ -405,4 +410,14 @@ func (w reports) configApplied(_ Occurrence, b wire.ConfigApplied) (string, erro
 		}
 	}
 	return "", nil
+}
+
+func (w reports) configRefused(r Occurrence, b wire.ConfigApplied) error {
+	if b.Version >= w.device.ConfigVersion {
+		w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevConfigRefused,
+			Detail: shorten(fmt.Sprintf("version %d: %s", b.Version, b.Result)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
+	}
+	detail, err := json.Marshal(map[string]string{"result": shorten(b.Result)})
+	w.audit(r, "config_not_applied", strconv.FormatUint(b.Version, 10), string(detail))
+	return err
 }

@@ -69,13 +69,15 @@ WHERE device_id = $1`
 	sqlHTTPOrders = `SELECT orders FROM http_device WHERE device_id = $1`
 	sqlBeginHTTP  = `INSERT INTO http_device (device_id, sealed_secret, state, orders, due_at) VALUES ($1, $2, $3, 0, $4)
 ON CONFLICT (device_id) DO UPDATE SET sealed_secret = excluded.sealed_secret, state = excluded.state, orders = 0, due_at = excluded.due_at`
-	sqlSaveHTTP       = `UPDATE http_device SET state = $2, orders = $3, due_at = $4 WHERE device_id = $1`
-	sqlHTTPDue        = `UPDATE http_device SET due_at = $2 WHERE device_id = $1`
-	sqlDropHTTPNonces = `DELETE FROM http_nonce WHERE device_id = $1 AND expires_at < $2`
-	sqlUseHTTPNonce   = `INSERT INTO http_nonce (device_id, nonce, expires_at) VALUES ($1, $2, $3)`
-	sqlMockOf         = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.owner_provider_id = $1 AND d.protocol = 'mock' LIMIT 1`
-	sqlHasDevice      = `SELECT 1 FROM device WHERE code = $1`
-	sqlMocklessOnes   = `SELECT ` + providerColumns + ` FROM provider p WHERE p.id > $1 AND p.services LIKE '%"locker"%'
+	sqlSaveHTTP          = `UPDATE http_device SET state = $2, orders = $3, due_at = $4 WHERE device_id = $1`
+	sqlHTTPDue           = `UPDATE http_device SET due_at = $2 WHERE device_id = $1`
+	sqlDropHTTP          = `DELETE FROM http_device WHERE device_id = $1`
+	sqlDropAllHTTPNonces = `DELETE FROM http_nonce WHERE device_id = $1`
+	sqlDropHTTPNonces    = `DELETE FROM http_nonce WHERE device_id = $1 AND expires_at < $2`
+	sqlUseHTTPNonce      = `INSERT INTO http_nonce (device_id, nonce, expires_at) VALUES ($1, $2, $3)`
+	sqlMockOf            = `SELECT ` + deviceColumns + ` FROM device d JOIN device_seen s ON s.device_id = d.id WHERE d.owner_provider_id = $1 AND d.protocol = 'mock' LIMIT 1`
+	sqlHasDevice         = `SELECT 1 FROM device WHERE code = $1`
+	sqlMocklessOnes      = `SELECT ` + providerColumns + ` FROM provider p WHERE p.id > $1 AND p.services LIKE '%"locker"%'
   AND NOT EXISTS (SELECT 1 FROM device d WHERE d.owner_provider_id = p.id AND d.protocol = 'mock') ORDER BY p.id LIMIT $2`
 
 	sqlTypedLocked = `UPDATE device_seen SET typed_locked = $2 WHERE device_id = $1`
@@ -369,6 +371,9 @@ func (w *writer) devices(c *cloud.Changes) error {
 	}
 	for _, m := range c.HTTPDevices {
 		switch {
+		case m.Ended:
+			w.add(anything, sqlDropHTTP, int64(m.DeviceID))
+			w.add(anything, sqlDropAllHTTPNonces, int64(m.DeviceID))
 		case m.SealedSecret != nil:
 			w.add(anything, sqlBeginHTTP, int64(m.DeviceID), m.SealedSecret, m.State, ms(m.DueAt))
 		case m.State != nil:

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -21,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/httpdevice"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signed"
@@ -48,10 +50,13 @@ type drop struct {
 	instance     string
 	seq          uint64
 	reports      []map[string]any
+	moved        map[uint]uint64 // number of each door's newest report of this start
 	done         map[string]string
 	node         *httpdevice.Service // that takes its calls; nil: the cloud's
 	acknowledged func()              // after an answer to an order, nil for nothing
 	obeyed       func()              // after an order, nil for nothing
+	pulled       func(door uint)     // a lock is released, and a person pulls; nil: its door springs open
+	wait         int                 // s, of a call that waits for orders; 0 is 5
 	stop         chan struct{}
 	run          sync.WaitGroup
 }
@@ -89,7 +94,7 @@ func (d *drop) enrol(token string) {
 
 func (d *drop) start() {
 	d.mu.Lock()
-	d.instance, d.seq, d.reports, d.done, d.stop = rand.Text(), 0, nil, map[string]string{}, make(chan struct{})
+	d.instance, d.seq, d.reports, d.moved, d.done, d.stop = rand.Text(), 0, nil, map[uint]uint64{}, map[string]string{}, make(chan struct{})
 	stop := d.stop
 	d.note()
 	d.mu.Unlock()
@@ -144,6 +149,7 @@ func (d *drop) move(n uint, open bool, item *string) {
 		d.closed[n] = time.Now()
 	}
 	d.note()
+	d.moved[n] = d.seq
 }
 
 // request is one call as it goes over the wire.
@@ -174,6 +180,7 @@ func (d *drop) arrive(q request, path, id string) (any, error) {
 	var r fasthttp.Request
 	r.Header.SetMethod(q.method)
 	r.SetRequestURI(q.uri)
+	r.Header.SetHost("127.0.0.1:8080")
 	for k, v := range q.headers {
 		r.Header.Set(k, v)
 	}
@@ -183,6 +190,7 @@ func (d *drop) arrive(q request, path, id string) (any, error) {
 		from = net.ParseIP(far)
 	}
 	ctx.Init(&r, &net.TCPAddr{IP: from}, nil)
+	peer.Proxies{}.Resolve(&ctx)
 	ctx.SetUserValue("cmd_id", id)
 	node := d.node
 	if node == nil {
@@ -226,13 +234,13 @@ func (d *drop) call(method, path, query, id string, in, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// turn is one round of the program: reports, then orders.
-func (d *drop) turn() error {
+// send sends the reports that wait.
+func (d *drop) send() error {
 	for {
 		d.mu.Lock()
 		if len(d.reports) == 0 {
 			d.mu.Unlock()
-			break
+			return nil
 		}
 		next := d.reports[0]
 		d.mu.Unlock()
@@ -243,6 +251,13 @@ func (d *drop) turn() error {
 		d.reports = d.reports[1:]
 		d.mu.Unlock()
 	}
+}
+
+// turn is one round of the program: reports, then orders.
+func (d *drop) turn() error {
+	if err := d.send(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	seq := d.seq
 	d.mu.Unlock()
@@ -250,7 +265,7 @@ func (d *drop) turn() error {
 		Awaits   bool `json:"awaits_report"`
 		Commands []struct{ Envelope []byte }
 	}
-	if err := d.call("GET", "/api/v1/devices/commands", fmt.Sprintf("?wait=5&seq=%d", seq), "", nil, &list); err != nil {
+	if err := d.call("GET", "/api/v1/devices/commands", fmt.Sprintf("?wait=%d&seq=%d", cmp.Or(d.wait, 5), seq), "", nil, &list); err != nil {
 		return err
 	}
 	if list.Awaits {
@@ -259,7 +274,10 @@ func (d *drop) turn() error {
 		d.mu.Unlock()
 	}
 	for _, x := range list.Commands {
-		id, outcome := d.obey(x.Envelope)
+		if err := d.send(); err != nil { // what moved while the call waited
+			return err
+		}
+		id, outcome := d.obey(x.Envelope, seq)
 		if err := d.call("POST", "/api/v1/devices/commands/{cmd_id}/ack", "", id, map[string]string{"outcome": outcome}, &struct{}{}); err != nil {
 			return err
 		}
@@ -270,7 +288,9 @@ func (d *drop) turn() error {
 	return nil
 }
 
-func (d *drop) obey(envelope []byte) (id, outcome string) {
+// obey carries out an order that a call was answered, unless its door has moved since the report
+// that the call named.
+func (d *drop) obey(envelope []byte, seq uint64) (id, outcome string) {
 	var c wire.Command
 	if err := signed.PinnedKeys(d.keys).Open(signed.ForCommand, envelope, &c); err != nil {
 		d.w.t.Errorf("order: %v", err)
@@ -281,11 +301,13 @@ func (d *drop) obey(envelope []byte) (id, outcome string) {
 	}
 	outcome = "done"
 	var open wire.OpenDoors
+	if c.Kind == wire.CmdOpenDoors {
+		_ = wire.Decode(c.Body, &open)
+	}
 	switch {
-	case time.Now().UnixNano() >= c.ExpiresAt:
+	case time.Now().UnixNano() >= c.ExpiresAt || d.hasMoved(open.Doors, seq):
 		outcome = "refused"
 	case c.Kind == wire.CmdOpenDoors:
-		_ = wire.Decode(c.Body, &open)
 		d.mu.Lock()
 		d.executed[c.CommandID]++
 		for _, n := range open.Doors {
@@ -293,6 +315,10 @@ func (d *drop) obey(envelope []byte) (id, outcome string) {
 		}
 		d.mu.Unlock()
 		for _, n := range open.Doors {
+			if d.pulled != nil {
+				d.pulled(n)
+				continue
+			}
 			d.move(n, true, nil)
 		}
 	}
@@ -301,6 +327,13 @@ func (d *drop) obey(envelope []byte) (id, outcome string) {
 		d.obeyed()
 	}
 	return c.CommandID, outcome
+}
+
+// hasMoved reports whether a door has moved since a report.
+func (d *drop) hasMoved(doors []uint, seq uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(doors, func(n uint) bool { return d.moved[n] > seq })
 }
 
 // verify is a code at its keypad.
@@ -345,6 +378,14 @@ func dropDay(t *testing.T, seed uint64) {
 	d := w.newDrop("DROP-1")
 	defer func() { d.halt() }()
 	rnd := mrand.New(mrand.NewPCG(seed, 7))
+	if rnd.IntN(2) == 0 { // its doors do not spring open
+		pull := mrand.New(mrand.NewPCG(seed, 8))
+		d.halt()
+		d.pulled = func(n uint) {
+			time.AfterFunc(time.Duration(pull.IntN(4500))*time.Millisecond, func() { d.move(n, true, nil) })
+		}
+		d.start()
+	}
 	online := func() bool {
 		out, err := w.cloud.Lockers.FindDevice(context.Background(), w.box.AdminCaller, d.id)
 		return err == nil && out.Device.Status == "online"
@@ -667,6 +708,27 @@ func TestADoorThatWasUsedStaysClosed(t *testing.T) {
 		require.Empty(t, d.opened())
 		require.Len(t, d.pulses, 1)
 		w.delivered("U-1")
+	})
+}
+
+// A door is used while a call waits for orders, and its reports wait for that call: what the call
+// is answered opens the door no more.
+func TestAnOrderIsOlderThanADoorThatMoved(t *testing.T) {
+	story(t, func(t *testing.T, w *world, _ *cabinet) {
+		d := w.newDrop("DROP-1")
+		defer func() { d.halt() }()
+		d.wait = 25
+		ref := "W-1"
+		d.pulled = func(n uint) {
+			time.AfterFunc(time.Second, func() { d.move(n, true, &ref) })
+			time.AfterFunc(3*time.Second, func() { d.move(n, false, nil) })
+		}
+		w.awaits("report taken", time.Minute, func() bool { return d.waiting() == 0 })
+		w.create1(d, ref)
+		require.Equal(t, "open", d.verify(*w.find(ref).DeliveryCode))
+		time.Sleep(time.Minute)
+		require.Len(t, d.pulses, 1)
+		w.delivered(ref)
 	})
 }
 

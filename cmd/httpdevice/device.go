@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ type device struct {
 	doors   []door
 	reports []report // not taken yet, in their order
 	seq     uint64
+	moved   map[uint]uint64   // number of the report of each door's newest move
 	done    map[string]string // outcomes of orders of this start
 	clock   time.Duration     // the cloud's time less ours
 }
@@ -78,11 +80,14 @@ func answer(r *http.Request, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// note puts a report of how the doors stand in line.
-func (d *device) note() {
+// note puts a report of how the doors stand in line, after those that are named have moved.
+func (d *device) note(moved ...uint) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seq++
+	for _, n := range moved {
+		d.moved[n] = d.seq
+	}
 	d.reports = append(d.reports, report{Seq: d.seq, Doors: append([]door{}, d.doors...)})
 }
 
@@ -107,8 +112,16 @@ func (d *device) send() error {
 	}
 }
 
-// obey carries out an order, once.
-func (d *device) obey(envelope []byte) (id, outcome string) {
+// hasMoved reports whether a door has moved since a report.
+func (d *device) hasMoved(doors []uint, seq uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(doors, func(n uint) bool { return d.moved[n] > seq })
+}
+
+// obey carries out an order, once. seq is the report that the call for it named: a door that has
+// moved since is not opened, as a person may have used it already.
+func (d *device) obey(envelope []byte, seq uint64) (id, outcome string) {
 	var c wire.Command
 	var open wire.OpenDoors
 	if err := signed.PinnedKeys(d.kept.Keys).Open(signed.ForCommand, envelope, &c); err != nil || c.DeviceCode != d.kept.Code {
@@ -119,7 +132,9 @@ func (d *device) obey(envelope []byte) (id, outcome string) {
 		return c.CommandID, d.done[c.CommandID]
 	case time.Now().Add(d.clock).UnixNano() >= c.ExpiresAt:
 		outcome = "refused"
-	case c.Kind == wire.CmdOpenDoors && wire.Decode(c.Body, &open) == nil:
+	case c.Kind == wire.CmdOpenDoors && (wire.Decode(c.Body, &open) != nil || d.hasMoved(open.Doors, seq)):
+		outcome = "refused"
+	case c.Kind == wire.CmdOpenDoors:
 		for _, n := range open.Doors {
 			d.move(n, "open") // a real device pulses its lock here, and its switch says the rest
 		}
@@ -152,8 +167,9 @@ func (d *device) turn() error {
 		Commands []struct{ Envelope []byte }
 	}
 	d.mu.Lock()
-	path := fmt.Sprintf("/api/v1/devices/commands?wait=20&seq=%d", d.seq)
+	seq := d.seq
 	d.mu.Unlock()
+	path := fmt.Sprintf("/api/v1/devices/commands?wait=20&seq=%d", seq)
 	if err := d.call("GET", path, nil, &list); err != nil {
 		return err
 	}
@@ -161,7 +177,10 @@ func (d *device) turn() error {
 		d.note()
 	}
 	for _, c := range list.Commands {
-		if id, outcome := d.obey(c.Envelope); id != "" {
+		if err := d.send(); err != nil { // what moved while the call waited
+			return err
+		}
+		if id, outcome := d.obey(c.Envelope, seq); id != "" {
 			if err := d.call("POST", "/api/v1/devices/commands/"+id+"/ack", map[string]string{"outcome": outcome}, &struct{}{}); err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ func (d *device) move(n uint, state string) {
 		}
 	}
 	d.mu.Unlock()
-	d.note()
+	d.note(n)
 }
 
 // typed is what a person does at the device.
@@ -54,7 +54,7 @@ func (d *device) typed(line string) {
 }
 
 func main() {
-	d := &device{instance: rand.Text(), done: map[string]string{}}
+	d := &device{instance: rand.Text(), moved: map[uint]uint64{}, done: map[string]string{}}
 	flag.StringVar(&d.base, "cloud", "http://127.0.0.1:8080", "address of the cloud")
 	code, token, file := flag.String("code", "", "device code"), flag.String("token", "", "enrolment token"), flag.String("file", "device.json", "where the secret is kept")
 	flag.Parse()

@@ -76,7 +76,7 @@ func (d keypad) useCode(in CodeTried) string {
 			return wire.CodeExpired
 		}
 		d.resetTries()
-		return d.staff(entry, in.Doors)
+		return d.staff(entry, numbers(in.Doors))
 	}
 	return wire.CodeUnknown
 }

@@ -147,10 +147,14 @@ func uints(doors []edge.DoorNumber) []uint {
 	return out
 }
 
-func numbers(doors []uint) []edge.DoorNumber {
-	out := make([]edge.DoorNumber, len(doors))
-	for i, d := range doors {
-		out[i] = edge.DoorNumber(d)
+// numbers are doors as a message or a person names them, each once: a door that is named twice
+// would be pulsed twice.
+func numbers[D uint | edge.DoorNumber](doors []D) []edge.DoorNumber {
+	out := make([]edge.DoorNumber, 0, len(doors))
+	for _, d := range doors {
+		if n := edge.DoorNumber(d); !slices.Contains(out, n) {
+			out = append(out, n)
+		}
 	}
 	return out
 }

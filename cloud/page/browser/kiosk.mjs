@@ -122,8 +122,11 @@ for (const [kind, size] of Object.entries(sizes).filter(([k]) => (process.env.KI
   await page.click("[id^=reopen-]");
   await at(page, "flow");
   await page.waitForFunction(() => document.querySelector(".steps b.open"));
+  await page.click("#language"); // the door is closed before a language is chosen
   await act("/take?door=" + p.door);
   await act("/close?door=" + p.door);
+  await page.waitForFunction(async () => (await (await fetch("/api/state")).json()).openings.length === 0);
+  await page.click(".languages [lang=en]");
   await at(page, "finished");
   found.screens[name("thanks")] = await page.textContent("#headline");
   await idles(page, name("finished"));
@@ -163,6 +166,12 @@ for (const [kind, size] of Object.entries(sizes).filter(([k]) => (process.env.KI
   await page.waitForSelector("#door-1");
   await look(page, name("staffview"));
   await page.click("#door-4");
+  await page.click("#language"); // the session goes on in another language
+  await page.click(".languages [lang=fr]");
+  await at(page, "staff");
+  await page.click("#language");
+  await page.click(".languages [lang=en]");
+  await page.waitForSelector("#door-4[aria-pressed=true]");
   await page.click("#openchosen");
   await at(page, "staffopen");
   await look(page, name("staffopen"));

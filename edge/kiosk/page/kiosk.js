@@ -26,7 +26,7 @@ const seen = new Map(); // opening id → {kind, doors, opened}
 
 function go(screen) {
   if (m.screen !== "languages") m.before = m.screen;
-  if (!["staff", "staffopen"].includes(screen) && token) leaveStaff();
+  if (!["staff", "staffopen", "languages"].includes(screen) && token) leaveStaff();
   m.screen = screen;
   said = null;
   touched = Date.now();
@@ -114,9 +114,12 @@ function drawTools() {
   ]);
 }
 
+// speakIn goes back to the screen of before, or to what became of its openings meanwhile.
 function speakIn(code) {
   setLanguage(code);
-  go(m.before === "finished" && !m.last ? "start" : m.before);
+  const over = m.before === "flow" && m.mine.size === 0;
+  if (over || m.before === "finished") return go(m.last ? "finished" : "start");
+  go(m.before);
 }
 
 function choose(door) {
@@ -217,7 +220,7 @@ function observe(next) {
     if (!m.mine.delete(id)) continue;
     play(was.opened.size ? "closed" : "error");
     m.last = { id, ...was };
-    if (m.screen === "flow" && m.mine.size === 0) setTimeout(() => go("finished"));
+    if (m.screen === "flow" && m.mine.size === 0) setTimeout(() => m.last && go("finished"));
   }
 }
 
