@@ -250,13 +250,20 @@ func (r *rota) show(id cloud.AccountID) (StaffCodesOutput, error) {
 // DrawStaffCodes draws codes for the caller, who is a member of the staff that may open
 // doors: one for today and each of the seven days that follow, and then one for each day
 // that comes. Former codes of the caller end: in the cloud at once, at a cabinet as soon as
-// its list says so. Error: STAFF_CODE_LIMIT_REACHED.
+// its list says so. Errors: FORBIDDEN (the account is none of the business's), STAFF_CODE_LIMIT_REACHED.
 func (s staff) DrawStaffCodes(ctx context.Context, c cloud.Caller, _ StaffCodesInput) (out StaffCodesOutput, err error) {
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		r, err := s.rotaOf(v, c.Account.BusinessID, now)
 		if err != nil {
 			return nil, err
+		}
+		a, err := v.Account(c.Account.ID)
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return nil, err
+		}
+		if !mayHoldCodes(a, r.biz.ID) { // an operator of the platform who looks in
+			return nil, cloud.E(cloud.Forbidden, "FORBIDDEN")
 		}
 		if r.holder(c.Account.ID) == nil {
 			if len(r.holders) >= maxStaffHolders {

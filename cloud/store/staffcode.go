@@ -19,7 +19,7 @@ ON CONFLICT (device_id) DO UPDATE SET version = excluded.version, number = exclu
 	sqlDueStaffRotas    = `SELECT business_id FROM staff_rota WHERE next_at <= $1 ORDER BY next_at LIMIT $2`
 	// Businesses of which a member with codes may not have them any more, each once for a code.
 	sqlLostStaffCodes = `SELECT s.business_id FROM staff_code s JOIN account a ON a.id = s.account_id
-WHERE s.dropped_at IS NULL AND s.ends_at > $1 AND NOT (a.enabled AND (a.type = 'client_admin'
+WHERE s.dropped_at IS NULL AND s.ends_at > $1 AND NOT (a.enabled AND a.business_id = s.business_id AND (a.type = 'client_admin'
   OR a.type = 'client_employee' AND (a.permissions LIKE '%"lockers:write"%' OR a.permissions LIKE '%"*"%'))) LIMIT $2`
 	staffDevices = ` FROM staff_rota r JOIN device d ON d.business_id = r.business_id
   LEFT JOIN staff_list l ON l.device_id = d.id

@@ -116,6 +116,8 @@ func TestStaffCodesEnd(t *testing.T) {
 		other := cloud.Caller{Account: cloud.Account{ID: member + 1000, BusinessID: w.box.AdminCaller.Account.BusinessID, Type: cloud.ClientEmployee}}
 		_, err := w.cloud.Lockers.EndStaffCodes(t.Context(), other, locker.StaffCodesEndInput{Account: member})
 		require.ErrorContains(t, err, "STAFF_CODES_NOT_FOUND", "an employee ends no codes of others")
+		_, err = w.cloud.Lockers.DrawStaffCodes(t.Context(), other, locker.StaffCodesInput{})
+		require.ErrorContains(t, err, "FORBIDDEN", "an operator of the platform, whose pass ends, is given none")
 		foreign := w.box.AdminCaller
 		foreign.Account.BusinessID++
 		_, err = w.cloud.Lockers.EndStaffCodes(t.Context(), foreign, locker.StaffCodesEndInput{Account: member})
