@@ -230,6 +230,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"DeviceFaults":             deviceFaults,
 		"Epochs":                   epochs,
 		"Codes":                    codes,
+		"StaffCodes":               staffCodes,
 		"Timeline":                 timeline,
 		"Withdrawn":                withdrawn,
 		"Subjects":                 subjects,
