@@ -71,6 +71,10 @@ type OpeningStarted struct {
 	Who         string      `cbor:"5,keyasint"` // courier, recipient, staff, remote
 	DeliveryRef string      `cbor:"6,keyasint,omitempty"`
 	EndsAt      int64       `cbor:"7,keyasint,omitempty"` // planned end by the device's wall clock, unix ns
+	// How and PassID are set when a signed QR code was shown: PassInput, and the id that
+	// the code has used up.
+	How    string `cbor:"8,keyasint,omitempty"`
+	PassID []byte `cbor:"9,keyasint,omitempty"`
 }
 
 // LocalCommand stands for the command of an opening the cabinet authorised.
