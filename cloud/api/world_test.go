@@ -463,7 +463,7 @@ func (x *world) stand(name string) (s standIn) {
 	case "third_party.deliveries.create":
 		ref := x.next("REF-")
 		s.in = m{"reference_number": ref, "packages": []any{m{"tracking_number": ref, "size": "S"}}, "reserve": false}
-	case "third_party.deliveries.edit", "third_party.deliveries.cancel", "third_party.deliveries.rotate_delivery_code", "third_party.deliveries.open_doors",
+	case "third_party.deliveries.edit", "third_party.deliveries.cancel", "third_party.deliveries.rotate_delivery_code", "third_party.deliveries.open_doors", "third_party.deliveries.courier_qr",
 		"third_party.deliveries.reassign", "third_party.deliveries.confirm", "third_party.deliveries.fail":
 		s = delivery()
 	case "third_party.deliveries.add_package":
@@ -538,7 +538,7 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": id}
 	case "work_items.find", "work_items.take", "work_items.release", "work_items.note", "work_items.snooze", "work_items.close":
 		s.in = m{"id": x.exception()}
-	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
+	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.courier_qr":
 		s.in = m{"id": x.delivery()}
 
 	case "third_party.deliveries.take_back", "smart_lockers.deliveries.take_back", "customer.parcels.take_back":

@@ -63,14 +63,14 @@ func (s *Service) IssueCourierQR(ctx context.Context, c cloud.Caller, in Courier
 		return out, err
 	}
 	_, err = s.decide(ctx, c, in.Delivery, func(w *Work, d *cloud.Delivery) (err error) {
-		if err := w.coverDelivery(&pass, d, in); err != nil {
+		if err := coverDelivery(w, &pass, d, in); err != nil {
 			return err
 		}
 		by := requester(c)
 		if isStaff(c) {
 			by = employee(c)
 		}
-		out, err = w.issue(c, pass, cloud.QRCode{DeliveryID: d.ID, IssuedBy: by}, d.Number)
+		out, err = issuePass(w, c, pass, cloud.QRCode{DeliveryID: d.ID, IssuedBy: by}, d.Number)
 		return err
 	})
 	return shownOnce(ctx, out, err)
@@ -92,10 +92,10 @@ func (s *Service) IssueOpeningQR(ctx context.Context, c cloud.Caller, in Opening
 			return nil, err
 		}
 		w := s.Begin(v, device, now)
-		if err := w.coverGrids(&pass, in.Grids); err != nil {
+		if err := coverGrids(w, &pass, in.Grids); err != nil {
 			return nil, err
 		}
-		if out, err = w.issue(c, pass, cloud.QRCode{IssuedBy: employee(c), Reason: in.Reason}, device.Code); err != nil {
+		if out, err = issuePass(w, c, pass, cloud.QRCode{IssuedBy: employee(c), Reason: in.Reason}, device.Code); err != nil {
 			return nil, err
 		}
 		ch := &cloud.Changes{}
@@ -131,7 +131,7 @@ func employee(c cloud.Caller) cloud.Requester {
 // coverDelivery makes a pass one for the deposit of a delivery. It stands for the
 // newest entry of the delivery code in the cabinet's list, so that a list in which that
 // is revoked ends it as well.
-func (w requests) coverDelivery(p *wire.Pass, d *cloud.Delivery, in CourierQRInput) error {
+func coverDelivery(w *Work, p *wire.Pass, d *cloud.Delivery, in CourierQRInput) error {
 	last, err := w.lastOpening(d)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (w requests) coverDelivery(p *wire.Pass, d *cloud.Delivery, in CourierQRInp
 }
 
 // coverGrids makes a pass one of staff.
-func (w requests) coverGrids(p *wire.Pass, grids []cloud.GridID) error {
+func coverGrids(w *Work, p *wire.Pass, grids []cloud.GridID) error {
 	if len(grids) == 0 {
 		f := newFields()
 		f.Say("grid_ids", check.MessageRequired)
@@ -198,8 +198,8 @@ func (w requests) coverGrids(p *wire.Pass, grids []cloud.GridID) error {
 	return nil
 }
 
-// issue signs a pass and keeps that it was given out.
-func (w requests) issue(c cloud.Caller, p wire.Pass, row cloud.QRCode, target string) (out QROutput, err error) {
+// issuePass signs a pass and keeps that it was given out.
+func issuePass(w *Work, c cloud.Caller, p wire.Pass, row cloud.QRCode, target string) (out QROutput, err error) {
 	switch {
 	case w.device.Disabled:
 		return out, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
