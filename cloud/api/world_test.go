@@ -749,7 +749,7 @@ func (x *world) waits() string {
 	d := x.w.Delivery
 	d.ID, d.DeviceID, d.Handover = cloud.DeliveryID(85000+x.n), x.w.Device.ID, nil
 	d.Number, d.Reference = fmt.Sprintf("LD-%09d", d.ID), x.next("WAITS-")
-	d.Packages = []cloud.Package{{TrackingNumber: d.Reference, GridID: []cloud.GridID{8801, 8802, 8804, 8805, 8806, 8808, 8809, 8810, 8811, 8812}[x.n%10], Status: cloud.PackageInCompartment}}
+	d.Packages = []cloud.Package{{TrackingNumber: d.Reference, GridID: x.idleGrid(), Status: cloud.PackageInCompartment}}
 	sh := cloud.Shipment{ID: cloud.ShipmentID(d.ID), BusinessID: d.BusinessID, Number: d.Reference, ProviderID: d.ProviderID, DeliveryID: d.ID, Profile: "locker", CreatedAt: time.Now()}
 	x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{sh}}})
 	if x.links == nil {
@@ -757,6 +757,21 @@ func (x *world) waits() string {
 	}
 	x.links[d.Number] = webtest.Links.OfShipment(sh.ID, 0)
 	return d.Number
+}
+
+// idleGrid is a compartment of the world's device on which no opening runs.
+func (x *world) idleGrid() cloud.GridID {
+	grids := []cloud.GridID{8801, 8802, 8804, 8805, 8806, 8808, 8809, 8810, 8811, 8812}
+	require.NoError(x.t, x.w.DB.Look(x.t.Context(), func(v cloud.View) error {
+		running, err := v.RunningOpenings(x.w.Device.ID)
+		for _, o := range running {
+			for _, d := range o.Doors {
+				grids = slices.DeleteFunc(grids, func(g cloud.GridID) bool { return g == d.GridID })
+			}
+		}
+		return err
+	}))
+	return grids[x.n%len(grids)]
 }
 
 // exception is an open one at a compartment, by the name of its work item.
