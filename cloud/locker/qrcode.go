@@ -30,9 +30,8 @@ const (
 
 // CourierQRInput asks for a courier's signed QR code.
 type CourierQRInput struct {
-	Delivery     DeliveryKey    `path:"id" json:"-"`
-	Compartments []cloud.GridID `json:"compartments" max:"10" doc:"Compartments to use in place of the reserved ones"`
-	Hours        *int           `json:"hours" min:"1" max:"8" doc:"How long it can be used; 4 when absent, and never beyond deliver_before"`
+	Delivery DeliveryKey `path:"id" json:"-"`
+	Hours    *int        `json:"hours" min:"1" max:"8" doc:"How long it can be used; 4 when absent, and never beyond deliver_before"`
 }
 
 // OpeningQRInput asks for a signed QR code that opens compartments for staff.
@@ -55,8 +54,7 @@ type QROutput struct {
 // once for its deposit, also when the cabinet is offline and has not heard of the
 // delivery. Compartments are reserved as for an opening from afar. Errors:
 // DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT (also while an opening runs),
-// DEVICE_DISABLED, NO_COMPARTMENT, GRID_NOT_FREE, GRID_NOT_FOUND, QR_NOT_SUPPORTED,
-// QR_TOO_LARGE.
+// DEVICE_DISABLED, NO_COMPARTMENT, QR_NOT_SUPPORTED, QR_TOO_LARGE.
 func (s *Service) IssueCourierQR(ctx context.Context, c cloud.Caller, in CourierQRInput) (out QROutput, err error) {
 	pass, err := newPass()
 	if err != nil {
@@ -140,7 +138,7 @@ func coverDelivery(w *Work, p *wire.Pass, d *cloud.Delivery, in CourierQRInput) 
 	if !waits || last != nil && !last.Ended() || !w.received.Before(d.DeliverBefore) {
 		return conflict(*d)
 	}
-	cells, err := w.chooseCells(d, OpenInput{Compartments: in.Compartments})
+	cells, err := w.chooseCells(d, OpenInput{})
 	if err != nil {
 		return err
 	}

@@ -293,6 +293,7 @@ func TestASignedQRCodeIsDrawn(t *testing.T) {
 	require.Contains(t, g.body, "shown once")
 	list := regexp.MustCompile(`(?s)<dl class="leaves big">.*?</dl>`).FindString(g.body)
 	require.Contains(t, list, "A-1")
+	require.Contains(t, list, "<dt>Number of the QR code</dt>")
 	require.NotRegexp(t, `<dt>[^<]*_`, list)
 	g = r.confirm(path+"?lang=de", fields)
 	require.Contains(t, g.body, "Diesen QR-Code dem Scanner des Schranks zeigen")
