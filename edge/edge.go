@@ -72,6 +72,7 @@ const (
 	ByCode    = "code"    // typed or scanned at the cabinet
 	ByStaff   = "staff"   // a staff code with doors chosen on the screen
 	ByReopen  = "reopen"  // a pickup opened once more without a code
+	ByPass    = "pass"    // a signed QR code of a courier or of staff
 )
 
 // Authority is the act that allows a pulse. A pulse belongs to exactly one, of

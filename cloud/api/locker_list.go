@@ -24,7 +24,7 @@ func (c Config) lockerLists() []catalog.Operation {
 				Live:  []string{"Deliveries", "Compartments", "Openings"},
 				ID:    "delivery_id", Refs: []string{"delivery_id", "current_delivery_id"}, Title: []string{"delivery_number"}, State: "status", States: "delivery",
 				Columns: []string{"delivery_number", "status", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
-				Verbs:   []string{"smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
+				Verbs:   []string{"smart_lockers.deliveries.courier_qr", "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
 				Links: []catalog.Link{
 					{Words: "story.recipient", To: "/track/{packages.0.tracking_number}", Operation: "smart_lockers.deliveries.find"},
 					{Words: "hooklog.title", To: "/console/webhooks?reference={delivery_number}", Operation: "webhook_logs.list"},

@@ -73,7 +73,7 @@ func (c Config) staff() []catalog.Operation {
 				Live: []string{"Devices", "Sessions", "Doors", "Compartments", "Shelves", "DeviceFaults"},
 				ID:   "device_id", Refs: []string{"device_id"}, Named: true, Title: []string{"device_name", "device_code"}, State: "status", States: "device",
 				Columns: []string{"device_name", "status", "grid_counts", "address", "device_code", "last_seen_at"},
-				Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
+				Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.opening_qr", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
 					"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire", "smart_lockers.grids.block", "smart_lockers.grids.unblock", "smart_lockers.grids.clear"},
 				Keys:    map[string]string{"smart_lockers.devices.open": "o", "smart_lockers.grids.block": "b", "smart_lockers.grids.unblock": "b", "smart_lockers.grids.clear": "b"},
 				Related: []catalog.Relation{{Noun: "delivery", By: "device_id"}, {Noun: "cabinet_exception", By: "device_id"}, {Noun: "door_report", By: "id"}},
@@ -196,6 +196,23 @@ func (c Config) staff() []catalog.Operation {
 			Example:     `{"id":88,"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`,
 		}, c.Lockers.OpenGrids, orAccepted(func(out locker.StaffOpenOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{
+			Name: "smart_lockers.devices.opening_qr",
+			Offered: func(_ context.Context, _ cloud.Caller, cabinet map[string]any) bool {
+				return cabinet["protocol"] == cloud.ProtocolMQTT
+			},
+			Summary:     "Create a signed QR code that opens doors for staff",
+			Description: "For a cabinet without a network: its scanner reads the QR code within 15 minutes, and up to 10 compartments open once, whatever lies inside. Say why: the door history keeps it with your name once the cabinet is connected again. Nothing calls the QR code back before it expires.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/devices/{id}/opening-qr",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Secret:      true,
+			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "DEVICE_DISABLED", "QR_NOT_SUPPORTED"},
+			Example:     `{"id":88,"grid_ids":[8801],"reason":"The cabinet is offline"}`,
+		}, c.Lockers.IssueOpeningQR, nil),
+		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.report_stolen",
 			Summary:     "Report a cabinet as stolen",
 			Description: "Ends its session, secret, key, commands and codes at once; nothing that it sends counts. Deliveries on their way fail, and parcels inside become exceptions. After a mistake, or when it is found, it enrols with another enrolment token, and codes are drawn anew.",
@@ -278,6 +295,21 @@ func (c Config) staff() []catalog.Operation {
 			Example:     `{"id":"64021"}`,
 		}, c.Lockers.Confirm, nil),
 		catalog.Define(catalog.Operation{
+			Name:        "smart_lockers.deliveries.courier_qr",
+			When:        states(cloud.DeliveryCreated, cloud.DeliveryDoorsOpened),
+			Summary:     "Create a signed QR code for the courier of a delivery",
+			Description: "As the partner's own: the scanner of a cabinet without a network reads it, and the reserved compartments open once for the deposit. It works offline until it expires, even if the delivery is cancelled meanwhile.",
+			Tag:         "Smart Locker",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/smart-lockers/deliveries/{id}/courier-qr",
+			Types:       staff,
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskHigh,
+			Secret:      true,
+			Errors:      courierQRErrors,
+			Example:     `{"id":"64022","hours":2}`,
+		}, c.Lockers.IssueCourierQR, nil),
+		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.cancel",
 			When:        states(cloud.DeliveryCreated, cloud.DeliveryDoorsOpened),
 			Summary:     "Cancel a delivery before its deposit",
@@ -335,6 +367,9 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.TakeBackByStaff, nil),
 	}
 }
+
+// courierQRErrors are those of a courier's QR code, whoever asks for it.
+var courierQRErrors = []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_DISABLED", "NO_COMPARTMENT", "QR_NOT_SUPPORTED", "QR_TOO_LARGE"}
 
 const layoutExample = `{"id":88,"shelves":[{"shelf_code":"A","grids":[{"compartment_number":1,"column":1,"row":1,"size":"S"},{"compartment_number":2,"column":1,"row":2,"size":"M"},{"compartment_number":3,"column":2,"row":1,"size":"L","pickup_enabled":false}]}]}`
 

@@ -468,7 +468,7 @@ func (x *world) stand(name string) (s standIn) {
 	case "third_party.deliveries.create":
 		ref := x.next("REF-")
 		s.in = m{"reference_number": ref, "packages": []any{m{"tracking_number": ref, "size": "S"}}, "reserve": false}
-	case "third_party.deliveries.edit", "third_party.deliveries.cancel", "third_party.deliveries.rotate_delivery_code", "third_party.deliveries.open_doors",
+	case "third_party.deliveries.edit", "third_party.deliveries.cancel", "third_party.deliveries.rotate_delivery_code", "third_party.deliveries.open_doors", "third_party.deliveries.courier_qr",
 		"third_party.deliveries.reassign", "third_party.deliveries.confirm", "third_party.deliveries.fail":
 		s = delivery()
 	case "third_party.deliveries.add_package":
@@ -543,7 +543,7 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": id}
 	case "work_items.find", "work_items.take", "work_items.release", "work_items.note", "work_items.snooze", "work_items.close":
 		s.in = m{"id": x.exception()}
-	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire":
+	case "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.cancel", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.courier_qr":
 		s.in = m{"id": x.delivery()}
 
 	case "third_party.deliveries.take_back", "smart_lockers.deliveries.take_back", "customer.parcels.take_back":
@@ -754,7 +754,7 @@ func (x *world) waits() string {
 	d := x.w.Delivery
 	d.ID, d.DeviceID, d.Handover = cloud.DeliveryID(85000+x.n), x.w.Device.ID, nil
 	d.Number, d.Reference = fmt.Sprintf("LD-%09d", d.ID), x.next("WAITS-")
-	d.Packages = []cloud.Package{{TrackingNumber: d.Reference, GridID: []cloud.GridID{8801, 8802, 8804, 8805, 8806, 8808, 8809, 8810, 8811, 8812}[x.n%10], Status: cloud.PackageInCompartment}}
+	d.Packages = []cloud.Package{{TrackingNumber: d.Reference, GridID: x.idleGrid(), Status: cloud.PackageInCompartment}}
 	sh := cloud.Shipment{ID: cloud.ShipmentID(d.ID), BusinessID: d.BusinessID, Number: d.Reference, ProviderID: d.ProviderID, DeliveryID: d.ID, Profile: "locker", CreatedAt: time.Now()}
 	x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}, TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{sh}}})
 	if x.links == nil {
@@ -762,6 +762,21 @@ func (x *world) waits() string {
 	}
 	x.links[d.Number] = webtest.Links.OfShipment(sh.ID, 0)
 	return d.Number
+}
+
+// idleGrid is a compartment of the world's device on which no opening runs.
+func (x *world) idleGrid() cloud.GridID {
+	grids := []cloud.GridID{8801, 8802, 8804, 8805, 8806, 8808, 8809, 8810, 8811, 8812}
+	require.NoError(x.t, x.w.DB.Look(x.t.Context(), func(v cloud.View) error {
+		running, err := v.RunningOpenings(x.w.Device.ID)
+		for _, o := range running {
+			for _, d := range o.Doors {
+				grids = slices.DeleteFunc(grids, func(g cloud.GridID) bool { return g == d.GridID })
+			}
+		}
+		return err
+	}))
+	return grids[x.n%len(grids)]
 }
 
 // exception is an open one at a compartment, by the name of its work item.

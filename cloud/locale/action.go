@@ -130,6 +130,7 @@ var actions = map[string]texts{
 	"action.doors_opened":                       {"Doors opened", "柜门已打开", "櫃門已開啟", "Portes ouvertes", "Türen geöffnet", "Puertas abiertas"},
 	"action.grid_blocked":                       {"Compartment blocked", "格口已停用", "格口已停用", "Casier bloqué", "Fach gesperrt", "Compartimento bloqueado"},
 	"action.grid_unblocked":                     {"Compartment unblocked", "格口已恢复", "格口已恢復", "Casier débloqué", "Fach entsperrt", "Compartimento desbloqueado"},
+	"action.qr_code_issued":                     {"Signed QR code created", "已生成签名二维码", "已產生簽章 QR 碼", "QR code signé créé", "Signierter QR-Code erstellt", "Código QR firmado creado"},
 	"action.grid_cleared":                       {"Compartment cleared", "格口已清空", "格口已清空", "Casier vidé", "Fach geräumt", "Compartimento vaciado"},
 	"action.device_order_removed":               {"Parcel taken out of a cabinet", "包裹已从柜中取出", "包裹已從櫃中取出", "Colis sorti d’une consigne", "Paket aus Schrank entnommen", "Paquete sacado de una taquilla"},
 	"action.packages_announced":                 {"Packages announced", "已预报包裹", "已預報包裹", "Colis annoncés", "Pakete angekündigt", "Paquetes anunciados"},

@@ -29,6 +29,7 @@ var calls = map[string]texts{
 	"verb.third_party.deliveries.add_package":          {"Add package", "添加包裹", "新增包裹", "Ajouter un colis", "Packstück hinzufügen", "Añadir bulto"},
 	"verb.third_party.deliveries.remove_package":       {"Remove package", "移除包裹", "移除包裹", "Retirer le colis", "Packstück entfernen", "Quitar bulto"},
 	"verb.third_party.deliveries.rotate_delivery_code": {"Replace delivery code", "更换投递码", "更換投遞碼", "Remplacer le code de dépôt", "Zustellcode ersetzen", "Cambiar el código de entrega"},
+	"verb.third_party.deliveries.courier_qr":           {"Create QR code for the courier", "生成投递员二维码", "產生投遞員 QR 碼", "Créer un QR code pour le livreur", "QR-Code für den Zusteller erstellen", "Crear código QR para el repartidor"},
 	"verb.third_party.deliveries.open_doors":           {"Open doors for a deposit", "开门投递", "開門投遞", "Ouvrir les portes pour un dépôt", "Türen für eine Einlage öffnen", "Abrir puertas para un depósito"},
 	"verb.third_party.deliveries.reassign":             {"Move to another compartment", "改换格口", "更換格口", "Changer de casier", "In ein anderes Fach legen", "Pasar a otro compartimento"},
 	"verb.third_party.deliveries.confirm":              {"Confirm deposit", "确认投递", "確認投遞", "Confirmer le dépôt", "Einlage bestätigen", "Confirmar depósito"},

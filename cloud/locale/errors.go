@@ -903,6 +903,22 @@ var errors = map[string]texts{
 		"Dieses Paket gehört nicht zur Lieferung. Bitte die Sendungsnummern prüfen.",
 		"Ese paquete no es de la entrega. Revise los números de seguimiento.",
 	},
+	"QR_NOT_SUPPORTED": {
+		"This cabinet cannot read signed QR codes: only cabinets with the edge agent can. Open its doors from afar, or use a code.",
+		"此快递柜无法读取签名二维码：只有运行边缘代理的快递柜可以。请远程开门，或使用数字码。",
+		"此智慧櫃無法讀取簽章 QR 碼：只有執行邊緣代理程式的智慧櫃可以。請遠端開門，或使用數字碼。",
+		"Cette consigne ne lit pas les QR codes signés : seules celles qui ont l’agent local le peuvent. Ouvrez à distance ou utilisez un code.",
+		"Dieser Schrank liest keine signierten QR-Codes: Das können nur Schränke mit dem Edge-Agenten. Bitte aus der Ferne öffnen oder einen Code benutzen.",
+		"Esta taquilla no lee códigos QR firmados: solo pueden las que tienen el agente local. Abra a distancia o use un código.",
+	},
+	"QR_TOO_LARGE": {
+		"A signed QR code has room for 10 compartments and 20 packages; this delivery has more, or very long numbers. Use the delivery code, or open the doors from afar.",
+		"签名二维码最多容纳 10 个格口和 20 个包裹；此投递更多，或单号过长。请使用投递码，或远程开门。",
+		"簽章 QR 碼最多容納 10 個格口和 20 個包裹；此投遞更多，或單號過長。請使用投遞碼，或遠端開門。",
+		"Un QR code signé contient au plus 10 casiers et 20 colis ; cette livraison en a plus, ou des numéros très longs. Utilisez le code de dépôt ou ouvrez à distance.",
+		"Ein signierter QR-Code fasst 10 Fächer und 20 Packstücke; diese Lieferung hat mehr oder sehr lange Nummern. Bitte den Zustellcode benutzen oder aus der Ferne öffnen.",
+		"Un código QR firmado admite 10 compartimentos y 20 bultos; esta entrega tiene más, o números muy largos. Use el código de entrega o abra a distancia.",
+	},
 	"PARCEL_TOO_LARGE": {
 		"This cabinet has no compartment of that size. Choose another cabinet or another way.",
 		"此快递柜没有该尺寸的格口。请选择其他快递柜或其他方式。",

@@ -209,6 +209,7 @@ var members = map[string]texts{
 	"member.height":                           {"Height", "高", "高", "Hauteur", "Höhe", "Alto"},
 	"member.held_at":                          {"Held at", "扣留时间", "扣留時間", "Retenu le", "Angehalten am", "Retenido el"},
 	"member.hold":                             {"Put on hold at once", "立即暂停", "立即暫停", "Mettre aussitôt en attente", "Sofort anhalten", "Poner en espera al crear"},
+	"member.qr_id":                            {"Number of the QR code", "二维码编号", "QR 碼編號", "Numéro du QR code", "Nummer des QR-Codes", "Número del código QR"},
 	"member.hours":                            {"Hours", "小时数", "小時數", "Heures", "Stunden", "Horas"},
 	"member.hs_code":                          {"Customs tariff number", "海关编码", "海關編碼", "Code douanier", "Zolltarifnummer", "Código arancelario"},
 	"member.http_status":                      {"HTTP status", "HTTP 状态", "HTTP 狀態", "Statut HTTP", "HTTP-Status", "Estado HTTP"},

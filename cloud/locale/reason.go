@@ -116,6 +116,12 @@ var quickTexts = map[string]texts{
 		"Le destinataire ne peut pas ouvrir; Regarder à l’intérieur; Réparation; Nettoyage",
 		"Empfänger kann es nicht öffnen; Hineinsehen; Reparatur; Reinigung",
 		"El destinatario no puede abrir; Mirar dentro; Reparación; Limpieza"},
+	"quick.smart_lockers.devices.opening_qr": {
+		"Cabinet has no network; Look inside; Repair; Cleaning",
+		"柜机没有网络; 查看内部; 维修; 清洁", "櫃機沒有網路; 查看內部; 維修; 清潔",
+		"La consigne n’a pas de réseau; Regarder à l’intérieur; Réparation; Nettoyage",
+		"Schrank hat kein Netz; Hineinsehen; Reparatur; Reinigung",
+		"La taquilla no tiene red; Mirar dentro; Reparación; Limpieza"},
 	"quick.smart_lockers.devices.report_stolen": {
 		"Cabinet is gone; Computer was taken out; Site reported a break-in",
 		"柜机不见了; 计算机被拆走; 现场报告有人闯入", "櫃機不見了; 電腦被拆走; 現場回報有人闖入",

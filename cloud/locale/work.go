@@ -80,6 +80,7 @@ var workWords = map[string]texts{
 	"work.call":             {"As a call", "作为接口调用", "以介面呼叫", "Sous forme d’appel", "Als Aufruf", "Como llamada"},
 	"work.back":             {"Back", "返回", "返回", "Retour", "Zurück", "Volver"},
 	"work.once":             {"This is shown once. Keep it in a safe place.", "此内容仅显示一次，请妥善保存。", "此內容僅顯示一次，請妥善保存。", "Ceci ne s’affiche qu’une fois. Conservez-le en lieu sûr.", "Das wird nur einmal angezeigt. Bewahren Sie es sicher auf.", "Esto se muestra una sola vez. Guárdelo en un lugar seguro."},
+	"work.scan":             {"Show this QR code to the scanner of the cabinet", "请将此二维码对准快递柜的扫码器", "請將此 QR 碼對準智慧櫃的掃描器", "Présentez ce QR code au lecteur de la consigne", "Diesen QR-Code dem Scanner des Schranks zeigen", "Muestre este código QR al lector de la taquilla"},
 	"work.kept":             {"I have kept it", "我已保存", "我已保存", "Je l’ai conservé", "Ich habe es aufbewahrt", "Ya lo he guardado"},
 	"work.will":             {"This will change", "将发生以下变更", "將發生以下變更", "Voici ce qui va changer", "Das wird sich ändern", "Esto va a cambiar"},
 	"work.besides":          {"Changes besides: %s.", "此外还会变更：%s。", "此外還會變更：%s。", "Change aussi : %s.", "Außerdem ändert sich: %s.", "Además cambia: %s."},

@@ -46,6 +46,7 @@ type Config struct {
 	Orders   Orders                      // nil: no parcel is an order's
 	Channels []cloud.NotificationChannel // by which people are notified; those of tests have all
 	Webhooks Webhooks                    // nil: no event is sent
+	Passes   PassSigner                  // of signed QR codes; nil: none are given out
 	// Session is how long a door session lasts; 0 is ten minutes.
 	Session time.Duration
 	// Correction is how long after a deposit its compartments may be opened

@@ -112,7 +112,7 @@ func (w reports) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Openi
 		o.Doors = append(o.Doors, od)
 	}
 	w.openings[o.ID] = o
-	return o, "", nil
+	return o, "", w.useQRCode(r, o, b.PassID)
 }
 
 // packagesIn are the packages that lie in a compartment or are to go there.

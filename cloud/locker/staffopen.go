@@ -97,7 +97,7 @@ func (w requests) openForStaff(c cloud.Caller, in StaffOpenInput) (cmd cloud.Com
 	if err != nil {
 		return cmd, out, err
 	}
-	o := w.newOpening(wire.OpenStaff, 0, cloud.Requester{Type: "console", ID: strconv.FormatInt(int64(c.Account.ID), 10), Name: c.Account.Name}, in.Reason)
+	o := w.newOpening(wire.OpenStaff, 0, employee(c), in.Reason)
 	shown := map[uint]cloud.Compartment{}
 	slices.Sort(in.Grids)
 	for _, id := range slices.Compact(in.Grids) {

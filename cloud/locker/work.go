@@ -348,6 +348,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.Gaps = append(ch.Gaps, w.ch.Gaps...)
 	ch.DeviceFaults = append(ch.DeviceFaults, w.ch.DeviceFaults...)
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
+	ch.Rows = append(ch.Rows, w.ch.Rows...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
 	if err := w.addAccountEvents(ch); err != nil {
 		return err

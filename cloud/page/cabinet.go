@@ -225,6 +225,7 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 		grid := url.Values{"grid_id": {fmt.Sprint(int64(g.GridID))}}
 		verb("open", "smart_lockers.devices.open", "", url.Values{"grid_ids": {fmt.Sprint(int64(g.GridID))}}, true)
+		verb("opening_qr", "smart_lockers.devices.opening_qr", "", url.Values{"grid_ids": {fmt.Sprint(int64(g.GridID))}}, out.Cabinet.Protocol == cloud.ProtocolMQTT)
 		verb("block", "smart_lockers.grids.block", "", grid, g.State == cloud.GridFree || g.State == cloud.GridCleaning)
 		verb("unblock", "smart_lockers.grids.unblock", "", grid, g.State == cloud.GridBlocked || g.Mismatch != nil)
 		verb("clear", "smart_lockers.grids.clear", "high", grid, g.DeliveryID != nil || g.State == cloud.GridOccupied || g.Mismatch != nil)
@@ -344,7 +345,8 @@ func (p drawnPages) service(c context.Context, v visitor, out *standing) error {
 		}
 	}
 	command := "smart_lockers.devices.command"
-	group(v.T("cab.commands"), [3]string{command, "command?type=reboot", v.T("cab.reboot")}, [3]string{command, "command?type=sync", v.T("cab.sync")}, [3]string{command, "command?type=reset_tries", v.T("cab.tries")})
+	group(v.T("cab.commands"), [3]string{command, "command?type=reboot", v.T("cab.reboot")}, [3]string{command, "command?type=sync", v.T("cab.sync")}, [3]string{command, "command?type=reset_tries", v.T("cab.tries")},
+		[3]string{"smart_lockers.devices.opening_qr", "opening_qr", ""})
 	group(v.T("cab.hardware"), [3]string{"smart_lockers.devices.edit", "edit", ""}, [3]string{"smart_lockers.devices.renew_token", "renew_token", ""}, [3]string{"smart_lockers.devices.replace_hardware", "replace_hardware", ""},
 		[3]string{"smart_lockers.devices.report_stolen", "report_stolen", ""}, [3]string{"smart_lockers.devices.retire", "retire", ""})
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/signed"
 )
 
 var (
@@ -272,4 +273,28 @@ func TestDoorsThatCannotBeReached(t *testing.T) {
 		require.Equal(t, offered, strings.Contains(g.body, "/console/cabinets/88/open?grid_ids="), online)
 		require.Equal(t, !offered, strings.Contains(g.body, "no door opens from here"), online)
 	}
+}
+
+// A signed QR code is drawn once, on no page before that and nowhere as text; the drawing is
+// the text that the cabinet reads.
+func TestASignedQRCodeIsDrawn(t *testing.T) {
+	r := newRig(t, nil)
+	r.signedIn()
+	const path = "/console/cabinets/88/opening_qr"
+	fields := url.Values{"in:grid_ids": {"8801", "8802"}, "in:reason": {"The link is down"}}
+	require.Contains(t, r.do("GET", "/console/cabinets/88?tab=service", nil).body, path)
+	g := r.fillIn(path, fields)
+	require.Equal(t, 200, g.status, g.body)
+	require.NotContains(t, g.body, `class="qr"`, "a preview")
+	g = r.confirm(path, fields)
+	require.Equal(t, 200, g.status, g.body)
+	require.Regexp(t, `(?s)<h2 id="scan">Show this QR code to the scanner of the cabinet</h2><svg class="qr" viewBox="0 0 \d+ \d+"`, g.body)
+	require.NotContains(t, g.body, signed.PassPrefix)
+	require.Contains(t, g.body, "shown once")
+	list := regexp.MustCompile(`(?s)<dl class="leaves big">.*?</dl>`).FindString(g.body)
+	require.Contains(t, list, "A-1")
+	require.Contains(t, list, "<dt>Number of the QR code</dt>")
+	require.NotRegexp(t, `<dt>[^<]*_`, list)
+	g = r.confirm(path+"?lang=de", fields)
+	require.Contains(t, g.body, "Diesen QR-Code dem Scanner des Schranks zeigen")
 }

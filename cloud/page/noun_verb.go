@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"html/template"
 	"maps"
 	"net/url"
 	"slices"
@@ -41,7 +42,8 @@ type nounForm struct {
 	Hidden  []pair // the values of the form
 	Given   []leaf // those that were filled in
 	Result  []leaf
-	Once    bool // the result is shown once
+	Once    bool          // the result is shown once
+	QR      template.HTML // of the result: its member qr as a QR code
 	// What someone else changed while the form was open, where the person changed it
 	// too.
 	Clashes []clash
@@ -288,6 +290,13 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	found := recordOf(o, answer)
 	if (o.Secret || o.Shows) && len(found) > 0 {
 		delete(found, "result")
+		if text, has := found["qr"].(string); has {
+			delete(found, "qr")
+			if out.QR, err = drawQR(text); err != nil {
+				p.trouble(ctx, err)
+				return
+			}
+		}
 		out.Step, out.Once, out.Result = "result", o.Secret, m.leaves(found)
 		out.showDone(p.kit, ctx, v, after{Operation: operation, Notices: receipt.Notices(), Target: receipt.Target()})
 		p.show(ctx, fasthttp.StatusOK, "nounform.html", out)

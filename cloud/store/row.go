@@ -19,6 +19,7 @@ var rowTables = []*rowTable{
 	newRowTable("invitation", cloud.Invitation{}),
 	newRowTable("passkey", cloud.Passkey{}),
 	newRowTable("platform_pass", cloud.PlatformPass{}),
+	newRowTable("qr_code", cloud.QRCode{}),
 	newRowTable("saved_view", cloud.SavedView{}),
 	newRowTable("site", cloud.Site{}),
 	newRowTable("staff_code", cloud.StaffCode{}),

@@ -5,6 +5,7 @@ package webtest
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -23,6 +24,7 @@ import (
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -82,7 +84,7 @@ func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
 // NewOn fills an empty store.
 func NewOn(t testing.TB, db *store.DB) *World {
 	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
-		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})}
+		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
 	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110} { // new ids start above those of the world
@@ -95,11 +97,18 @@ func NewOn(t testing.TB, db *store.DB) *World {
 	return w
 }
 
+// signer signs QR codes of the world.
+func signer(t testing.TB) *signed.Signer {
+	s, err := signed.NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	require.NoError(t, err)
+	return s
+}
+
 // At is the same world at another node, whose store is db.
 func (w *World) At(t testing.TB, db *store.DB) *World {
 	there := *w
 	there.DB, there.Auth = db, auth.New(db)
-	there.Lockers = locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})
+	there.Lockers = locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})
 	db.OnCommit(there.Lockers.Committed)
 	return &there
 }

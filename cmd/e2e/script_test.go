@@ -41,6 +41,9 @@ type action struct {
 var actions = []action{
 	{"deposit", 10, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, w.depositRemote) }},
 	{"deposit_code", 6, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, w.depositLocal) }},
+	{"deposit_qr", 5, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, w.depositQR) }},
+	{"bring_qr", 3, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.depositQR) }},
+	{"staff_qr", 3, func(w *world, s step, rnd *rand.Rand) { w.staffQR(s, rnd) }},
 	{"announce", 3, func(w *world, s step, rnd *rand.Rand) { w.newTask(s, rnd, func(*task, *rand.Rand) {}) }},
 	{"bring", 5, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.depositRemote) }},
 	{"bring_code", 4, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.depositLocal) }},

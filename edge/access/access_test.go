@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -21,6 +23,7 @@ import (
 type counter struct {
 	state   atomic.Pointer[locker.State]
 	asked   []locker.CodeTried
+	shown   []locker.PassShown
 	inside  atomic.Int32
 	crowded atomic.Bool
 }
@@ -33,7 +36,12 @@ func (c *counter) Do(_ context.Context, in locker.Input) (locker.Answer, error) 
 	}
 	time.Sleep(100 * time.Millisecond)
 	c.inside.Add(-1)
-	c.asked = append(c.asked, in.(locker.CodeTried))
+	switch in := in.(type) {
+	case locker.CodeTried:
+		c.asked = append(c.asked, in)
+	case locker.PassShown:
+		c.shown = append(c.shown, in)
+	}
 	return locker.Answer{Outcome: wire.CodeOK}, nil
 }
 
@@ -57,7 +65,36 @@ func desk(t *testing.T, l *link) (*Verifier, *counter) {
 	c := &counter{}
 	s := locker.New(wire.Config{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}})
 	c.state.Store(&s)
-	return New(Config{DeviceCode: "CAB-1", Salt: make([]byte, passcode.SaltSize), Key: make([]byte, passcode.KeySize), Loop: c, Link: l, Now: func() locker.Now { return locker.Now{Mono: 10} }}), c
+	return New(Config{DeviceCode: "CAB-1", Salt: make([]byte, passcode.SaltSize), Key: make([]byte, passcode.KeySize), Loop: c, Link: l, Now: func() locker.Now { return locker.Now{Mono: 10} },
+		Keys: func() signed.Keys {
+			return signed.PinnedKeys([]wire.PinnedKey{signer(t, 1).Pinned(), signer(t, 2).Pinned()})
+		}}), c
+}
+
+func signer(t *testing.T, seed byte) *signed.Signer {
+	t.Helper()
+	s, err := signed.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, 32)))
+	require.NoError(t, err)
+	return s
+}
+
+// Both pinned keys count, the present one and the next; any other is no try.
+func TestSignedQRCodesReachTheRulesOnceTheyAreTheClouds(t *testing.T) {
+	t.Parallel()
+	d, c := desk(t, &link{})
+	pass := wire.Pass{DeviceCode: "CAB-2", ID: make([]byte, wire.PassIDSize), Kind: wire.OpenStaff, Doors: []uint{1}, NotBefore: 1, NotAfter: 2}
+	for seed := byte(1); seed <= 3; seed++ {
+		text, err := signer(t, seed).SignPass(pass)
+		require.NoError(t, err)
+		a, err := d.Scan(t.Context(), " "+text+"\r")
+		require.NoError(t, err)
+		require.Equal(t, seed == 3, a.Outcome == wire.PassForged)
+	}
+	a, err := d.Scan(t.Context(), "PX:")
+	require.NoError(t, err)
+	require.Equal(t, locker.Answer{Outcome: wire.PassForged}, a)
+	require.Equal(t, []locker.PassShown{{Pass: pass, Device: "CAB-1"}, {Pass: pass, Device: "CAB-1"}}, c.shown)
+	require.Empty(t, c.asked, "no try")
 }
 
 func verifier(code string) []byte {

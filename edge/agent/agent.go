@@ -231,7 +231,7 @@ func (a *Agent) build() error {
 	if err != nil {
 		return fmt.Errorf("build uplink: %w", err)
 	}
-	a.codes = access.New(access.Config{DeviceCode: s.DeviceCode, Salt: s.CodeSalt, Key: s.CodeKey, Loop: a.loop, Link: a.link, Now: a.now})
+	a.codes = access.New(access.Config{DeviceCode: s.DeviceCode, Salt: s.CodeSalt, Key: s.CodeKey, Loop: a.loop, Link: a.link, Now: a.now, Keys: (*handler)(a).keys})
 	a.buildScanners(scans)
 	return nil
 }

@@ -467,7 +467,7 @@ func TestEveryLanguageHasEveryWord(t *testing.T) {
 		require.Contains(t, texts["en"], key)
 	}
 	for _, outcome := range []string{wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, "locked_typed", "locked_scanned", "locked_staff", wire.ReasonBusy, wire.ReasonOccupied, wire.ReasonUnknownDoor,
-		wire.ReasonBoard, wire.ReasonSuspect, wire.ReasonNoOpening, notACode, noStore, tooMany, uncertain, staffCode} {
+		wire.ReasonBoard, wire.ReasonSuspect, wire.ReasonNoOpening, wire.PassForged, wire.PassOtherCabinet, wire.PassUsed, wire.PassRevoked, wire.ReasonClock, wire.ReasonMemory, notACode, noStore, tooMany, uncertain, staffCode} {
 		require.Contains(t, texts["en"], outcome, "what people are told")
 	}
 	for _, state := range []string{wire.DoorUnknown, wire.DoorLocked, wire.DoorOpening, wire.DoorOpen, wire.DoorSettling} {

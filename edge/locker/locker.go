@@ -79,7 +79,7 @@ type State struct {
 	Openings   map[string]Opening // without an end
 	Ended      map[string]EndedOpening
 	Deliveries map[string]Delivery // by delivery ref: what lies where
-	Commands   map[string]int64    // seen command ids → expiry, unix ns
+	Commands   map[string]int64    // seen command ids, and those of used passes → expiry, unix ns
 	Exceptions map[string]Exception
 	Codes      map[uint64]wire.CodeEntry
 	Meta       Meta
@@ -222,11 +222,12 @@ type Opening struct {
 	Kind        wire.OpeningKind
 	CommandID   string
 	Who         string
-	How         string // of a pickup
+	How         string // of a pickup, and of what a pass has begun
 	DeliveryRef string
 	Doors       []OpeningDoor
 	Code        *wire.CodeEntry
-	Generation  uint64 // of the code list held when Code came
+	Generation  uint64 // of the code list held when Code came, or that of the pass
+	PassID      []byte `cbor:",omitempty"` // of the pass that has begun it
 	CodeNumber  uint64
 	ListNumber  uint64
 	Runs        []Run // commands without an outcome
@@ -415,6 +416,12 @@ type (
 		Budget   Budget            // "": by Input
 		Doors    []edge.DoorNumber // chosen at the terminal, for staff codes
 	}
+	// PassShown is a signed QR code whose signature was verified. Device is the code
+	// of this cabinet.
+	PassShown struct {
+		Pass   wire.Pass
+		Device string
+	}
 	// Reopen opens a pickup again without a code.
 	Reopen struct{ OpeningID string }
 	// PressedDone is the courier's "done".
@@ -437,6 +444,7 @@ func (Refuse) input()      {}
 func (CodesCame) input()   {}
 func (ConfigCame) input()  {}
 func (CodeTried) input()   {}
+func (PassShown) input()   {}
 func (Reopen) input()      {}
 func (PressedDone) input() {}
 func (Tampered) input()    {}
@@ -493,6 +501,8 @@ func Step(s State, in Input, now Now) (State, Out) {
 		d.config(in)
 	case CodeTried:
 		d.tryCode(in)
+	case PassShown:
+		d.showPass(in)
 	case Reopen:
 		d.reopen(in)
 	case PressedDone:

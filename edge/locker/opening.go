@@ -88,8 +88,11 @@ func (d openings) begin(o Opening, by edge.Authority) {
 		}
 	}
 	d.setOpening(o)
-	d.record(wire.KindOpeningStarted, d.now.Mono, wire.OpeningStarted{OpeningID: o.ID, Kind: o.Kind, Doors: uints(o.numbers()),
-		CommandID: o.CommandID, Who: o.Who, DeliveryRef: o.DeliveryRef, EndsAt: o.Ends.Wall, CodeNumber: o.CodeNumber})
+	started := wire.OpeningStarted{OpeningID: o.ID, Kind: o.Kind, Doors: uints(o.numbers()), CommandID: o.CommandID, Who: o.Who, DeliveryRef: o.DeliveryRef, EndsAt: o.Ends.Wall, CodeNumber: o.CodeNumber}
+	if o.PassID != nil {
+		started.How, started.PassID = o.How, o.PassID
+	}
+	d.record(wire.KindOpeningStarted, d.now.Mono, started)
 	d.present = true
 }
 
@@ -335,9 +338,13 @@ func (d openings) drop(o Opening, settled bool) {
 	for _, od := range o.Doors {
 		packages[od.Door] = od.Packages
 	}
+	list := d.Meta.CodeList
+	if o.PassID != nil && o.Generation == d.Meta.Generation {
+		list = max(list, o.CodeNumber) // the pass stood for an entry that has not come yet
+	}
 	d.Ended[o.ID] = EndedOpening{ID: o.ID, Kind: o.Kind, Settled: settled, At: d.now.instant(d.now.Mono), Ends: o.Ends,
 		Delivery: o.DeliveryRef, Doors: o.numbers(), Packages: packages,
-		List: d.Meta.CodeList, Generation: d.Meta.Generation}
+		List: list, Generation: d.Meta.Generation}
 	d.touch(keyEnded + o.ID)
 	d.present = true
 }

@@ -32,6 +32,16 @@ func TestAnyOrderOfThings(t *testing.T) {
 			wire.CodeEntry{Number: 3, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: verifier(8)},
 		)
 		started := 0
+		var passes []wire.Pass
+		opened := map[string]bool{} // by ids of passes
+		show := func(rt *rapid.T, p wire.Pass) {
+			begun := len(bodies[wire.OpeningStarted](w))
+			if w.show(p) == wire.CodeOK {
+				require.False(rt, opened[string(p.ID)], "a pass opens once")
+				opened[string(p.ID)] = true
+				require.Equal(rt, p.ID, bodies[wire.OpeningStarted](w)[begun].PassID)
+			}
+		}
 		door := rapid.IntRange(1, doors)
 		lost := map[edge.DoorNumber]bool{}
 		read := func(n edge.DoorNumber) {
@@ -88,6 +98,23 @@ func TestAnyOrderOfThings(t *testing.T) {
 			"courier types the code": func(*rapid.T) { w.step(CodeTried{Verifier: verifier(5), Input: "keypad"}) },
 			"staff code": func(rt *rapid.T) {
 				w.step(CodeTried{Verifier: verifier(8), Input: "keypad", Doors: []edge.DoorNumber{edge.DoorNumber(door.Draw(rt, "door"))}})
+			},
+			"a pass is shown": func(rt *rapid.T) {
+				p := w.courierPass(byte(len(passes)+1), uint(door.Draw(rt, "door")))
+				if rapid.Bool().Draw(rt, "staff") {
+					p = w.staffPass(byte(len(passes)+1), p.Doors...)
+				} else if rapid.Bool().Draw(rt, "unheard of") {
+					p.DeliveryRef = "LD-" + string(rune('a'+len(passes)%26))
+				}
+				p.NotBefore -= int64(rapid.IntRange(-30, 30).Draw(rt, "earlier")) * second
+				p.NotAfter = min(p.NotAfter, p.NotBefore+4*hour)
+				passes = append(passes, p)
+				show(rt, p)
+			},
+			"a pass is shown again": func(rt *rapid.T) {
+				if len(passes) > 0 {
+					show(rt, passes[rapid.IntRange(0, len(passes)-1).Draw(rt, "pass")])
+				}
 			},
 			"done": func(*rapid.T) {
 				for _, id := range sorted(w.s.Openings) {

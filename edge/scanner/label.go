@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-io/postern/protocol/gs1"
 	"github.com/postern-io/postern/protocol/passcode"
+	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -78,8 +79,8 @@ func subjectOf(label gs1.Scan) string {
 }
 
 // isCode reports whether a line may be a code of a cabinet, whatever a scanner
-// puts around it: 6 to 8 digits alone, or the text of a pickup code's symbol
-// anywhere in it. A keyboard of another layout types its colon as another sign.
+// puts around it: 6 to 8 digits alone, or the text of a pickup code's symbol or of a
+// signed QR code anywhere in it. A keyboard of another layout types its colon as another sign.
 // Addresses that let people in are codes, too: every one that is no GS1 link, such as that
 // of a parcel's page or of an enrolment, and those with a query or fragment beside.
 func isCode(raw []byte) bool {
@@ -90,7 +91,7 @@ func isCode(raw []byte) bool {
 		return r
 	}, unescape(string(raw)))
 	text = strings.ToUpper(text)
-	if strings.Contains(text, passcode.Prefix) {
+	if strings.Contains(text, passcode.Prefix) || signed.IsPass(text) {
 		return true
 	}
 	if strings.Contains(text, "://") && !isLabelLink(raw) {
@@ -99,8 +100,10 @@ func isCode(raw []byte) bool {
 	if gs1.HasSymbology(text) {
 		text = text[3:]
 	}
-	if rest, ok := strings.CutPrefix(text, passcode.Prefix[:2]); ok && rest != "" && !isLetter(rest[0]) && !isDigit(rest[0]) {
-		return true
+	for _, prefix := range []string{passcode.Prefix, signed.PassPrefix} {
+		if rest, ok := strings.CutPrefix(text, prefix[:2]); ok && rest != "" && !isLetter(rest[0]) && !isDigit(rest[0]) {
+			return true
+		}
 	}
 	digits := strings.Map(func(r rune) rune {
 		if unicode.IsPunct(r) || unicode.IsSymbol(r) {

@@ -193,6 +193,9 @@ func TestCodesAreNeverLabels(t *testing.T) {
 		text := code
 		if rnd.IntN(2) == 0 {
 			text = []string{"PU:", "pu:", "Pu:"}[rnd.IntN(3)] + "CAB-1:" + code
+		} else if rnd.IntN(2) == 0 {
+			code = "ABCD" + strings.Repeat("EFGH", rnd.IntN(90))
+			text = []string{"PX:", "px:", "PX\u00d6", "PX;", "PX>"}[rnd.IntN(5)] + code
 		}
 		var b strings.Builder
 		pick := func() { b.WriteString(around[rnd.IntN(len(around))]) }

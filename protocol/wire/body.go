@@ -71,7 +71,12 @@ type OpeningStarted struct {
 	Who         string      `cbor:"5,keyasint"` // courier, recipient, staff, remote
 	DeliveryRef string      `cbor:"6,keyasint,omitempty"`
 	EndsAt      int64       `cbor:"7,keyasint,omitempty"` // planned end by the device's wall clock, unix ns
-	CodeNumber  uint64      `cbor:"8,keyasint,omitempty"` // list entry of the code that authorised a local opening
+	// How and PassID are set when a signed QR code was shown: PassInput, and the id that
+	// the code has used up.
+	How    string `cbor:"8,keyasint,omitempty"`
+	PassID []byte `cbor:"9,keyasint,omitempty"`
+	// CodeNumber is the code list entry of the code that authorised a local opening.
+	CodeNumber uint64 `cbor:"10,keyasint,omitempty"`
 }
 
 // LocalCommand stands for the command of an opening the cabinet authorised.

@@ -136,6 +136,10 @@ func messages() []message {
 		{"opening_settled with bounds", OpeningSettled{OpeningID: "op_1", ConfirmedBy: ByTimeoutDoorClosed, Packages: []SettledPackage{{Ref: "PK-1", Door: 2, Outcome: Deposited}},
 			Doors: []SettledDoor{{Door: 2, OpenedAt: 3, ClosedAt: 9, Item: ItemAbsent, ClosedAfter: 4, ClosedBefore: 9}}}},
 		{"config", sampleConfig()},
+		{"pass", samplePass()},
+		{"pass of staff", staffPass()},
+		{"opening_started by a pass", OpeningStarted{OpeningID: "op_1", Kind: OpenDeposit, Doors: []uint{1, 2}, CommandID: LocalCommand, Who: "courier", DeliveryRef: "LD-1", EndsAt: 9, CodeNumber: 4,
+			How: PassInput, PassID: bytes.Repeat([]byte{6}, PassIDSize)}},
 	}
 	all := bodies()
 	for k := KindOpeningStarted; k <= KindTamper; k++ {
@@ -194,7 +198,7 @@ func TestEveryMessageIsReadBackFromItsGoldenBytes(t *testing.T) {
 func TestGoldenMessagesSetEveryField(t *testing.T) {
 	t.Parallel()
 	partial := map[string]bool{"ack": true, "ack without limit": true, "status with an echo": true, "status with acknowledgements": true, "status offline": true, "down": true,
-		"status": true, "batch": true, "command": true, "close_session": true, "door_reason": true, "codes": true, "codes of a generation": true, "time": true, "status signed": true, "body opening_settled": true, "opening_settled with bounds": true} // shown whole by others
+		"status": true, "batch": true, "command": true, "close_session": true, "door_reason": true, "codes": true, "codes of a generation": true, "time": true, "status signed": true, "body opening_settled": true, "body opening_started": true, "pass of staff": true, "opening_settled with bounds": true} // shown whole by others
 	var unset func(path string, v reflect.Value)
 	unset = func(path string, v reflect.Value) {
 		if v.Kind() != reflect.Struct {

@@ -199,8 +199,36 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 	if a.OK && len(a.Doors) > 0 && !slices.Contains(a.Doors, uint(p.Door)) {
 		return fmt.Sprintf("the person was let in to %v", a.Doors)
 	}
-	if p.Kind == edge.ByCode {
+	switch p.Kind {
+	case edge.ByCode:
 		return j.refusesCode(b, p, a, began)
+	case edge.ByPass:
+		return j.refusesPass(b, p, a, began, acts)
+	}
+	return ""
+}
+
+// refusesPass looks the signed QR code up that the person has shown. One of a courier
+// stands for an entry of the code list.
+func (j *judge) refusesPass(b *Cabinet, p Pulse, a Act, began time.Time, acts map[string]int) string {
+	rows := j.Cloud.Devices[b.Code].QRCodes
+	i := slices.IndexFunc(rows, func(q cloud.QRCode) bool { return q.PassID == a.Pass })
+	if i < 0 && isForgotten(j.Forgotten, p.At) {
+		return ""
+	}
+	if i < 0 {
+		return "the cloud gave out no such QR code for this cabinet"
+	}
+	if q := rows[i]; began.Before(q.CreatedAt.Add(-clockSlack)) || began.After(q.EndsAt.Add(clockSlack)) {
+		return fmt.Sprintf("a QR code was used at %s, given out at %s and good until %s", clockTime(began), clockTime(q.CreatedAt), clockTime(q.EndsAt))
+	}
+	for act, k := range acts {
+		if act != p.Act && j.Acts[k].Pass == a.Pass {
+			return "a QR code was used a second time"
+		}
+	}
+	if e := j.entry(b, p.CodeNumber); e != nil {
+		j.revoked(b, p, e.Entry, began)
 	}
 	return ""
 }
@@ -256,7 +284,7 @@ func (j *judge) refusesCommand(b *Cabinet, p Pulse, began time.Time) string {
 // refusesCode looks the entry up that the cabinet took the code for, and whether
 // the cabinet had reported that it holds its revocation.
 func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string {
-	codes, e := j.Cloud.Devices[b.Code].Codes, j.entry(b, p.CodeNumber)
+	e := j.entry(b, p.CodeNumber)
 	switch {
 	case e == nil && a.Code == wire.CodeStaff:
 		return ""
@@ -270,18 +298,24 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 	if end := time.Unix(0, e.Entry.NotAfter); e.Entry.NotAfter != 0 && (a.Code == wire.CodeDelivery || a.Code == wire.CodeStaff) && began.After(end.Add(errSlack+b.slack())) && b.clockSet(j.Cloud.Devices[b.Code].Records, p.Boot, began) {
 		j.find("expired", b, uint(p.Door), p.At, "entry %d had ended at %s", e.Entry.Number, clockTime(end))
 	}
-	for _, r := range codes {
-		if r.Entry.Op != wire.CodeRevoke || r.Entry.Kind != e.Entry.Kind || r.Entry.DeliveryRef != e.Entry.DeliveryRef || r.Entry.Number < e.Entry.Number {
+	j.revoked(b, p, e.Entry, began)
+	return ""
+}
+
+// revoked finds an entry that opened a door although the cabinet had reported that it
+// holds its revocation.
+func (j *judge) revoked(b *Cabinet, p Pulse, e wire.CodeEntry, began time.Time) {
+	for _, r := range j.Cloud.Devices[b.Code].Codes {
+		if r.Entry.Op != wire.CodeRevoke || r.Entry.Kind != e.Kind || r.Entry.DeliveryRef != e.DeliveryRef || r.Entry.Number < e.Number {
 			continue
 		}
 		for _, h := range b.Held {
 			if h.Number >= r.Entry.Number && h.At.Before(began) && !j.forgot(b, h.At, began) {
-				j.find("dead_code", b, uint(p.Door), p.At, "entry %d was revoked by entry %d, which the cabinet had reported as held at %s", e.Entry.Number, r.Entry.Number, clockTime(h.At))
-				return ""
+				j.find("dead_code", b, uint(p.Door), p.At, "entry %d was revoked by entry %d, which the cabinet had reported as held at %s", e.Number, r.Entry.Number, clockTime(h.At))
+				return
 			}
 		}
 	}
-	return ""
 }
 
 // clockSet reports whether the agent's clock was set by the cloud, and not far off, in a

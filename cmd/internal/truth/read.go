@@ -153,6 +153,9 @@ func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID
 		if d.Commands, err = v.OpenCommands(d.Row.ID); err != nil {
 			return err
 		}
+		if d.QRCodes, err = cloud.All(v, cloud.QRCode{Kept: cloud.Kept[cloud.QRCodeID]{BusinessID: d.Row.BusinessID}, DeviceID: d.Row.ID}); err != nil {
+			return err
+		}
 		for _, x := range deliveries {
 			rows, err := v.DeliveryCodes(x.ID)
 			if err != nil {

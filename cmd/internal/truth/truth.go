@@ -12,8 +12,10 @@
 //
 //	coil        a coil without a line of the trace before it, or two for one line
 //	authority   a line without an act that allowed this door, of another boot, too
-//	            old, or the third of one act for one door
-//	dead_code   an act by a code whose revocation the cabinet had told it holds
+//	            old, or the third of one act for one door; a signed QR code that was not
+//	            given out, had ended, or was used before
+//	dead_code   an act by a code, or by a signed QR code in its place, whose revocation the
+//	            cabinet had told it holds
 //	refused     a code that was refused as expired before its end
 //	cancelled   a cancelled session that ended as anything else
 //	cut_off     hardware that was replaced or stolen and got in all the same
@@ -154,6 +156,7 @@ type Act struct {
 	Delivery string    // number; empty for staff
 	Code     string    // wire's code kind, where a code was used; any other word is a wrong one
 	Scanned  bool      // the code was shown, not typed
+	Pass     string    // single-use id of a signed QR code, in hex
 	Replaced uint64    // number of the list in which another code took its place; 0: none did
 	OK       bool      // the answer let the person in
 	Outcome  string    // of a code, empty when it was not answered
@@ -201,6 +204,7 @@ type Device struct {
 	Deliveries map[string]cloud.Delivery  // by number
 	Orders     []cloud.DeviceOrder
 	Codes      []cloud.CodeRow // all that there ever were
+	QRCodes    []cloud.QRCode  // all that were given out
 	Exceptions []cloud.Exception
 	Faults     []cloud.DeviceException
 	Running    []cloud.Opening

@@ -137,6 +137,24 @@ func TestARealProcessOnTheCloudsClock(t *testing.T) {
 	require.Contains(t, Judge(c).String(), "open_settle", "it stands open")
 }
 
+// shown makes the collection of a calm day one by a signed QR code.
+func shown(c *Case, b *Cabinet) {
+	b.Pulses[2].Kind = edge.ByPass
+	c.Acts[0].Kind, c.Acts[0].Code, c.Acts[0].Pass = edge.ByPass, "", "p1"
+	d := c.Cloud.Devices["CAB-1"]
+	d.QRCodes = []cloud.QRCode{{PassID: "p1", DeviceID: 7, EndsAt: at(600)}}
+	d.QRCodes[0].CreatedAt = at(0)
+	c.Cloud.Devices["CAB-1"] = d
+}
+
+func TestASignedQRCodeBreaksNoRule(t *testing.T) {
+	t.Parallel()
+	c := calmDay()
+	shown(&c, &c.Cabinets[0])
+	v := Judge(c)
+	require.True(t, v.OK(), v.String())
+}
+
 // Each rule is broken once, and found under its name.
 func TestEachBrokenRuleIsFound(t *testing.T) {
 	t.Parallel()
@@ -178,6 +196,25 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 		{"authority", "a code that was never listed", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Codes = nil }) }},
 		{"authority", "a door that the person was not let in to", func(c *Case, _ *Cabinet) { c.Acts[0].Doors = []uint{1} }},
 		{"dead_code", "a code that the cabinet knew was revoked", func(c *Case, b *Cabinet) {
+			change(c, func(d *Device) {
+				d.Codes = append(d.Codes, cloud.CodeRow{Entry: wire.CodeEntry{Number: 5, Op: wire.CodeRevoke, Kind: wire.CodePickup, DeliveryRef: "LD-2"}})
+			})
+			b.Held = []Held{{At: at(150), Number: 5}}
+		}},
+		{"authority", "a QR code that was not given out", func(c *Case, b *Cabinet) { shown(c, b); change(c, func(d *Device) { d.QRCodes = nil }) }},
+		{"authority", "a QR code that had ended", func(c *Case, b *Cabinet) { shown(c, b); change(c, func(d *Device) { d.QRCodes[0].EndsAt = at(150) }) }},
+		{"authority", "a QR code before it was given out", func(c *Case, b *Cabinet) {
+			shown(c, b)
+			change(c, func(d *Device) { d.QRCodes[0].CreatedAt = at(250) })
+		}},
+		{"authority", "a QR code that was used before", func(c *Case, b *Cabinet) {
+			shown(c, b)
+			b.Pulses[1].Authority = b.Pulses[2].Authority
+			b.Pulses[1].Act, b.Pulses[1].Mono = "act-0", int64(100*time.Second)
+			c.Acts = append([]Act{{Cabinet: "CAB-1", Kind: edge.ByPass, At: at(99.8), Until: at(100.1), Delivery: "LD-2", Pass: "p1", OK: true, Doors: []uint{2}}}, c.Acts...)
+		}},
+		{"dead_code", "a QR code in the place of a code that the cabinet knew was revoked", func(c *Case, b *Cabinet) {
+			shown(c, b)
 			change(c, func(d *Device) {
 				d.Codes = append(d.Codes, cloud.CodeRow{Entry: wire.CodeEntry{Number: 5, Op: wire.CodeRevoke, Kind: wire.CodePickup, DeliveryRef: "LD-2"}})
 			})

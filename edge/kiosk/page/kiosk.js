@@ -3,7 +3,7 @@
 // nothing over a reload.
 import { t, has, clock, language, setLanguage } from "/words.js";
 import { choice, play, speak, hasVoice } from "/sound.js";
-import { screens, standing, make, button } from "/screens.js";
+import { screens, standing, make, button, longest } from "/screens.js";
 
 const $ = (id) => document.getElementById(id);
 const operator = await (await fetch("/operator.json")).json();
@@ -129,7 +129,7 @@ function choose(door) {
 
 // enter sends what was typed or what a keyboard scanner typed.
 function enter(value) {
-  const at = value.indexOf("PU:");
+  const at = value.search(/P[UX]:/i); // of a pickup code, or of a signed QR code
   const text = (at > 0 ? value.slice(at) : value).trim();
   if (!text) return;
   if (!/^\d+$/.test(text)) send("/api/scan", { text });
@@ -289,7 +289,7 @@ document.addEventListener("keydown", (e) => {
     enter(typed);
     typed = "";
   } else if (e.key.length === 1 && e.key !== " ") {
-    if (typed.length < 120) typed += e.key;
+    if (typed.length < longest) typed += e.key;
     if ($("code") && /\d/.test(e.key) && typed.length === 1 && !$("code").disabled) typed = "", $("code").focus(); // the key goes into the input
   }
 });

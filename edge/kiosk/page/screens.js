@@ -3,6 +3,9 @@
 import { t, texts, language, clock } from "/words.js";
 import { cabinet, icon } from "/drawing.js";
 
+// longest is how much a keyboard scanner types at most: a signed QR code.
+export const longest = 1500;
+
 export function make(tag, props = {}, ...children) {
   const e = document.createElement(tag);
   for (const [k, v] of Object.entries(props)) {
@@ -59,7 +62,7 @@ function start(m) {
 
 // keypad is a screen with a code to type.
 function keypad(m, headline, lead, picture) {
-  const input = make("input", { id: "code", type: "password", inputMode: "none", autocomplete: "off", autocapitalize: "off", spellcheck: false, maxLength: 120, disabled: m.busy || m.lost });
+  const input = make("input", { id: "code", type: "password", inputMode: "none", autocomplete: "off", autocapitalize: "off", spellcheck: false, maxLength: longest, disabled: m.busy || m.lost });
   input.setAttribute("aria-label", t("code"));
   const show = button("show", "show", t("show"), () => {
     const hidden = input.type === "password";
