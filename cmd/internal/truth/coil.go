@@ -203,14 +203,14 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 	case edge.ByCode:
 		return j.refusesCode(b, p, a, began)
 	case edge.ByPass:
-		return j.refusesPass(b, p, a, began, acts)
+		return refusesPass(j, b, p, a, began, acts)
 	}
 	return ""
 }
 
 // refusesPass looks the signed QR code up that the person has shown. One of a courier
 // stands for an entry of the code list.
-func (j *judge) refusesPass(b *Cabinet, p Pulse, a Act, began time.Time, acts map[string]int) string {
+func refusesPass(j *judge, b *Cabinet, p Pulse, a Act, began time.Time, acts map[string]int) string {
 	rows := j.Cloud.Devices[b.Code].QRCodes
 	i := slices.IndexFunc(rows, func(q cloud.QRCode) bool { return q.PassID == a.Pass })
 	if i < 0 && isForgotten(j.Forgotten, p.At) {
@@ -228,7 +228,7 @@ func (j *judge) refusesPass(b *Cabinet, p Pulse, a Act, began time.Time, acts ma
 		}
 	}
 	if e := j.entry(b, p.CodeNumber); e != nil {
-		j.revoked(b, p, e.Entry, began)
+		findRevoked(j, b, p, e.Entry, began)
 	}
 	return ""
 }
@@ -298,13 +298,13 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 	if end := time.Unix(0, e.Entry.NotAfter); e.Entry.NotAfter != 0 && (a.Code == wire.CodeDelivery || a.Code == wire.CodeStaff) && began.After(end.Add(errSlack+b.slack())) && b.clockSet(j.Cloud.Devices[b.Code].Records, p.Boot, began) {
 		j.find("expired", b, uint(p.Door), p.At, "entry %d had ended at %s", e.Entry.Number, clockTime(end))
 	}
-	j.revoked(b, p, e.Entry, began)
+	findRevoked(j, b, p, e.Entry, began)
 	return ""
 }
 
-// revoked finds an entry that opened a door although the cabinet had reported that it
+// findRevoked finds an entry that opened a door although the cabinet had reported that it
 // holds its revocation.
-func (j *judge) revoked(b *Cabinet, p Pulse, e wire.CodeEntry, began time.Time) {
+func findRevoked(j *judge, b *Cabinet, p Pulse, e wire.CodeEntry, began time.Time) {
 	for _, r := range j.Cloud.Devices[b.Code].Codes {
 		if r.Entry.Op != wire.CodeRevoke || r.Entry.Kind != e.Kind || r.Entry.DeliveryRef != e.DeliveryRef || r.Entry.Number < e.Number {
 			continue
