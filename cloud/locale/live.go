@@ -22,7 +22,7 @@ var liveWords = map[string]texts{
 	"sent.asks":             {"Waiting for you: %s", "待您决定：%s", "待您決定：%s", "En attente de vous : %s", "Warten auf Sie: %s", "Esperan su decisión: %s"},
 	"sent.none":             {"none asks", "没有请求", "沒有請求", "aucun ne demande", "keiner fragt", "ninguno pregunta"},
 	"cab.report":            {"What it reported", "上报情况", "上報情況", "Ce qu’il a signalé", "Was er gemeldet hat", "Lo que comunicó"},
-	"cab.noreport":          {"No health report has come yet. One comes about every hour.", "尚未收到状态报告，约每小时一次。", "尚未收到狀態報告，約每小時一次。", "Aucun rapport d’état n’est encore arrivé. Il en vient environ un par heure.", "Noch kein Zustandsbericht. Etwa jede Stunde kommt einer.", "Aún no ha llegado ningún informe de estado. Llega uno cada hora, más o menos."},
+	"cab.noreport":          {"No health report has come yet. One comes a minute after a start.", "尚未收到状态报告，启动一分钟后发送。", "尚未收到狀態報告，啟動一分鐘後傳送。", "Aucun rapport d’état n’est encore arrivé. Il en vient un une minute après un démarrage.", "Noch kein Zustandsbericht. Eine Minute nach einem Start kommt einer.", "Aún no ha llegado ningún informe de estado. Llega uno un minuto después de un arranque."},
 	"cab.store":             {"Store filled", "存储占用", "儲存占用", "Mémoire remplie", "Speicher belegt", "Memoria ocupada"},
 	"cab.clock":             {"Clock", "时钟", "時鐘", "Horloge", "Uhr", "Reloj"},
 	"clock.unset":           {"never set", "从未设置", "從未設定", "jamais réglée", "nie gestellt", "nunca puesto en hora"},

@@ -511,15 +511,20 @@ func (a *Agent) Record(ctx context.Context, kind wire.Kind, body any) error {
 // start, and one in so many.
 const wearEvery = 6
 
-// health writes a health record now and then.
+// firstHealth is how long after a start its first health record is written: one that starts
+// again and again is not silent about it.
+const firstHealth = time.Minute
+
+// health writes a health record soon after the start, and then now and then.
 func (a *Agent) health(ctx context.Context) error {
-	t := time.NewTicker(a.cfg.HealthEvery)
+	t := time.NewTimer(min(firstHealth, a.cfg.HealthEvery))
 	defer t.Stop()
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-t.C:
+			t.Reset(a.cfg.HealthEvery)
 			body := a.healthBody()
 			if n%wearEvery == 0 {
 				s := a.loop.State()
