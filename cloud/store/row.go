@@ -19,6 +19,7 @@ var rowTables = []*rowTable{
 	newRowTable("invitation", cloud.Invitation{}),
 	newRowTable("passkey", cloud.Passkey{}),
 	newRowTable("platform_pass", cloud.PlatformPass{}),
+	newRowTable("rollout", cloud.Rollout{}),
 	newRowTable("saved_view", cloud.SavedView{}),
 	newRowTable("site", cloud.Site{}),
 	newRowTable("work_item", cloud.WorkMark{}),

@@ -80,7 +80,7 @@ func (x *updater) run(ctx context.Context) error {
 	a := x.agent
 	t := time.NewTicker(updateLook)
 	defer t.Stop()
-	for {
+	for ctx.Err() == nil {
 		s := a.loop.State()
 		switch u := s.Meta.Update; {
 		case u != nil && a.cfg.Updates == nil:
@@ -94,7 +94,6 @@ func (x *updater) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-t.C:
 		case <-x.wanted:
 		}
@@ -102,6 +101,7 @@ func (x *updater) run(ctx context.Context) error {
 			a.link.StatusChanged()
 		}
 	}
+	return nil
 }
 
 // takeUpdate fetches and installs an update and keeps its outcome. One that is cut short is
