@@ -2,6 +2,7 @@ package artefact
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"io"
@@ -127,7 +128,7 @@ func TestProgramsAreReadByRanges(t *testing.T) {
 	server := &fasthttp.Server{Handler: r.Handler}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { require.NoError(t, ln.Close()) })
-	client := &http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return ln.Dial() }}}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}}
 	read := func(method, address, part string) (int, string, []byte) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, "http://cloud.test"+address, nil)

@@ -248,8 +248,9 @@ func TestAgentIsUpdatedByTheCloud(t *testing.T) {
 	r.says(map[string]any{"version": "v1.1.0", "given_up": "1.2.0"})
 	r.runs("v1.1.0")
 	require.Contains(t, r.agent.text(), "an update is given up")
+	address := fmt.Sprintf("/api/v1/smart-lockers/rollouts/%v", rollout.at("rollout", "rollout_id"))
 	ring.Await(t, func() bool {
-		rollout = p.do(t, "GET", fmt.Sprintf("/api/v1/smart-lockers/rollouts/%v", rollout.at("rollout", "rollout_id")), nil)
+		rollout = p.do(t, "GET", address, nil) // or that there were too many calls
 		return rollout.at("rollout", "state") == "stopped"
 	})
 	require.Equal(t, "rolled_back", rollout.at("rollout", "reason"), rollout.body)
