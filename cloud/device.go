@@ -53,6 +53,7 @@ type Device struct {
 	// HeldGeneration is the generation of that list, 0 when none was ever held.
 	HeldGeneration uint64
 	Firmware       string
+	Program        DeviceProgram
 	LastSeenAt     time.Time
 	LastPlaced     time.Time // occurred_at of the last placed record
 	StatusAt       time.Time
@@ -60,6 +61,17 @@ type Device struct {
 	StatusEpoch    wire.Epoch
 	// TypedLocked is until when the keypad takes no typed codes; zero: it takes them.
 	TypedLocked time.Time
+}
+
+// DeviceProgram is what a device last said of its program, beside its version. The zero value
+// is a device that said nothing.
+type DeviceProgram struct {
+	Platform string `json:"platform,omitempty"` // as Go names it: linux/arm64
+	// Updates is whether it takes updates by command.
+	Updates bool   `json:"updates,omitempty"`
+	Trial   bool   `json:"trial,omitempty"`    // Firmware is on trial
+	GivenUp string `json:"given_up,omitempty"` // newest version that did not work and was left, without v
+	Reason  string `json:"reason,omitempty"`   // why it was left
 }
 
 // ProtocolMock is the protocol of mock cabinets: the cloud itself plays them.
@@ -395,6 +407,7 @@ type DeviceSeen struct {
 	// TypedLocked is until when the keypad is locked; a zero time: it is not.
 	TypedLocked *time.Time
 	Firmware    string
+	Program     *DeviceProgram
 	StatusAt    time.Time
 	StatusEnds  *[wire.Lanes]uint64
 	StatusEpoch wire.Epoch
@@ -403,7 +416,7 @@ type DeviceSeen struct {
 // withoutReports is a device without what it last said: it speaks all the time,
 // and that is no other version of what people decide about.
 func (d Device) withoutReports() Device {
-	d.Applied, d.CodesHeld, d.HeldGeneration, d.Firmware = 0, 0, 0, ""
+	d.Applied, d.CodesHeld, d.HeldGeneration, d.Firmware, d.Program = 0, 0, 0, "", DeviceProgram{}
 	d.LastSeenAt, d.LastPlaced, d.StatusAt, d.TypedLocked = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	d.StatusEnds, d.StatusEpoch = [wire.Lanes]uint64{}, wire.Epoch{}
 	return d

@@ -277,7 +277,7 @@ func (c Config) staff() []catalog.Operation {
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskMedium,
 			Shows:       true,
-			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED", "RELEASE_NOT_FOUND", "UPDATE_NOT_POSSIBLE"},
 			Example:     `{"id":88,"type":"reset_tries","reason":"A child played with the keypad"}`,
 		}, c.Lockers.SendDeviceCommand, nil),
 		catalog.Define(catalog.Operation{

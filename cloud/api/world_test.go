@@ -528,6 +528,14 @@ func (x *world) stand(name string) (s standIn) {
 		x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(70000 + x.n), BusinessID: 42, DeviceID: 89, GridCode: "A03",
 			Source: x.next("x"), Type: "deposit_unverified", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
 		s.in = m{"id": 89, "grid_id": 8903}
+	case "smart_lockers.rollouts.create":
+		x.stopRollouts()
+	case "smart_lockers.rollouts.find", "smart_lockers.rollouts.stop":
+		x.stopRollouts()
+		s.in = m{"rollout_id": x.rollout(cloud.RolloutRunning)}
+	case "smart_lockers.rollouts.resume":
+		x.stopRollouts()
+		s.in = m{"rollout_id": x.rollout(cloud.RolloutStopped)}
 	case "sites.create":
 		s.in = m{"name": x.next("Site ")}
 	case "sites.edit":
@@ -729,6 +737,33 @@ func (x *world) row(operation string) map[string]any {
 		}
 	}
 	return nil
+}
+
+// rollout is a new one. A business has one that runs.
+func (x *world) rollout(state cloud.RolloutState) string {
+	id, err := x.w.DB.NewID(x.t.Context(), cloud.RolloutIDs)
+	require.NoError(x.t, err)
+	now := time.Now().UTC()
+	r := cloud.Rollout{Version: "1.4.0", State: state, Rings: 1, HealthySeconds: 3600, PatienceSeconds: 7200, Devices: []cloud.RolloutDevice{{DeviceID: 88, Before: "v1.3.0", State: cloud.RolloutWaiting}}}
+	if state == cloud.RolloutStopped {
+		r.Stop, r.StopNote = cloud.RolloutStopAsked, "The first cabinet is slow"
+	}
+	r.Begin(id, 42, now)
+	x.w.Write(x.t, cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{r}}})
+	return fmt.Sprint(id)
+}
+
+func (x *world) stopRollouts() {
+	x.t.Helper()
+	list, err := x.w.DB.ListRunningRollouts(x.t.Context(), 0, 100)
+	require.NoError(x.t, err)
+	for _, ref := range list {
+		require.NoError(x.t, x.w.DB.Decide(x.t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+			r, err := cloud.Find(v, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: ref.ID, BusinessID: ref.BusinessID}})
+			r.State, r.Stop = cloud.RolloutStopped, cloud.RolloutStopAsked
+			return &cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{r}}}, err
+		}))
+	}
 }
 
 // site is a new one.

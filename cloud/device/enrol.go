@@ -36,6 +36,8 @@ type Enrolled struct {
 	DeviceKey []byte `json:"device_key,omitempty"`
 	// ReleaseKeys are those that sign updates of the cabinet's agent.
 	ReleaseKeys []wire.PinnedKey `json:"release_keys,omitempty"`
+	// CloudURL is the cloud's public address, from which updates are fetched.
+	CloudURL string `json:"cloud_url,omitempty"`
 }
 
 // Secrets are a device's own, made by the cloud.

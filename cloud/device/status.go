@@ -231,6 +231,11 @@ func (t *statusIntake) seen() {
 	for l := range min(len(st.Ends), wire.Lanes) {
 		seen.StatusEnds[l] = st.Ends[l].Last
 	}
+	program := cloud.DeviceProgram{Platform: detailText(st.Platform)}
+	if u := st.Update; u != nil {
+		program.Updates, program.Trial, program.GivenUp, program.Reason = true, u.Trial, detailText(u.GivenUp), detailText(u.Reason)
+	}
+	seen.Program = &program
 	var locked time.Time
 	if st.TypedLocked > t.at.UnixNano() {
 		locked = time.Unix(0, st.TypedLocked).UTC().Truncate(time.Millisecond)

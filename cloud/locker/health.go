@@ -97,6 +97,27 @@ type TemperatureReading struct {
 	Celsius float64 `json:"celsius"`
 }
 
+// ProgramState is what a cabinet said of its program in its newest status.
+type ProgramState struct {
+	Version       string  `json:"version" doc:"Empty: it has not said"`
+	Platform      *string `json:"platform" doc:"System and processor, such as linux/arm64"`
+	TakesUpdates  bool    `json:"takes_updates" doc:"The command update can be sent"`
+	OnTrial       bool    `json:"on_trial" doc:"The version is on trial: it has not shown yet that it works"`
+	GivenUp       *string `json:"given_up" doc:"Newest version that did not work and was left for the one before"`
+	GivenUpReason *string `json:"given_up_reason"`
+}
+
+func programState(d cloud.Device) ProgramState {
+	text := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	p := d.Program
+	return ProgramState{Version: d.Firmware, Platform: text(p.Platform), TakesUpdates: p.Updates, OnTrial: p.Trial, GivenUp: text(p.GivenUp), GivenUpReason: text(p.Reason)}
+}
+
 // MissingRange are records of a cabinet that will never come, or not yet.
 type MissingRange struct {
 	Lane    string `json:"lane" doc:"settlement: openings and parcels; telemetry: readings and health"`
@@ -112,6 +133,7 @@ type CabinetHealth struct {
 	DeviceID      cloud.DeviceID       `json:"device_id"`
 	ReportedAt    *string              `json:"reported_at" doc:"By the cabinet's clock; null: no health report is among its newest records"`
 	AgentVersion  *string              `json:"agent_version"`
+	Program       ProgramState         `json:"program"`
 	Clock         *string              `json:"clock" enum:"unset,carried,synced" doc:"carried: over from an earlier start; synced: set by a signed answer"`
 	ClockErrorMS  *uint32              `json:"clock_error_ms" doc:"Bound of the error of a synced clock"`
 	ClockOffsetMS *int64               `json:"clock_offset_ms" doc:"The cabinet's clock minus the cloud's when its newest records came, with the time on the way"`
@@ -156,7 +178,7 @@ func (s staff) FindHealth(ctx context.Context, c cloud.Caller, in HealthInput) (
 		if err != nil {
 			return err
 		}
-		h := CabinetHealth{DeviceID: d.ID, StoreBytes: map[string]uint64{}, Boards: []BoardHealth{}, Temperatures: []TemperatureReading{}, Locks: []LockHealth{}, Missing: []MissingRange{}}
+		h := CabinetHealth{DeviceID: d.ID, Program: programState(d), StoreBytes: map[string]uint64{}, Boards: []BoardHealth{}, Temperatures: []TemperatureReading{}, Locks: []LockHealth{}, Missing: []MissingRange{}}
 		if err := h.addReport(v, d, biz.Location()); err != nil {
 			return err
 		}

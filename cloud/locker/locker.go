@@ -39,6 +39,12 @@ type Orders interface {
 	FromLocker(v cloud.View, news []cloud.LockerNews) (*cloud.Changes, error)
 }
 
+// Programs finds versions of the agent for platforms, such as linux/arm64.
+type Programs interface {
+	// FindUpdate gives an order whose address is good until a time. Error: cloud.ErrNotFound.
+	FindUpdate(ctx context.Context, version, platform string, until time.Time) (wire.Update, error)
+}
+
 // Config is what New needs.
 type Config struct {
 	Store    Store
@@ -52,6 +58,8 @@ type Config struct {
 	// Correction is how long after a deposit its compartments may be opened
 	// once more; 0 is 15 minutes.
 	Correction time.Duration
+	// Programs has versions of the agent; nil: none.
+	Programs Programs
 	// Links makes the secrets of recipients' links; empty: no link is proof.
 	Links cloud.LinkKey
 	// LinkBase is what links in notifications begin with, as https://tms.example; empty:
@@ -69,6 +77,7 @@ type Service struct {
 	registry
 	rekeying
 	deadlines
+	rollouts
 }
 
 // Sections of the service.
@@ -116,7 +125,7 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &core{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
-	return &Service{c, partners{c}, recipients{c}, staff{c}, registry{c}, rekeying{c}, deadlines{c}}
+	return &Service{c, partners{c}, recipients{c}, staff{c}, registry{c}, rekeying{c}, deadlines{c}, rollouts{c}}
 }
 
 // Codes are a delivery's two secrets. Pickup is that of whom the recipient has named,

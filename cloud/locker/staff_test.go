@@ -1,11 +1,13 @@
 package locker_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -220,6 +222,54 @@ func TestStaffSendEveryKindOfDeviceCommand(t *testing.T) {
 			_, err = s.Lockers.SendDeviceCommand(ctx, s.stranger(), locker.DeviceCommandInput{Device: s.ID, Type: kind})
 			require.Equal(s.t, "DEVICE_NOT_FOUND", code(err))
 		}
+	})
+}
+
+// programs has one version for one platform.
+type programs struct{ until time.Time }
+
+func (p *programs) FindUpdate(_ context.Context, version, platform string, until time.Time) (wire.Update, error) {
+	if version != "1.4.0" || platform != "linux/arm64" {
+		return wire.Update{}, cloud.ErrNotFound
+	}
+	p.until = until
+	return wire.Update{Version: version, URL: "/x", Size: 1, Digest: []byte{1}, Signature: []byte{2}}, nil
+}
+
+// An update is sent to a cabinet that takes it and for which there is a program.
+func TestStaffSendAnUpdate(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		there := &programs{}
+		l := locker.New(locker.Config{Store: s.Store, Sealer: s.Server.Box, Programs: there})
+		send := func(version string) error {
+			_, err := l.SendDeviceCommand(ctx, s.staff(), locker.DeviceCommandInput{Device: s.ID, Type: "update", Version: version})
+			return err
+		}
+		said := func(p cloud.DeviceProgram) {
+			require.NoError(s.t, s.Store.Decide(ctx, s.ID, func(cloud.View) (*cloud.Changes, error) {
+				return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: s.ID, Program: &p}}}}, nil
+			}))
+		}
+		require.Equal(s.t, "UPDATE_NOT_POSSIBLE", code(send("1.4.0")), "it has not said that it takes them")
+		said(cloud.DeviceProgram{Platform: "linux/arm64", Updates: true})
+		require.Equal(s.t, "RELEASE_NOT_FOUND", code(send("1.5.0")))
+		require.Equal(s.t, "VALIDATION_FAILED", code(send("")))
+		_, err := l.SendDeviceCommand(ctx, s.staff(), locker.DeviceCommandInput{Device: s.ID, Type: "reboot", Version: "1.4.0"})
+		require.Equal(s.t, "VALIDATION_FAILED", code(err))
+		_, err = l.SendDeviceCommand(ctx, s.stranger(), locker.DeviceCommandInput{Device: s.ID, Type: "update", Version: "1.4.0"})
+		require.Equal(s.t, "DEVICE_NOT_FOUND", code(err))
+		require.Empty(s.t, s.commandKinds())
+
+		require.NoError(s.t, send("1.4.0"))
+		var u wire.Update
+		c := s.Command(&u)
+		require.Equal(s.t, wire.CmdUpdate, c.Kind)
+		require.Equal(s.t, "1.4.0", u.Version)
+		require.WithinDuration(s.t, time.Unix(0, c.ExpiresAt), there.until, time.Second, "the address is good as long as the command")
+		said(cloud.DeviceProgram{Platform: "linux/arm", Updates: true})
+		require.Equal(s.t, "RELEASE_NOT_FOUND", code(send("1.4.0")))
+		_, err = s.Lockers.SendDeviceCommand(ctx, s.staff(), locker.DeviceCommandInput{Device: s.ID, Type: "update", Version: "1.4.0"})
+		require.Equal(s.t, "RELEASE_NOT_FOUND", code(err), "a cloud without programs")
 	})
 }
 

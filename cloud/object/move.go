@@ -17,7 +17,7 @@ type Moved struct {
 	Bytes           int64 // copied
 }
 
-// Move copies all uploaded files and archives of one store into another, and with remove takes each away
+// Move copies all uploaded files, archives and programs of one store into another, and with remove takes each away
 // from the first when the other has it whole: its content is read back and compared. A
 // move that was interrupted goes on when it is made again; what the target has with the
 // same content is not written again. progress is called after each object; nil: not.
@@ -26,7 +26,7 @@ func Move(ctx context.Context, from, to Store, remove bool, progress func(Moved)
 		if err != nil {
 			return m, fmt.Errorf("move files: %w", err)
 		}
-		if !IsUpload(o.Name) && !strings.HasPrefix(o.Name, exports) {
+		if !IsUpload(o.Name) && !strings.HasPrefix(o.Name, exports) && !strings.HasPrefix(o.Name, programs) {
 			continue
 		}
 		c, err := Copy(ctx, from, o.Name, to, o.Name)

@@ -13,8 +13,12 @@ const Prefix = "/api/v1/files/"
 
 // Address is where a file can be read until a time, without the host.
 func (f *Files) Address(stored string, until time.Time) string {
+	return Prefix + f.sign(stored, until)
+}
+
+func (f *Files) sign(stored string, until time.Time) string {
 	expires := strconv.FormatInt(until.Unix(), 10)
-	return Prefix + stored + "?expires=" + expires + "&signature=" + f.signature(stored, expires)
+	return stored + "?expires=" + expires + "&signature=" + f.signature(stored, expires)
 }
 
 // Signed reports whether an address was made by Address, and whether its time

@@ -19,6 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/app"
 	"github.com/postern-io/postern/cloud/approval"
+	"github.com/postern-io/postern/cloud/artefact"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
@@ -105,6 +106,7 @@ func (s *Server) faces() error {
 	for _, r := range s.HTTPDevices.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: httpdevice.MaxBody, Answer: r.Answer})
 	}
+	mounts = append(mounts, rest.Mount{Path: artefact.Prefix + "{name}", MaxBody: 1, Slow: true, Handle: s.Programs.Serve})
 	mounts = append(mounts, rest.Mount{Path: page.ImportPath, MaxBody: page.MaxImport, Slow: true, Upload: page.SessionCookie, Handle: pages.Handler})
 	var challenge func(*fasthttp.RequestCtx) bool
 	if s.authority != nil {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/admin"
+	"github.com/postern-io/postern/cloud/artefact"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/chat"
@@ -199,16 +200,18 @@ type Config struct {
 
 // Server is one node.
 type Server struct {
-	cfg     Config
-	log     *slog.Logger
-	Keys    Keys
-	Signer  *signed.Signer
-	Store   *store.DB
-	Box     *seal.Box
-	Files   *object.Files
-	Devices *device.Service
-	Lockers *locker.Service
-	Mocks   *mock.Service
+	cfg    Config
+	log    *slog.Logger
+	Keys   Keys
+	Signer *signed.Signer
+	Store  *store.DB
+	Box    *seal.Box
+	Files  *object.Files
+	// Programs are those that cabinets are updated with.
+	Programs *artefact.Shelf
+	Devices  *device.Service
+	Lockers  *locker.Service
+	Mocks    *mock.Service
 	// HTTPDevices are those that call over HTTP.
 	HTTPDevices *httpdevice.Service
 	Webhooks    *sender.Dispatcher
@@ -341,7 +344,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.chats = chat.New(chat.Config{Store: s.Store, Files: s.Files, SignFile: s.Files.Address, Key: s.Keys.chats()})
 	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, SignFile: s.Files.Address, Links: s.Keys.Links()})
 	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Webhooks: s.webhooks})
-	s.Lockers = locker.New(locker.Config{Store: s.Store, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Passes: s.Signer, Channels: channelsOf(cfg), Session: cfg.Session, Links: s.Keys.Links(), LinkBase: strings.TrimSuffix(cfg.BaseURL, "/"), Log: cfg.Log})
+	s.Programs = artefact.New(s.Files.Programs(), cfg.ReleaseKeys)
+	s.Lockers = locker.New(locker.Config{Store: s.Store, Programs: s.Programs, Sealer: s.Box, Orders: s.orders, Webhooks: s.webhooks, Passes: s.Signer, Channels: channelsOf(cfg), Session: cfg.Session, Links: s.Keys.Links(), LinkBase: strings.TrimSuffix(cfg.BaseURL, "/"), Log: cfg.Log})
 	s.HTTPDevices = httpdevice.New(httpdevice.Config{Store: s.Store, Lockers: s.Lockers, Sealer: s.Box, Signer: s.Signer, Nodes: s.member.Cores, Log: cfg.Log})
 	s.Mocks = mock.New(mock.Config{Store: s.Store, Lockers: s.Lockers, Sealer: s.Box, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: s.Store.Instance(), Log: cfg.Log}
@@ -583,7 +587,7 @@ func (s *Server) listen(ln Listeners) error {
 
 // Enrolled are the values for a device's secrets file.
 func (s *Server) Enrolled(code string, made device.Secrets) device.Enrolled {
-	e := device.Enrolled{DeviceCode: code, DeviceSecret: made.Secret, CodeSalt: made.Salt, CodeKey: made.Key, Brokers: s.cfg.Brokers, Prefix: s.cfg.Prefix}
+	e := device.Enrolled{DeviceCode: code, DeviceSecret: made.Secret, CodeSalt: made.Salt, CodeKey: made.Key, Brokers: s.cfg.Brokers, Prefix: s.cfg.Prefix, CloudURL: s.cfg.BaseURL}
 	e.Keys, e.ReleaseKeys = s.pinnedKeys(), pinKeys(s.cfg.ReleaseKeys)
 	return e
 }

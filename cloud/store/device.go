@@ -81,6 +81,7 @@ ON CONFLICT (device_id) DO UPDATE SET sealed_secret = excluded.sealed_secret, st
   AND NOT EXISTS (SELECT 1 FROM device d WHERE d.owner_provider_id = p.id AND d.protocol = 'mock') ORDER BY p.id LIMIT $2`
 
 	sqlTypedLocked = `UPDATE device_seen SET typed_locked = $2 WHERE device_id = $1`
+	sqlProgram     = `UPDATE device_seen SET program = $2 WHERE device_id = $1 AND program <> $2`
 	sqlOpenFaults  = `SELECT device_id, type, detail, count, opened_at, seen_at, closed_at FROM device_exception
 WHERE device_id = $1 AND closed_at IS NULL ORDER BY n`
 	sqlCountFaults = `SELECT type, COUNT(*) FROM device_exception WHERE closed_at IS NULL GROUP BY type ORDER BY type`
@@ -88,7 +89,7 @@ WHERE device_id = $1 AND closed_at IS NULL ORDER BY n`
 	deviceColumns = `d.id, d.business_id, d.code, d.name, d.type, d.address, d.latitude, d.longitude, d.timezone, d.protocol,
   d.disabled, d.livemode, d.owner_provider_id, d.created_at, d.secret_mac, d.sealed_code, d.enrolled_at, d.config,
   d.config_version, d.code_list, d.list_from, d.up_key, d.code_generation, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
-  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked, d.cut_off_at, d.retired_at, d.maintenance_at, d.profile, d.public`
+  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked, s.program, d.cut_off_at, d.retired_at, d.maintenance_at, d.profile, d.public`
 	sessionColumns = `device_id, generation, node, online, instance, instances, connected_at, last_seen_at`
 	epochColumns   = `device_id, epoch, prev, is_current, opened_at, closed_at`
 	journalColumns = `device_id, epoch, lane, first, count, bytes, head, received_at, aside`
@@ -148,7 +149,7 @@ func scanDevice(r rows, d *cloud.Device) error {
 		&d.Protocol, &d.Disabled, &d.Livemode, &d.OwnerProviderID, when(&d.CreatedAt), &d.SecretMAC, &d.SealedCode,
 		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.ListFrom, &d.UpKey, &d.CodeGeneration, &d.Applied, &d.CodesHeld, &d.Firmware,
 		when(&d.LastSeenAt), when(&d.LastPlaced), when(&d.StatusAt), &d.StatusEnds[0], &d.StatusEnds[1],
-		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked), when(&d.CutOffAt), when(&d.RetiredAt), when(&d.MaintenanceAt), parsed(&d.Profile), &d.Public)
+		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked), parsed(&d.Program), when(&d.CutOffAt), when(&d.RetiredAt), when(&d.MaintenanceAt), parsed(&d.Profile), &d.Public)
 }
 
 func scanSession(r rows, s *cloud.Session) error {
@@ -434,6 +435,9 @@ func (w *writer) seen(s cloud.DeviceSeen) {
 		ms(s.StatusAt), end0, end1, epoch, generation)
 	if s.TypedLocked != nil {
 		w.add(mustExist, sqlTypedLocked, int64(s.DeviceID), ms(*s.TypedLocked))
+	}
+	if s.Program != nil {
+		w.add(anything, sqlProgram, int64(s.DeviceID), text(*s.Program))
 	}
 }
 

@@ -20,6 +20,7 @@ var rowTables = []*rowTable{
 	newRowTable("passkey", cloud.Passkey{}),
 	newRowTable("platform_pass", cloud.PlatformPass{}),
 	newRowTable("qr_code", cloud.QRCode{}),
+	newRowTable("rollout", cloud.Rollout{}),
 	newRowTable("saved_view", cloud.SavedView{}),
 	newRowTable("site", cloud.Site{}),
 	newRowTable("staff_code", cloud.StaffCode{}),

@@ -84,10 +84,10 @@ func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
 // NewOn fills an empty store.
 func NewOn(t testing.TB, db *store.DB) *World {
 	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
-		Lockers: locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})}
+		Lockers: locker.New(locker.Config{Store: db, Programs: programs{}, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
-	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110} { // new ids start above those of the world
+	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110, cloud.RolloutIDs: 10} { // new ids start above those of the world
 		for id := int64(0); id < highest; {
 			var err error
 			id, err = db.NewID(context.Background(), kind)
@@ -104,11 +104,21 @@ func signer(t testing.TB) *signed.Signer {
 	return s
 }
 
+// programs has one version of the agent.
+type programs struct{}
+
+func (programs) FindUpdate(_ context.Context, version, platform string, _ time.Time) (wire.Update, error) {
+	if version != "1.4.0" || platform != "linux/arm64" {
+		return wire.Update{}, cloud.ErrNotFound
+	}
+	return wire.Update{Version: version, URL: "/api/v1/devices/programs/x", Size: 1, Digest: []byte{1}, Signature: []byte{1}}, nil
+}
+
 // At is the same world at another node, whose store is db.
 func (w *World) At(t testing.TB, db *store.DB) *World {
 	there := *w
 	there.DB, there.Auth = db, auth.New(db)
-	there.Lockers = locker.New(locker.Config{Store: db, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})
+	there.Lockers = locker.New(locker.Config{Store: db, Programs: programs{}, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})
 	db.OnCommit(there.Lockers.Committed)
 	return &there
 }
@@ -183,6 +193,7 @@ func (w *World) fill(t testing.TB) {
 	ch.Sessions = []cloud.Session{
 		{DeviceID: 88, Generation: 1, Node: "test", Online: true, ConnectedAt: now.Add(-3 * time.Hour), LastSeenAt: now},
 		{DeviceID: 89, Generation: 1, Node: "test", LastSeenAt: now.Add(-26 * time.Hour), ConnectedAt: now.Add(-50 * time.Hour)}}
+	ch.Seen = append(ch.Seen, cloud.DeviceSeen{DeviceID: 88, Firmware: "v1.3.0", Program: &cloud.DeviceProgram{Platform: "linux/arm64", Updates: true}})
 	sizes := []string{"S", "S", "M", "M", "L", "XL"}
 	for _, d := range ch.Devices {
 		for i := range 12 {
@@ -228,6 +239,8 @@ func (w *World) fill(t testing.TB) {
 	test.ID, test.DeliveryID, test.Sandbox = SandboxMessage, 64023, true
 	ch.Notifications = []cloud.Notification{note, test}
 	ch.Rows = append(ch.Rows, cloud.StaffCodeHolder{Kept: cloud.Kept[cloud.StaffCodeHolderID]{ID: 12, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, AccountID: 2})
+	ch.Rows = append(ch.Rows, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: 7, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, Version: "1.3.0", State: cloud.RolloutDone, Rings: 1, HealthySeconds: 3600, PatienceSeconds: 43200,
+		Devices: []cloud.RolloutDevice{{DeviceID: 88, Before: "v1.2.0", State: cloud.RolloutHealthy, BegunAt: now, HealthyAt: now}}})
 	ch.Rows = append(ch.Rows, cloud.Site{Kept: cloud.Kept[cloud.SiteID]{ID: 12, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, Name: "Front St Lobby", Address: "120 Front St W, Toronto ON"},
 		cloud.AnnouncedPackage{Kept: cloud.Kept[cloud.AnnouncedPackageID]{ID: 7781, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, ProviderID: 17, CarrierReference: "SWP100200300", MemberNumber: "M-204",
 			Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, SiteID: 12, Size: "M", Weight: 2.4, Status: cloud.PackageAnnounced, RequestHash: []byte{3}})

@@ -88,6 +88,10 @@ type options struct {
 	Files     struct {
 		Move filesMove `cmd:"" help:"Move uploaded files and archives of businesses from the folder to the bucket, or back. One that was interrupted goes on when it is started again."`
 	} `cmd:"" help:"Look after uploaded files."`
+	Program struct {
+		Add  programAdd  `cmd:"" help:"Add a signed program of cabinets, from a file of release sign, so that they can be updated with it."`
+		List programList `cmd:"" help:"List the programs that cabinets can be updated with."`
+	} `cmd:"" help:"Look after programs of cabinets."`
 	Rebuild struct {
 		Write bool `help:"Store what is missing. Without it nothing is changed."`
 	} `cmd:"" help:"Read the journal of all devices again and print, as one JSON object, which timeline events it proves that are missing or stored otherwise. Nothing is sent to anybody."`
@@ -150,6 +154,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return opt.Recovered.run(ctx, s, log, stdout)
 	case "files move":
 		return opt.Files.Move.run(ctx, s, log, stdout)
+	case "program add <file>":
+		return opt.Program.Add.run(ctx, s, log, stdout)
+	case "program list":
+		return opt.Program.List.run(ctx, s, log, stdout)
 	case "schema status":
 		return opt.Schema.Status.run(ctx, s, stdout)
 	case "schema up":

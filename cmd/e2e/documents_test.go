@@ -238,8 +238,9 @@ func installed(t *testing.T, bin programs, addresses func(string) string) string
 	}
 	cmd := exec.CommandContext(t.Context(), "bin/cloud", "demo-data", "--config", "configs/cloud.yaml")
 	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
+	out, err := cmd.Output()
 	require.NoError(t, err, "%s", out)
+	writeFile(t, filepath.Join(dir, "sandbox.json"), string(out))
 	return dir
 }
 

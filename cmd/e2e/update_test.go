@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,8 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud/server"
 	edgeupdate "github.com/postern-io/postern/edge/update"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // updateRig is a cabinet of the sandbox, which knows the key of a release, its boards and its
@@ -144,16 +148,137 @@ func TestAgentIsUpdated(t *testing.T) {
 	r.boards.kill(t) // no start from now on is healthy
 	r.agent.stop(t)
 	r.launch()
-	killed := 0
-	for range edgeupdate.MaxStarts {
-		ring.Await(t, func() bool {
-			pid := r.child()
-			return pid != 0 && pid != killed && strings.Contains(r.health(), `"v1.2.0"`)
-		}, r.agent.tail())
-		killed = r.child()
-		require.NoError(t, syscall.Kill(killed, syscall.SIGKILL))
-	}
+	r.killTrials("1.2.0")
 	r.runs("v1.1.0")
 	require.Contains(t, r.agent.text(), "an update is given up")
 	r.agent.stop(t)
+}
+
+// staff calls the rig's cloud as the sandbox's administrator.
+func (r *updateRig) staff() (person, server.Sandbox) {
+	r.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(r.dir, "sandbox.json"))
+	require.NoError(r.t, err)
+	var box server.Sandbox
+	require.NoError(r.t, json.Unmarshal(raw, &box))
+	return person{base: box.BaseURL, token: box.Admin.Token}, box
+}
+
+// offer adds a version of the agent to the cloud.
+func (r *updateRig) offer(file string) (string, error) {
+	cmd := exec.CommandContext(r.t.Context(), "bin/cloud", "--config", "configs/cloud.yaml", "program", "add", file)
+	cmd.Dir = r.dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// order sends the command update.
+func (r *updateRig) order(version string) answered {
+	p, box := r.staff()
+	return p.do(r.t, "POST", fmt.Sprintf("/api/v1/smart-lockers/devices/%d/command", box.Devices[0].DeviceID), map[string]any{"type": "update", "version": version})
+}
+
+// said is what the cabinet said of its program, as the cloud shows it.
+func (r *updateRig) said() map[string]any {
+	p, box := r.staff()
+	program, _ := p.do(r.t, "GET", fmt.Sprintf("/api/v1/smart-lockers/devices/%d/health", box.Devices[0].DeviceID), nil).at("health", "program").(map[string]any)
+	return program
+}
+
+func (r *updateRig) says(want map[string]any) {
+	r.t.Helper()
+	ring.Await(r.t, func() bool {
+		said := r.said()
+		for member, value := range want {
+			if said[member] != value {
+				return false
+			}
+		}
+		return true
+	}, fmt.Sprint(want, r.said()), r.agent.tail())
+}
+
+// A real agent under its launcher gets a newer program by the cloud's command and proves
+// itself. Then it gets one by a roll-out that does not work: it goes back, the roll-out stops,
+// and the cloud says so. A file that another key signed is not offered, and an older version is
+// refused by the cabinet.
+func TestAgentIsUpdatedByTheCloud(t *testing.T) {
+	t.Parallel()
+	ring.SkipUnlessFull(t, "edge/update, edge/agent and cloud/artefact try the parts")
+	r := newUpdateRig(t)
+	r.launch()
+	ring.Await(t, func() bool { return strings.Contains(r.health(), `"agent":`) })
+	ring.Await(t, func() bool {
+		p, _ := r.staff()
+		resp, err := page.Get(p.base + "/api/openapi.json")
+		return err == nil && resp.Body.Close() == nil
+	})
+	r.says(map[string]any{"takes_updates": true, "platform": runtime.GOOS + "/" + runtime.GOARCH})
+
+	other, _ := built.releaseKey(t)
+	out, err := r.offer(built.signedAgent(t, other, "1.1.0"))
+	require.Error(t, err)
+	require.Contains(t, out, "signature does not verify")
+	require.Equal(t, 404, r.order("1.1.0").status)
+
+	good := built.signedAgent(t, r.key, "1.1.0")
+	out, err = r.offer(good)
+	require.NoError(t, err, out)
+	require.Equal(t, 200, r.order("1.1.0").status)
+	r.runs("v1.1.0")
+	r.says(map[string]any{"version": "v1.1.0", "on_trial": false, "given_up": nil})
+
+	out, err = r.offer(built.signedAgent(t, r.key, "1.0.9"))
+	require.NoError(t, err, out)
+	require.Equal(t, 200, r.order("1.0.9").status)
+	ring.Await(t, func() bool {
+		raw, err := os.ReadFile(filepath.Join(r.dir, "data", "edge-1001", "versions", "state.json"))
+		require.NoError(t, err)
+		require.NotContains(t, string(raw), `"1.0.9"`)
+		return r.outcome(wire.ReasonNotNewer)
+	}, r.agent.tail())
+
+	out, err = r.offer(built.signedAgent(t, r.key, "1.2.0"))
+	require.NoError(t, err, out)
+	r.boards.kill(t) // no start from now on is healthy
+	p, box := r.staff()
+	rollout := p.do(t, "POST", "/api/v1/smart-lockers/rollouts", map[string]any{"version": "1.2.0", "device_ids": []any{box.Devices[0].DeviceID}})
+	require.Equal(t, 201, rollout.status, rollout.body)
+	r.killTrials("1.2.0")
+	r.says(map[string]any{"version": "v1.1.0", "given_up": "1.2.0"})
+	r.runs("v1.1.0")
+	require.Contains(t, r.agent.text(), "an update is given up")
+	address := fmt.Sprintf("/api/v1/smart-lockers/rollouts/%v", rollout.at("rollout", "rollout_id"))
+	ring.Await(t, func() bool {
+		rollout = p.do(t, "GET", address, nil) // or that there were too many calls
+		return rollout.at("rollout", "state") == "stopped"
+	})
+	require.Equal(t, "rolled_back", rollout.at("rollout", "reason"), rollout.body)
+	require.Equal(t, []any{"v1.1.0", "1.2.0", "v1.1.0", "rolled_back"}, []any{rollout.at("rollout", "devices", 0, "version_before"), rollout.at("rollout", "devices", 0, "version_wanted"),
+		rollout.at("rollout", "devices", 0, "version_now"), rollout.at("rollout", "devices", 0, "state")})
+	r.agent.stop(t)
+}
+
+// outcome reports whether a command of the cabinet ended for a reason.
+func (r *updateRig) outcome(reason string) bool {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "data", "cloud", "postern.db")+"?mode=ro&_pragma=busy_timeout(5000)")
+	require.NoError(r.t, err)
+	defer db.Close()
+	var n int
+	require.NoError(r.t, db.QueryRowContext(r.t.Context(), "SELECT COUNT(*) FROM command WHERE kind = 'update' AND reason = $1", reason).Scan(&n))
+	return n > 0
+}
+
+// killTrials kills each start of a version on trial.
+func (r *updateRig) killTrials(version string) {
+	r.t.Helper()
+	killed := 0
+	for range edgeupdate.MaxStarts {
+		ring.Await(r.t, func() bool {
+			pid := r.child()
+			return pid != 0 && pid != killed && strings.Contains(r.health(), fmt.Sprintf(`"v%s"`, version))
+		}, r.agent.tail())
+		killed = r.child()
+		require.NoError(r.t, syscall.Kill(killed, syscall.SIGKILL))
+	}
 }

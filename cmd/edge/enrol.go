@@ -72,6 +72,7 @@ func (e enrol) run(ctx context.Context, s settings, next func(settings) (command
 		return fmt.Errorf("enrol at %s: %w", address, err)
 	}
 	secrets.DeviceKey = seed // made here; it never travels
+	secrets.CloudURL = strings.TrimSuffix(address, enrolPath)
 	raw, err := json.MarshalIndent(secrets, "", "  ")
 	if err == nil {
 		err = cli.WriteFile(s.Secrets, append(raw, '\n'))

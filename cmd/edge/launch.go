@@ -74,8 +74,8 @@ func launch(ctx context.Context, s settings, args []string, log *slog.Logger, st
 // errTrialOver says that a program on trial was not healthy in time.
 var errTrialOver = errors.New("it did not report in time that it is healthy")
 
-// run runs one program after the other while they are on trial. The end of one that is not,
-// is the end of the launch: the service starts it again.
+// run runs one program after the other while they are on trial, or ended for an update. The
+// end of another one is the end of the launch: the service starts it again.
 func (l *launcher) run(ctx context.Context) error {
 	for {
 		c := l.versions.Choose()
@@ -87,7 +87,10 @@ func (l *launcher) run(ctx context.Context) error {
 				l.log.Error("the program is not started, the packaged one is", "version", c.Version, "err", err)
 				_, err = l.runAgent(ctx, update.Choice{Version: cli.Version()})
 			}
-			return err
+			if trial := l.versions.Report().Trial; err != nil || ctx.Err() != nil || trial == "" {
+				return err
+			}
+			l.log.Info("the agent ended for an update", "version", c.Version)
 		case ctx.Err() != nil:
 			return errors.Join(err, l.versions.Withdraw(c))
 		case errors.As(err, &notStarted) && isPassing(err):

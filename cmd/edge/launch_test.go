@@ -239,3 +239,25 @@ func TestPassingFailuresOfStarts(t *testing.T) {
 		require.False(t, isPassing(start(e)), e)
 	}
 }
+
+// installing is a program that takes an update while it runs, and ends for it.
+const installing = `#!/bin/sh
+echo healthy >&3
+echo NAME runs >> "$1"
+while [ ! -e "$1.installed" ]; do sleep 0.05; done
+echo NAME ends >> "$1"
+exit 0
+`
+
+// An agent takes an update by command and ends: its launcher tries the update, whether it was
+// the packaged one or one on trial that had shown by then that it works.
+func TestLauncherGoesOnWithAnUpdateThatTheAgentTook(t *testing.T) {
+	r := newLaunchRig(t)
+	require.NoError(t, os.WriteFile(r.l.packaged, []byte(strings.ReplaceAll(installing, "NAME", "packaged")), 0o700))
+	r.start()
+	r.await("packaged runs")
+	r.install("1.1.0", installing)
+	require.NoError(t, os.WriteFile(r.notes+".installed", nil, 0o600))
+	r.await("packaged runs, packaged ends, 1.1.0 runs, 1.1.0 ends")
+	require.NoError(t, <-r.done, "it ended, and there is no update")
+}

@@ -181,6 +181,11 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 	if report := launcherPipe(); report != nil {
 		defer report.Close()
 		cfg.Healthy = func() { _, _ = report.WriteString("healthy\n") }
+		remote, err := newRemote(s, secrets, roots, log)
+		if err != nil {
+			return err
+		}
+		cfg.Updates = remote
 	}
 	if s.PulseTrace != "" {
 		trace, err := pulses.Open(s.PulseTrace, log)
@@ -203,6 +208,9 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, stdout io.Writer) (again bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if remote, ok := cfg.Updates.(*remoteUpdates); ok {
+		remote.end.Store(&cancel)
+	}
 	var page *kiosk.Kiosk
 	reboot := make(chan struct{}, 1)
 	cfg.Act = func(x locker.Action) {

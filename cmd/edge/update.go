@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/update"
 )
 
@@ -44,6 +49,28 @@ func (i installUpdate) run(s settings, stdout, stderr io.Writer) error {
 	}
 	_, err = fmt.Fprintf(stdout, "version %s is installed; it is tried when the agent is launched again\n", m.Version)
 	return err
+}
+
+// remoteUpdates takes updates by command, and ends the agent for its launcher to start them.
+type remoteUpdates struct {
+	*update.Remote
+	end atomic.Pointer[context.CancelFunc] // of the cabinet that runs
+}
+
+func newRemote(s settings, secrets access.Secrets, roots *tls.Config, log *slog.Logger) (*remoteUpdates, error) {
+	v, err := openVersions(s, log)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: roots, Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: enrolWait, DisableKeepAlives: true}
+	return &remoteUpdates{Remote: update.NewRemote(v, secrets.CloudURL, transport)}, nil
+}
+
+// Restart ends the cabinet in order, as a signal does.
+func (r *remoteUpdates) Restart() {
+	if end := r.end.Load(); end != nil {
+		(*end)()
+	}
 }
 
 func versionsFolder(s settings) string { return filepath.Join(s.Data, "versions") }

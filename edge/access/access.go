@@ -156,6 +156,9 @@ type Secrets struct {
 	DeviceKey []byte `json:"device_key,omitempty"`
 	// ReleaseKeys are those that sign updates of the agent. Without one it takes none.
 	ReleaseKeys []wire.PinnedKey `json:"release_keys,omitempty"`
+	// CloudURL is the cloud that the cabinet was enrolled at, https://host; its updates come
+	// from there. "" is not known.
+	CloudURL string `json:"cloud_url,omitempty"`
 }
 
 // Check reports what is missing.

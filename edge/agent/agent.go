@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,9 @@ type Config struct {
 	// cloud is connected where it ever was before. nil: not asked.
 	Healthy func()
 
+	// Updates takes new versions of this program by command; nil: none is taken.
+	Updates Updates
+
 	// Trace takes each pulse with its authority just before it is written to the
 	// line, which waits for it; nil is none. For tests.
 	Trace func(edge.PulseTrace)
@@ -99,6 +103,8 @@ type Agent struct {
 	scans    *scanner.Recorder
 	scanners []*scanner.Scanner
 
+	updates *updater
+
 	instance  [16]byte
 	started   time.Time
 	forged    forgeries
@@ -133,6 +139,7 @@ func New(cfg Config) (*Agent, error) {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
 	a := &Agent{cfg: cfg, log: cfg.Log, clock: edge.NewClock(cfg.System()), started: time.Now()}
+	a.updates = newUpdater(a)
 	_, _ = rand.Read(a.instance[:]) // never fails
 	store, err := buffer.Open(buffer.Config{Path: filepath.Join(cfg.Dir, "edge.db"), MaxBytes: cfg.MaxBytes, Logger: cfg.Log, OpenFile: cfg.OpenFile, Disk: cfg.Disk,
 		Stamp: func() wire.Record { a.Recorded.Add(1); return a.clock.Stamp(time.Now()) }})
@@ -393,6 +400,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		run(&outside, outer, "scanner", s.Run)
 	}
 	run(&outside, outer, "healthy", a.reportHealthy)
+	run(&outside, outer, "updates", a.updates.run)
 	err := a.store.Ready()
 	if err != nil {
 		a.log.Warn("mark the start as done", "err", err)
@@ -424,7 +432,7 @@ func (a *Agent) status() wire.Status {
 	now := a.now()
 	st := wire.Status{At: now.Wall(now.Mono), AgentVersion: a.cfg.Version, Instance: a.instance[:], Boot: now.Boot, UptimeS: uint64(time.Since(a.started) / time.Second),
 		Boards: map[string]string{}, ConfigVersion: s.Config.Version, Snapshot: wire.SnapshotOfUse, Contents: map[uint]string{}, Blocked: map[uint]string{},
-		CodeList: s.ListNumber(a.marks.now()), Generation: s.HeldList(a.marks.now()).Generation, Lost: s.Meta.Lost}
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Update: a.updates.state.Load(), CodeList: s.ListNumber(a.marks.now()), Generation: s.HeldList(a.marks.now()).Generation, Lost: s.Meta.Lost}
 	if echo := a.echo.Load(); echo != nil {
 		st.Echo = *echo
 	}
@@ -465,6 +473,8 @@ func (a *Agent) apply(x locker.Action) {
 		a.link.StatusChanged()
 	case locker.AskList:
 		a.link.AskList()
+	case locker.UpdateWanted:
+		a.updates.wake()
 	case locker.Show:
 		a.log.Debug("show", "action", fmt.Sprintf("%+v", x))
 	}
@@ -629,7 +639,7 @@ func (h *handler) Command(envelope []byte) {
 	if c.Trace != "" {
 		h.log.Info("a command whose call is followed", "command", c.CommandID, "kind", c.Kind, "traceparent", c.Trace)
 	}
-	h.step(locker.Ordered{Command: c})
+	h.step(h.updates.judgeCommand(c))
 }
 
 func (h *handler) Codes(x uplink.CodesAnswer) {

@@ -23,7 +23,7 @@ func TestEachPulseNamesTheActThatAllowsIt(t *testing.T) {
 	w := newWorld(t, 2)
 	c := w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-1",
 		Packages: map[uint][]string{1: {"PK1"}}, Code: &wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(7), DeliveryRef: "LD-1"}})
-	got := pulsesOf(w.step(Ordered{c}))
+	got := pulsesOf(w.step(Ordered{Command: c}))
 	require.Equal(t, []Pulse{{Door: 1, By: edge.Authority{Boot: 1, OpeningID: "op_1", Act: c.CommandID, Kind: edge.ByCommand, Mono: w.now.Mono, Until: w.now.Mono + 60*second}}}, got)
 	w.swing()
 	w.setDoor(1, false)

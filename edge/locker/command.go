@@ -16,7 +16,8 @@ func (d *draft) obeys() bool { return d.now.Clock == wire.ClockSynced && d.now.E
 
 // order carries out a command, in the order: seen, clock, expiry, memory, version,
 // door, act. A repeated one writes nothing: its outcome is a record already.
-func (d commands) order(c wire.Command) {
+func (d commands) order(in Ordered) {
+	c := in.Command
 	if _, seen := d.Commands[c.CommandID]; seen || c.CommandID == "" {
 		return
 	}
@@ -43,7 +44,7 @@ func (d commands) order(c wire.Command) {
 			return
 		}
 	}
-	reason := d.execute(c)
+	reason := d.execute(in)
 	switch {
 	case reason == waiting:
 	case reason == "":
@@ -77,7 +78,8 @@ func (d commands) refuse(in Refuse) {
 const waiting = "…"
 
 // execute does what a command asks; it returns the reason of a refusal.
-func (d commands) execute(c wire.Command) string {
+func (d commands) execute(in Ordered) string {
+	c := in.Command
 	switch c.Kind {
 	case wire.CmdOpenDoors:
 		var b wire.OpenDoors
@@ -100,6 +102,8 @@ func (d commands) execute(c wire.Command) string {
 	case wire.CmdReboot:
 		d.addAction(Show{What: "reboot"})
 		return ""
+	case wire.CmdUpdate:
+		return d.update(in)
 	}
 	var b wire.DoorReason
 	if len(c.Body) > 0 && wire.Decode(c.Body, &b) != nil {
@@ -145,6 +149,35 @@ func (d commands) execute(c wire.Command) string {
 		return wire.ReasonUnsupported
 	}
 	return ""
+}
+
+// update keeps what is wanted. It is fetched and installed outside of the rules, also after
+// another start.
+func (d commands) update(in Ordered) string {
+	switch {
+	case in.Problem != "":
+		return in.Problem
+	case in.Update == nil:
+		return wire.ReasonUnsupported
+	case d.Meta.Update != nil:
+		return wire.ReasonUpdating
+	}
+	m := d.Meta
+	m.Update = &Update{CommandID: in.Command.CommandID, ExpiresAt: in.Command.ExpiresAt, Want: *in.Update}
+	d.setMeta(m)
+	d.addAction(UpdateWanted{})
+	return waiting
+}
+
+// updated ends the update that is wanted, once.
+func (d commands) updated(in Updated) {
+	if u := d.Meta.Update; u == nil || u.CommandID != in.CommandID {
+		return
+	}
+	m := d.Meta
+	m.Update = nil
+	d.setMeta(m)
+	d.record(wire.KindCommandOutcome, d.now.Mono, wire.CommandOutcome{CommandID: in.CommandID, Outcome: in.Outcome, Reason: in.Reason})
 }
 
 func (d commands) openDoors(c wire.Command, b wire.OpenDoors) string {

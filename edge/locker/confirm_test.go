@@ -15,7 +15,7 @@ import (
 )
 
 func (w *world) confirmed(opening string, packages map[uint][]string) {
-	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: opening, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI, Packages: packages})})
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: opening, How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI, Packages: packages})})
 }
 
 // pickup is the code of LD-1, listed ahead of its deposit.
@@ -210,7 +210,7 @@ func TestReadingsThatWaitedCountForTheirOwnTime(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		body := wire.MustEncode(wire.OpenDoors{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-1", Packages: map[uint][]string{1: {"PK1"}}})
 		go func() {
-			_, _ = l.Do(ctx, Ordered{wire.Command{CommandID: "c-1", IssuedAt: time.Now().UnixNano(), ExpiresAt: time.Now().Add(time.Minute).UnixNano(), Kind: wire.CmdOpenDoors, Body: body}})
+			_, _ = l.Do(ctx, Ordered{Command: wire.Command{CommandID: "c-1", IssuedAt: time.Now().UnixNano(), ExpiresAt: time.Now().Add(time.Minute).UnixNano(), Kind: wire.CmdOpenDoors, Body: body}})
 		}()
 		time.Sleep(2 * time.Second)
 		require.True(t, l.Working())
@@ -269,7 +269,7 @@ func TestAConfirmationReachesTheDoorThatItNames(t *testing.T) {
 	w := newWorld(t, 2)
 	w.openDoors("op_1", 1)
 	w.swing()
-	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseCancel})})
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseCancel})})
 	w.setDoor(1, false)
 	w.wait(5 * time.Second)
 	require.Empty(t, w.s.Openings)
@@ -277,7 +277,7 @@ func TestAConfirmationReachesTheDoorThatItNames(t *testing.T) {
 	door.Delivery = "LD-1"
 	w.s.Doors[2] = door
 	require.True(t, w.s.IsUnconfirmed(2))
-	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseSettle, DeliveryRef: "LD-1", ConfirmedBy: wire.ByConsole, Packages: map[uint][]string{2: {"PK1"}}})})
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseSettle, DeliveryRef: "LD-1", ConfirmedBy: wire.ByConsole, Packages: map[uint][]string{2: {"PK1"}}})})
 	require.False(t, w.s.IsUnconfirmed(2))
 	require.Empty(t, w.s.Doors[1].Delivery)
 }

@@ -47,7 +47,7 @@ func TestASilentBoardDoesNotEndAnOpeningWithAnotherDoorOpen(t *testing.T) {
 		w.openDoors("op_1", 1, 2)
 		w.swing()
 		if how != "" {
-			w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, DeliveryRef: "LD-1"})})
+			w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, DeliveryRef: "LD-1"})})
 		}
 		w.dark(1)
 		w.now.Mono += 25 * hour
@@ -78,7 +78,7 @@ func TestADoorOfASilentBoardWasNotForced(t *testing.T) {
 				w.step(Tick{})
 				require.Empty(t, w.s.Openings)
 				if cleared {
-					w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+					w.step(Ordered{Command: w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
 				}
 				if restarted {
 					w.restart(time.Minute, wire.ClockSynced)
@@ -109,7 +109,7 @@ func TestABlinkOfABoardEndsNoOpening(t *testing.T) {
 		w.swing()
 		w.wait(11 * time.Minute)
 		if how != "" {
-			w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, DeliveryRef: "LD-1"})})
+			w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, DeliveryRef: "LD-1"})})
 		} else {
 			w.now.Mono += 25 * hour
 		}
@@ -131,7 +131,7 @@ func TestABlinkOfABoardEndsNoOpening(t *testing.T) {
 func TestAnOpeningEndsThoughItsBoardIsDark(t *testing.T) {
 	t.Parallel()
 	settle := func(w *world, how string, named map[uint][]string) {
-		w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, ConfirmedBy: wire.ByConsole, DeliveryRef: "LD-1", Packages: named})})
+		w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: how, ConfirmedBy: wire.ByConsole, DeliveryRef: "LD-1", Packages: named})})
 	}
 	open := func(w *world) { w.openDoors("op_1", 1); w.swing(); w.dark(1) }
 	for name, x := range map[string]struct {
@@ -201,7 +201,7 @@ func TestAnOpeningEndsThoughItsBoardIsDark(t *testing.T) {
 				}
 				x.check(t, w)
 				w.now.Clock = wire.ClockSynced
-				w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+				w.step(Ordered{Command: w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
 				require.Equal(t, wire.OutcomeDone, w.last().Outcome)
 				require.Empty(t, w.without(1), "staff have looked")
 				require.NotEmpty(t, func() string { w.setDoor(1, true); w.wait(3 * time.Second); return w.without(1) }(), "it is seen open again")
@@ -226,13 +226,13 @@ func TestADoorLeftOpenIsClearedWhileItsBoardIsSilent(t *testing.T) {
 			require.Equal(t, 1, left)
 			w.dark(1)
 			if kind == "clear" {
-				w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+				w.step(Ordered{Command: w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
 				require.Equal(t, wire.OutcomeDone, w.last().Outcome)
 			}
 			w.wait(time.Minute)
 			w.setDoor(1, false) // a person closed it meanwhile
 			w.wait(time.Minute)
-			w.step(Ordered{w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_next", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-2"})})
+			w.step(Ordered{Command: w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_next", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-2"})})
 			require.Empty(t, w.s.Exceptions, "door_left_open is never closed, and every delivery to the door is refused as busy")
 		})
 	}
@@ -249,10 +249,10 @@ func TestADepositLeftOpenIsClearedWhileItsBoardIsSilent(t *testing.T) {
 	w.now.Mono += 25 * hour
 	w.step(Tick{})
 	require.Empty(t, w.s.Openings)
-	w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+	w.step(Ordered{Command: w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
 	require.Equal(t, wire.OutcomeDone, w.last().Outcome)
 	w.setDoor(1, false)
 	w.wait(time.Minute)
-	w.step(Ordered{w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_next", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-2"})})
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_next", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 600, DeliveryRef: "LD-2"})})
 	require.Empty(t, w.s.Exceptions)
 }

@@ -63,17 +63,17 @@ func TestCommandsAreNotRepeatedAfterAWrongTime(t *testing.T) {
 	w := newWorld(t, 1)
 	c := w.command(wire.CmdResetTries, nil, wire.DoorReason{})
 	c.ExpiresAt = w.now.Wall(w.now.Mono) + 24*hour
-	w.step(Ordered{c})
+	w.step(Ordered{Command: c})
 	for range 5 {
 		w.wrongly(BudgetTyped)
 	}
 	w.now.Offset += 49 * hour
 	w.step(Tick{})
 	w.now.Offset -= 49 * hour
-	w.step(Ordered{c})
+	w.step(Ordered{Command: c})
 	require.Equal(t, wire.CodeLockedOut, w.wrongly(BudgetTyped).Outcome)
 	for range 3 * minCommands {
-		w.step(Ordered{w.command(wire.CmdBeep, nil, wire.DoorReason{})})
+		w.step(Ordered{Command: w.command(wire.CmdBeep, nil, wire.DoorReason{})})
 		w.now.Mono += hour
 	}
 	w.step(Tick{})

@@ -87,7 +87,7 @@ var faults = []fault{
 		require.Equal(t, wire.ReasonSuspect, w.last().Reason, "three in a row")
 		w.openDoors("op_5", 2)
 		require.Len(t, w.takePulses(), 1, "another compartment")
-		w.step(Ordered{w.command(wire.CmdUnblock, nil, wire.DoorReason{Door: 1})})
+		w.step(Ordered{Command: w.command(wire.CmdUnblock, nil, wire.DoorReason{Door: 1})})
 		w.order("op_6", wire.OpenStaff, 1)
 		w.swing()
 		require.Equal(t, wire.OutcomeDone, w.last().Outcome)
@@ -179,7 +179,7 @@ var faults = []fault{
 		require.Zero(t, w.s.Doors[1].Failures)
 		w.setDoor(1, false)
 		w.wait(3 * time.Second)
-		w.step(Ordered{w.command(wire.CmdUnblock, nil, wire.DoorReason{Door: 1})})
+		w.step(Ordered{Command: w.command(wire.CmdUnblock, nil, wire.DoorReason{Door: 1})})
 		w.openDoors("op_5", 1)
 		require.Len(t, w.takePulses(), 1)
 	}},
@@ -207,7 +207,7 @@ var faults = []fault{
 		opened, _ := w.exceptions(wire.ExItemMissing)
 		require.Len(t, opened, 1)
 		require.Equal(t, "LD-1", w.s.Doors[1].Delivery, "the compartment is not freed")
-		w.step(Ordered{w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+		w.step(Ordered{Command: w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
 		_, closed := w.exceptions(wire.ExItemMissing)
 		require.Len(t, closed, 1)
 		require.Empty(t, w.s.Doors[1].Delivery)
@@ -257,7 +257,7 @@ var faults = []fault{
 		w.openDoors("op_1", 1)
 		w.swing()
 		c := w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_2", Kind: wire.OpenDeposit, Doors: []uint{2}, DeliveryRef: "LD-2"})
-		next, out := Step(w.s, Ordered{c}, w.now)
+		next, out := Step(w.s, Ordered{Command: c}, w.now)
 		require.NotEmpty(t, next.Openings)
 		require.False(t, out.Urgent, "a full store takes no new session")
 		out = w.step(Refuse{Command: c, Reason: wire.ReasonStore})
@@ -302,7 +302,7 @@ var faults = []fault{
 	{"expired command", func(t *testing.T, w *world) {
 		c := w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_1", Kind: wire.OpenStaff, Doors: []uint{1}})
 		c.ExpiresAt = w.now.Wall(w.now.Mono) - 1
-		w.step(Ordered{c})
+		w.step(Ordered{Command: c})
 		require.Equal(t, wire.OutcomeExpired, w.last().Outcome)
 		require.Empty(t, w.takePulses())
 		w.order("op_2", wire.OpenStaff, 1)
@@ -310,7 +310,7 @@ var faults = []fault{
 	}},
 	{"overtaken command", func(t *testing.T, w *world) {
 		open := func(version uint64, id string) {
-			w.step(Ordered{w.command(wire.CmdOpenDoors, map[uint]uint64{1: version}, wire.OpenDoors{OpeningID: id, Kind: wire.OpenStaff, Doors: []uint{1}})})
+			w.step(Ordered{Command: w.command(wire.CmdOpenDoors, map[uint]uint64{1: version}, wire.OpenDoors{OpeningID: id, Kind: wire.OpenStaff, Doors: []uint{1}})})
 		}
 		open(5, "op_1")
 		w.swing()
@@ -324,9 +324,9 @@ var faults = []fault{
 	}},
 	{"repeated command", func(t *testing.T, w *world) {
 		c := w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_1", Kind: wire.OpenStaff, Doors: []uint{1}})
-		w.step(Ordered{c})
+		w.step(Ordered{Command: c})
 		require.Len(t, w.takePulses(), 1)
-		out := w.step(Ordered{c})
+		out := w.step(Ordered{Command: c})
 		require.Empty(t, out.Records)
 		require.Empty(t, out.Put)
 		require.Empty(t, w.takePulses())
@@ -395,7 +395,7 @@ func TestACancelledPickupThatIsLeftOpenIsNotCollected(t *testing.T) {
 	w.deposit()
 	id := w.try(7).OpeningID
 	w.swing()
-	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: wire.CloseCancel})})
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: wire.CloseCancel})})
 	w.wait(11 * time.Minute)
 	require.Empty(t, bodies[wire.PickupCompleted](w))
 	opened, _ := w.exceptions(wire.ExDoorLeftOpen)

@@ -25,7 +25,7 @@ func TestALateClearLeavesANewerParcel(t *testing.T) {
 	w.setDoor(1, false)
 	w.wait(5 * time.Second)
 	require.Equal(t, "LD-9", w.s.Doors[1].Delivery)
-	w.step(Ordered{cmd})
+	w.step(Ordered{Command: cmd})
 	require.Equal(t, "LD-9", w.s.Doors[1].Delivery, "the late clear takes the newer parcel")
 }
 

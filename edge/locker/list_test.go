@@ -323,7 +323,7 @@ func TestACodeOfAnOlderGenerationDoesNotJoinTheList(t *testing.T) {
 	t.Parallel()
 	w := keyed(t)
 	versions := map[uint]uint64{1: w.s.Doors[2].Version + 1}
-	w.step(Ordered{w.command(wire.CmdOpenDoors, versions, wire.OpenDoors{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{2}, DeliveryRef: "LD-2",
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, versions, wire.OpenDoors{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{2}, DeliveryRef: "LD-2",
 		Packages: map[uint][]string{2: {"PK2"}}, Code: &wire.CodeEntry{Number: 12, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(12), DeliveryRef: "LD-2"}})})
 	w.swing()
 	require.Equal(t, "applied", w.take(wire.Codes{To: 2, Generation: 4, Nonce: nonceB}, func(in *CodesCame) { in.Asked = nonceB }))

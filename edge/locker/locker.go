@@ -115,9 +115,18 @@ type Meta struct {
 	Budgets      Budgets
 	// Awake is how far this boot is known to have come, kept while wrong codes count.
 	Awake Instant `cbor:",omitzero"`
+	// Update is what CmdUpdate asked for, until its outcome; nil: nothing.
+	Update *Update `cbor:",omitempty"`
 	// Tries is the former single counter, only as long as it has not been taken
 	// over.
 	Tries *formerTries `cbor:",omitempty"`
+}
+
+// Update is a version of the agent that is wanted. Its command's outcome is still open.
+type Update struct {
+	CommandID string
+	ExpiresAt int64 // unix ns
+	Want      wire.Update
 }
 
 // Door is one compartment's door.
@@ -313,6 +322,8 @@ type (
 	Withdraw struct{ OpeningID string }
 	// StatusChanged asks for a new status.
 	StatusChanged struct{}
+	// UpdateWanted asks for Meta.Update; an Updated answers.
+	UpdateWanted struct{}
 	// AskList asks for a status with a nonce, for which a whole code list can come.
 	AskList struct{}
 	// Show is text for the person at the cabinet.
@@ -326,6 +337,7 @@ type (
 func (Pulse) action()         {}
 func (Withdraw) action()      {}
 func (StatusChanged) action() {}
+func (UpdateWanted) action()  {}
 func (AskList) action()       {}
 func (Show) action()          {}
 
@@ -387,7 +399,15 @@ type (
 		Mono    int64
 	}
 	// Ordered is a command whose signature and device code were verified.
-	Ordered struct{ Command wire.Command }
+	Ordered struct {
+		Command wire.Command
+		// Update is the body of CmdUpdate where this machine can take one; nil: it cannot.
+		Update *wire.Update
+		// Problem is why CmdUpdate is refused for reasons outside these rules; "": it is not.
+		Problem string
+	}
+	// Updated is the outcome of Meta.Update.
+	Updated struct{ CommandID, Outcome, Reason string }
 	// Refuse records that a command was not carried out.
 	Refuse struct {
 		Command wire.Command
@@ -440,6 +460,7 @@ func (Reading) input()     {}
 func (Lost) input()        {}
 func (Pulsing) input()     {}
 func (Ordered) input()     {}
+func (Updated) input()     {}
 func (Refuse) input()      {}
 func (CodesCame) input()   {}
 func (ConfigCame) input()  {}
@@ -492,7 +513,9 @@ func Step(s State, in Input, now Now) (State, Out) {
 	case Pulsing:
 		d.pulsed(in)
 	case Ordered:
-		d.order(in.Command)
+		d.order(in)
+	case Updated:
+		d.updated(in)
 	case Refuse:
 		d.refuse(in)
 	case CodesCame:

@@ -256,7 +256,7 @@ func TestCommandsAreCheckedInOrder(t *testing.T) {
 		prepare(w, &c)
 		n := len(bodies[wire.CommandOutcome](w))
 		w.takePulses()
-		w.step(Ordered{c})
+		w.step(Ordered{Command: c})
 		return bodies[wire.CommandOutcome](w)[n:], len(w.takePulses())
 	}
 	for name, c := range map[string]struct {
@@ -286,9 +286,9 @@ func TestARepeatedCommandWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	c := w.command(wire.CmdOpenDoors, map[uint]uint64{1: 1}, wire.OpenDoors{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{1}, SessionSeconds: 60})
-	w.step(Ordered{c})
+	w.step(Ordered{Command: c})
 	n := len(w.records)
-	out := w.step(Ordered{c})
+	out := w.step(Ordered{Command: c})
 	require.Empty(t, out.Put)
 	require.Empty(t, out.Records)
 	require.Len(t, w.records, n)
@@ -455,7 +455,7 @@ func TestAPartnersWordConfirmsWhatWasUnverified(t *testing.T) {
 	w.readAll()
 	require.Equal(t, wire.EndDepositUnverified, bodies[wire.OpeningEnded](w)[0].Reason)
 	require.Equal(t, wire.CodeNotActive, w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}).Answer.Outcome)
-	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI})})
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseSettle, ConfirmedBy: wire.ByPartnerAPI})})
 	require.Empty(t, bodies[wire.OpeningSettled](w), "an opening ends once")
 	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}).Answer.Outcome)
 }

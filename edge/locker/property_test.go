@@ -90,7 +90,7 @@ func TestAnyOrderOfThings(t *testing.T) {
 					if first := uint(w.s.Openings[id].Doors[0].Door); how == wire.CloseSettle && rapid.Bool().Draw(rt, "in part") {
 						named = map[uint][]string{first: {"PK" + string(rune('0'+first))}}
 					}
-					w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: how, ConfirmedBy: wire.ByPartnerAPI, Packages: named})})
+					w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: how, ConfirmedBy: wire.ByPartnerAPI, Packages: named})})
 				}
 			},
 			"time passes":            func(rt *rapid.T) { w.wait(time.Duration(rapid.IntRange(1, 4000).Draw(rt, "ms")) * time.Millisecond) },

@@ -272,7 +272,7 @@ func TestEachDoorBeforeItInTheQueueGivesAPulseFourSeconds(t *testing.T) {
 func TestPulsesOfAnOpeningThatEndsAreWithdrawn(t *testing.T) {
 	t.Parallel()
 	order := func(w *world, kind wire.CommandKind, body any) Out {
-		return w.step(Ordered{w.command(kind, nil, body)})
+		return w.step(Ordered{Command: w.command(kind, nil, body)})
 	}
 	for name, end := range map[string]func(w *world) Out{
 		"cancelled": func(w *world) Out {
@@ -309,7 +309,7 @@ func TestAReassignmentTakesADoorOver(t *testing.T) {
 	w := newWorld(t, 3)
 	w.openDoors("op_1", 1, 2)
 	old := w.takeAsked()
-	w.step(Ordered{w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_2", Kind: wire.OpenReassign, Doors: []uint{1}, DeliveryRef: "LD-1",
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_2", Kind: wire.OpenReassign, Doors: []uint{1}, DeliveryRef: "LD-1",
 		Replaces: "op_1", Packages: map[uint][]string{1: {"PK1"}}})})
 	for _, p := range old {
 		w.step(Pulsing{Door: p.Door, By: p.By, Outcome: edge.PulseRefused, Mono: w.now.Mono})
@@ -403,7 +403,7 @@ func TestADoorThatOpensAfterItsOpeningWasCancelledIsNotForced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	w.openDoors("op_1", 1)
-	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseCancel})})
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseCancel})})
 	w.answer(edge.PulseConfirmed)
 	w.wait(2 * time.Second)
 	require.Empty(t, w.s.Openings)

@@ -90,7 +90,7 @@ func TestNoCommandFromBeforeALossIsCarriedOut(t *testing.T) {
 				w.order("op_run", wire.OpenStaff, 2)
 				w.takePulses()
 				before := w.s
-				out := w.step(Ordered{recorded})
+				out := w.step(Ordered{Command: recorded})
 				require.Equal(t, before.Doors, w.s.Doors)
 				require.Equal(t, before.Deliveries, w.s.Deliveries)
 				require.Equal(t, before.Openings, w.s.Openings)
@@ -98,7 +98,7 @@ func TestNoCommandFromBeforeALossIsCarriedOut(t *testing.T) {
 				require.Empty(t, w.takePulses())
 				require.Empty(t, out.Actions)
 				require.Equal(t, []wire.CommandOutcome{{CommandID: recorded.CommandID, Outcome: wire.OutcomeRefused, Reason: wire.ReasonMemory}}, outcomesOf(w, recorded.CommandID))
-				w.step(Ordered{recorded})
+				w.step(Ordered{Command: recorded})
 				require.Len(t, outcomesOf(w, recorded.CommandID), 1, "nor a second time")
 			})
 		}
@@ -125,7 +125,7 @@ func TestCommandsFromAfterALossAreCarriedOut(t *testing.T) {
 			w.prepare()
 			w.now.Mono += int64(time.Second)
 			for kind, c := range w.everyCommand() {
-				w.step(Ordered{c})
+				w.step(Ordered{Command: c})
 				for _, o := range outcomesOf(w, c.CommandID) {
 					require.NotEqual(t, wire.ReasonMemory, o.Reason, kind)
 				}
@@ -150,16 +150,16 @@ func TestALossIsRememberedUntilTheTimeIsKnown(t *testing.T) {
 	w.restart(0, wire.ClockUnset)
 	w.now.Offset, w.now.Clock, w.now.ErrMS = truth+int64(time.Hour), wire.ClockSynced, 2000
 	w.prepare()
-	w.step(Ordered{c})
+	w.step(Ordered{Command: c})
 	require.Equal(t, wire.ReasonMemory, outcomesOf(w, c.CommandID)[0].Reason)
 	within := w.command(wire.CmdUnblock, nil, wire.DoorReason{Door: 3})
 	within.IssuedAt = w.now.Wall(0) + int64(time.Second) // the clock's error does not exclude that it is older
-	w.step(Ordered{within})
+	w.step(Ordered{Command: within})
 	require.Equal(t, wire.ReasonMemory, outcomesOf(w, within.CommandID)[0].Reason)
 	w.restart(time.Hour, wire.ClockSynced)
 	w.prepare()
 	late := w.command(wire.CmdUnblock, nil, wire.DoorReason{Door: 3})
 	late.IssuedAt = w.now.Wall(0) - int64(30*time.Minute) // issued between that start and this one
-	w.step(Ordered{late})
+	w.step(Ordered{Command: late})
 	require.Equal(t, wire.OutcomeDone, outcomesOf(w, late.CommandID)[0].Outcome, "the floor stays where it was")
 }

@@ -54,7 +54,7 @@ func TestABoxThatMayHoldAParcelAfterALossIsKept(t *testing.T) {
 	require.Empty(t, bodies[wire.Exception](w))
 	require.Equal(t, wire.CodeNotActive, w.typed(7).Outcome)
 	require.Equal(t, []edge.DoorNumber{2}, w.typed(8).Doors, "another delivery is given another box")
-	w.step(Ordered{w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_x", Kind: wire.OpenDeposit, Doors: []uint{1}, DeliveryRef: "LD-3"})})
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_x", Kind: wire.OpenDeposit, Doors: []uint{1}, DeliveryRef: "LD-3"})})
 	require.Equal(t, wire.ReasonOccupied, bodies[wire.CommandOutcome](w)[0].Reason)
 
 	w.restart(time.Minute, wire.ClockCarried)
@@ -81,7 +81,7 @@ func TestACancelledOpeningLetsAnUnverifiedBoxGo(t *testing.T) {
 	w := afterLoss(t, 1, wire.ItemUnknown, announced()...)
 	id := w.typed(5).OpeningID
 	w.swing()
-	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: wire.CloseCancel})})
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: wire.CloseCancel})})
 	w.setDoor(1, false)
 	w.wait(3 * time.Second)
 	require.Equal(t, wire.EndCancelled, bodies[wire.OpeningEnded](w)[0].Reason)
@@ -98,7 +98,7 @@ func TestACancelledOpeningThatOpenedNothingKeepsAnUnverifiedBox(t *testing.T) {
 		w.step(Pulsing{Door: 1, Outcome: edge.PulseUnanswered, Mono: w.now.Mono})
 		w.wait(2 * time.Second)
 	}
-	w.step(Ordered{w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: wire.CloseCancel})})
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: id, How: wire.CloseCancel})})
 	w.wait(3 * time.Second)
 	require.Len(t, bodies[wire.OpeningEnded](w), 1)
 	require.Equal(t, "LD-1", w.s.Doors[1].Delivery)
@@ -110,7 +110,7 @@ func TestAConfirmationAfterALossMakesTheCodeWork(t *testing.T) {
 	t.Parallel()
 	confirm := func(w *world, b wire.CloseSession) string {
 		b.OpeningID, b.How, b.ConfirmedBy = "op_lost", wire.CloseSettle, wire.ByPartnerAPI
-		w.step(Ordered{w.command(wire.CmdCloseSession, nil, b)})
+		w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, b)})
 		all := bodies[wire.CommandOutcome](w)
 		return all[len(all)-1].Outcome
 	}
@@ -132,7 +132,7 @@ func TestAConfirmationAfterALossMakesTheCodeWork(t *testing.T) {
 func TestAnUnverifiedBoxIsFreeOnceItsParcelIsSettledElsewhere(t *testing.T) {
 	t.Parallel()
 	w := afterLoss(t, 2, wire.ItemUnknown, announced()...)
-	w.step(Ordered{w.command(wire.CmdOpenDoors, map[uint]uint64{2: 1}, wire.OpenDoors{OpeningID: "op_2", Kind: wire.OpenReassign, Doors: []uint{2}, DeliveryRef: "LD-1",
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, map[uint]uint64{2: 1}, wire.OpenDoors{OpeningID: "op_2", Kind: wire.OpenReassign, Doors: []uint{2}, DeliveryRef: "LD-1",
 		Packages: map[uint][]string{2: {"PK1"}}})})
 	w.swing()
 	require.Equal(t, "LD-1", w.s.Doors[1].Delivery)

@@ -14,7 +14,7 @@ func TestABlockedDoorKeepsItsReason(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{"dirty": "dirty", "": "blocked"} {
 		w := newWorld(t, 2)
-		w.step(Ordered{w.command(wire.CmdBlock, nil, wire.DoorReason{Door: 2, Reason: given})})
+		w.step(Ordered{Command: w.command(wire.CmdBlock, nil, wire.DoorReason{Door: 2, Reason: given})})
 		require.Equal(t, want, w.s.Doors[2].Blocked)
 		w.restart(time.Minute, wire.ClockCarried)
 		require.Equal(t, want, w.s.Doors[2].Blocked)

@@ -16,12 +16,12 @@ func TestCommandIDsAreKeptADayPastTheirExpiry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	c := w.command(wire.CmdBeep, nil, nil)
-	w.step(Ordered{c})
+	w.step(Ordered{Command: c})
 	expiry := time.Duration(c.ExpiresAt - w.now.Wall(w.now.Mono))
 	repeat := func(why string) {
 		t.Helper()
 		before := len(w.records)
-		out := w.step(Ordered{c})
+		out := w.step(Ordered{Command: c})
 		require.Empty(t, out.Records, why)
 		require.Empty(t, out.Put, why)
 		require.Empty(t, out.Actions, why)
@@ -67,7 +67,7 @@ func TestLongExpiredCommandIsAnsweredOnce(t *testing.T) {
 	c := w.command(wire.CmdBeep, nil, nil)
 	c.ExpiresAt -= int64(72 * time.Hour)
 	for range 5 {
-		w.step(Ordered{c})
+		w.step(Ordered{Command: c})
 		w.now.Mono += int64(4 * time.Hour)
 	}
 	outcomes := bodies[wire.CommandOutcome](w)

@@ -104,7 +104,7 @@ func TestStaffOrTheCloudUnlock(t *testing.T) {
 		"a right staff code": func(w *world) {
 			require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(8), Input: "keypad", Budget: BudgetStaff}).Answer.Outcome)
 		},
-		"reset_tries": func(w *world) { w.step(Ordered{w.command(wire.CmdResetTries, nil, wire.DoorReason{})}) },
+		"reset_tries": func(w *world) { w.step(Ordered{Command: w.command(wire.CmdResetTries, nil, wire.DoorReason{})}) },
 	} {
 		w := newWorld(t, 1)
 		w.list(wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: verifier(8)})

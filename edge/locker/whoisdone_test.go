@@ -33,7 +33,7 @@ func TestWhoIsDoneMayOpenAgain(t *testing.T) {
 	t.Run("by command", func(t *testing.T) {
 		w, opening := twoDoors(t)
 		before := len(bodies[wire.CommandOutcome](w))
-		w.step(Ordered{w.command(wire.CmdOpenDoors, map[uint]uint64{1: w.s.Doors[1].Version + 1}, wire.OpenDoors{OpeningID: opening, Kind: wire.OpenDeposit, Doors: []uint{1}, DeliveryRef: "LD-1"})})
+		w.step(Ordered{Command: w.command(wire.CmdOpenDoors, map[uint]uint64{1: w.s.Doors[1].Version + 1}, wire.OpenDoors{OpeningID: opening, Kind: wire.OpenDeposit, Doors: []uint{1}, DeliveryRef: "LD-1"})})
 		require.Equal(t, []edge.DoorNumber{1}, w.takePulses())
 		require.Len(t, bodies[wire.CommandOutcome](w), before, "it is answered when the door has opened")
 	})

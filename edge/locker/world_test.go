@@ -167,7 +167,7 @@ func (w *world) order(id string, kind wire.OpeningKind, doors ...uint) {
 		packages[n] = []string{fmt.Sprintf("PK%d", n)}
 		versions[n] = w.s.Doors[edge.DoorNumber(n)].Version + 1
 	}
-	w.step(Ordered{w.command(wire.CmdOpenDoors, versions, wire.OpenDoors{OpeningID: id, Kind: kind, Doors: doors, SessionSeconds: 600,
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, versions, wire.OpenDoors{OpeningID: id, Kind: kind, Doors: doors, SessionSeconds: 600,
 		DeliveryRef: "LD-1", Packages: packages})})
 }
 

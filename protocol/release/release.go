@@ -98,9 +98,14 @@ func Write(w io.Writer, signer *signed.Signer, m Manifest, program []byte) error
 	if err != nil {
 		return err
 	}
-	head := binary.BigEndian.AppendUint16([]byte(magic), uint16(len(envelope)))
-	_, err = io.Copy(w, io.MultiReader(bytes.NewReader(head), bytes.NewReader(envelope), bytes.NewReader(program)))
+	_, err = io.Copy(w, io.MultiReader(bytes.NewReader(Head(envelope)), bytes.NewReader(program)))
 	return err
+}
+
+// Head is what comes before the program in an artefact with this envelope.
+func Head(envelope []byte) []byte {
+	head := binary.BigEndian.AppendUint16([]byte(magic), uint16(len(envelope)))
+	return append(head, envelope...)
 }
 
 // Read reads the head of an artefact and verifies it by keys; the program is left in r. The

@@ -174,9 +174,20 @@ const (
 	ReasonNoOpening   = "no_opening"
 	// ReasonMemory: the command is older than a loss of the cabinet's memory, which
 	// does not know whether it was carried out. A new one is needed.
-	ReasonMemory   = "memory_lost"
-	DoorOpenFailed = "open_failed"
-	DoorNotSeen    = "not_seen"
+	ReasonMemory = "memory_lost"
+	// Reasons of CmdUpdate.
+	ReasonNoLauncher = "no_launcher"      // nothing starts another program when this one ends
+	ReasonNoKey      = "no_release_key"   // the device knows none
+	ReasonNoCloud    = "no_cloud_address" // nor where its cloud's HTTPS is
+	ReasonForged     = "not_signed"       // by a release key that the device knows, or not what was signed
+	ReasonMachine    = "other_machine"    // it is for another product, system or processor
+	ReasonNotNewer   = "not_newer"        // than each version that was accepted before, or the packaged one
+	ReasonTrial      = "update_on_trial"  // the version that runs has yet to show that it works
+	ReasonUpdating   = "update_running"   // another update is being fetched
+	ReasonFetch      = "not_fetched"      // the cloud did not give the artefact, or not in time
+	ReasonDisk       = "not_kept"         // the disk did not take it
+	DoorOpenFailed   = "open_failed"
+	DoorNotSeen      = "not_seen"
 )
 
 // CommandOutcome is the body of kind 7.

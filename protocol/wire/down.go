@@ -80,6 +80,7 @@ const (
 	CmdBeep         CommandKind = "beep"
 	CmdShowMessage  CommandKind = "show_message"
 	CmdCapture      CommandKind = "capture"
+	CmdUpdate       CommandKind = "update"
 )
 
 // Command is the payload of a signed command.
@@ -137,6 +138,18 @@ type DoorReason struct {
 // SyncConfig is the body of CmdSyncConfig.
 type SyncConfig struct {
 	Version uint64 `cbor:"1,keyasint"`
+}
+
+// Update is the body of CmdUpdate: a version of the device's program and where its artefact
+// is. Version, Size and Digest repeat what the manifest says that Signature holds.
+type Update struct {
+	Version string `cbor:"1,keyasint"`
+	// URL is a path at the cloud that the device was enrolled at, such as /api/v1/…; it
+	// names no host.
+	URL       string `cbor:"2,keyasint"`
+	Size      int64  `cbor:"3,keyasint"` // of the program, bytes
+	Digest    []byte `cbor:"4,keyasint"` // SHA-256 of the program
+	Signature []byte `cbor:"5,keyasint"` // envelope of the manifest, by a release key
 }
 
 // Time is the payload of a signed time answer.

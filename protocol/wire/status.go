@@ -68,6 +68,17 @@ type Status struct {
 	// Unconfirmed are the doors that it keeps for a delivery without knowing that its
 	// packages lie there: no pickup code opens them.
 	Unconfirmed []uint `cbor:"27,keyasint,omitempty"`
+	// Platform is what the device's program runs on, as Go names it: linux/arm64.
+	Platform string `cbor:"28,keyasint,omitempty"`
+	// Update is where updates of the program stand; nil: it takes none by command.
+	Update *UpdateState `cbor:"29,keyasint,omitempty"`
+}
+
+// UpdateState is where updates of a device's program stand.
+type UpdateState struct {
+	Trial   bool   `cbor:"1,keyasint,omitempty"` // AgentVersion is on trial
+	GivenUp string `cbor:"2,keyasint,omitempty"` // newest version that did not work and was left, without v
+	Reason  string `cbor:"3,keyasint,omitempty"` // why it was left, at most 200 bytes
 }
 
 // SnapshotOfUse is a Status.Snapshot.

@@ -1,0 +1,587 @@
+package locker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/collection"
+	"github.com/postern-io/postern/protocol/release"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// maxRollout bounds the devices of a roll-out.
+const maxRollout = 1000
+
+// rollouts bring versions of the agent to cabinets, for the staff that looks after them.
+type rollouts struct{ *core }
+
+// RolloutInput describes a new roll-out.
+type RolloutInput struct {
+	Version string           `json:"version" required:"true" max:"64" example:"1.4.0"`
+	Devices []cloud.DeviceID `json:"device_ids" max:"1000" doc:"In the order in which they are updated; when absent, all that take updates, by id"`
+	// The rings.
+	First    int `json:"first_devices" min:"1" max:"1000" default:"1" doc:"Devices of the first ring"`
+	Percent  int `json:"second_percent" min:"1" max:"100" default:"10" doc:"Percent of all devices that are updated when the second ring is; the third ring is the rest"`
+	Healthy  int `json:"healthy_minutes" min:"1" max:"10080" default:"60" doc:"How long each device of a ring has to be connected and run the version before the next ring starts"`
+	Patience int `json:"patience_minutes" min:"5" max:"1440" default:"720" doc:"How long a device may take until it runs the version and is healthy; a longer silence stops the roll-out. Must be above healthy_minutes"`
+}
+
+// RolloutBody is a roll-out in a list.
+type RolloutBody struct {
+	ID       cloud.RolloutID    `json:"rollout_id"`
+	Version  string             `json:"version"`
+	State    cloud.RolloutState `json:"state" enum:"running,stopped,done"`
+	Reason   *cloud.RolloutStop `json:"reason" enum:"asked,update_failed,rolled_back,not_healthy" doc:"Why it is stopped; null while it is not"`
+	Note     *string            `json:"reason_note"`
+	Ring     int                `json:"ring" doc:"Whose devices are updated now, from 1"`
+	Rings    int                `json:"rings"`
+	Healthy  int64              `json:"healthy_minutes"`
+	Patience int64              `json:"patience_minutes"`
+	Total    int                `json:"total_devices"`
+	Updated  int                `json:"updated_devices" doc:"That run the version and count as healthy"`
+	Created  *string            `json:"created_at"`
+	Changed  *string            `json:"updated_at"`
+}
+
+// RolloutDeviceBody is a device of a roll-out.
+type RolloutDeviceBody struct {
+	DeviceID cloud.DeviceID           `json:"device_id"`
+	Ring     int                      `json:"ring" doc:"From 1"`
+	Before   string                   `json:"version_before" doc:"Empty: it had not said"`
+	Wanted   string                   `json:"version_wanted"`
+	Now      string                   `json:"version_now" doc:"By its newest status; empty: it has not said"`
+	State    cloud.RolloutDeviceState `json:"state" enum:"waiting,sent,trying,healthy,skipped,failed,rolled_back,not_healthy" doc:"skipped: out of use, or it runs a newer version"`
+	Reason   *string                  `json:"reason"`
+	Begun    *string                  `json:"begun_at" doc:"When its ring came to it"`
+	Healthy  *string                  `json:"healthy_at" doc:"Since when it is connected and runs the version"`
+}
+
+// RolloutDetail is a roll-out with its devices.
+type RolloutDetail struct {
+	RolloutBody
+	Devices []RolloutDeviceBody `json:"devices"`
+}
+
+// RolloutOutput shows a roll-out.
+type RolloutOutput struct {
+	Result  bool          `json:"result"`
+	Rollout RolloutDetail `json:"rollout"`
+}
+
+// RolloutsInput asks for a part of the roll-outs.
+type RolloutsInput struct {
+	State cloud.RolloutState `query:"state" enum:"running,stopped,done"`
+	collection.PageInput
+}
+
+// RolloutsOutput lists roll-outs.
+type RolloutsOutput struct {
+	Result bool `json:"result"`
+	check.PageOutput
+	Rollouts []RolloutBody `json:"rollouts"`
+}
+
+// ByRollout names a roll-out.
+type ByRollout struct {
+	ID cloud.RolloutID `path:"rollout_id"`
+}
+
+// RolloutStopInput stops a roll-out.
+type RolloutStopInput struct {
+	ID     cloud.RolloutID `path:"rollout_id" json:"-"`
+	Reason string          `json:"reason" required:"true" max:"255" line:"true"`
+}
+
+func textOrNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func rolloutBody(r cloud.Rollout, l *time.Location) RolloutBody {
+	b := RolloutBody{ID: r.ID, Version: r.Version, State: r.State, Note: textOrNil(r.StopNote), Ring: r.Ring + 1, Rings: r.Rings, Healthy: r.HealthySeconds / 60, Patience: r.PatienceSeconds / 60,
+		Total: len(r.Devices), Created: cloud.Stamp(r.CreatedAt, l), Changed: cloud.Stamp(r.UpdatedAt, l)}
+	if r.Stop != "" {
+		b.Reason = &r.Stop
+	}
+	for _, d := range r.Devices {
+		if d.State == cloud.RolloutHealthy {
+			b.Updated++
+		}
+	}
+	return b
+}
+
+func showRollout(v cloud.View, r cloud.Rollout) (RolloutOutput, error) {
+	biz, err := v.Business(r.BusinessID)
+	if err != nil {
+		return RolloutOutput{}, err
+	}
+	l := biz.Location()
+	out := RolloutDetail{RolloutBody: rolloutBody(r, l), Devices: []RolloutDeviceBody{}}
+	for _, d := range r.Devices {
+		b := RolloutDeviceBody{DeviceID: d.DeviceID, Ring: d.Ring + 1, Before: d.Before, Wanted: r.Version, State: d.State, Reason: textOrNil(d.Reason), Begun: cloud.Stamp(d.BegunAt, l), Healthy: cloud.Stamp(d.HealthyAt, l)}
+		switch device, err := v.Device(d.DeviceID); {
+		case err == nil:
+			b.Now = device.Firmware
+		case !errors.Is(err, cloud.ErrNotFound):
+			return RolloutOutput{}, err
+		}
+		out.Devices = append(out.Devices, b)
+	}
+	return RolloutOutput{true, out}, nil
+}
+
+// ListRollouts lists the roll-outs of the caller's business.
+func (s rollouts) ListRollouts(ctx context.Context, c cloud.Caller, in RolloutsInput) (RolloutsOutput, error) {
+	list, page, err := collection.List(ctx, s.cfg.Store, c, in, cloud.Rollout{State: in.State}, rolloutBody)
+	return RolloutsOutput{err == nil, page, list}, err
+}
+
+// FindRollout shows a roll-out of the caller's business. Error: ROLLOUT_NOT_FOUND.
+func (s rollouts) FindRollout(ctx context.Context, c cloud.Caller, in ByRollout) (out RolloutOutput, err error) {
+	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		r, err := findRollout(v, c.Account.BusinessID, in.ID)
+		if err == nil {
+			out, err = showRollout(v, r)
+		}
+		return err
+	})
+	return out, err
+}
+
+func findRollout(v cloud.View, b cloud.BusinessID, id cloud.RolloutID) (cloud.Rollout, error) {
+	r, err := cloud.Find(v, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: id, BusinessID: b}})
+	if errors.Is(err, cloud.ErrNotFound) {
+		err = cloud.E(cloud.NotFound, "ROLLOUT_NOT_FOUND")
+	}
+	return r, err
+}
+
+// CreateRollout begins a roll-out. Errors: DEVICE_NOT_FOUND, RELEASE_NOT_FOUND,
+// UPDATE_NOT_POSSIBLE, ROLLOUT_EXISTS, VALIDATION_FAILED.
+func (s rollouts) CreateRollout(ctx context.Context, c cloud.Caller, in RolloutInput) (out RolloutOutput, err error) {
+	f := newFields()
+	for i, id := range in.Devices {
+		if slices.Contains(in.Devices[:i], id) {
+			f.Say(fmt.Sprintf("device_ids.%d", i), check.MessageTwice)
+		}
+	}
+	if in.Patience <= in.Healthy {
+		f.Say("patience_minutes", messagePatience)
+	}
+	if !release.IsVersion(in.Version) {
+		f.Say("version", messageVersion)
+	}
+	if err := f.Err(); err != nil {
+		return out, err
+	}
+	// Files are looked at before the decision; what has changed until then, each step finds.
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	var devices []cloud.Device
+	if err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		devices, err = rolloutDevices(v, c, in)
+		return err
+	}); err != nil {
+		return out, err
+	}
+	known := map[string]bool{}
+	for _, d := range devices {
+		if d.Program.Updates && known[d.Program.Platform] {
+			continue
+		}
+		if _, err := s.updateOf(ctx, d, in.Version, now); err != nil {
+			return out, err
+		}
+		known[d.Program.Platform] = true
+	}
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		id, err := v.NewID(cloud.RolloutIDs)
+		if err != nil {
+			return nil, err
+		}
+		r := cloud.Rollout{Version: in.Version, State: cloud.RolloutRunning, HealthySeconds: int64(in.Healthy) * 60, PatienceSeconds: int64(in.Patience) * 60}
+		r.Begin(id, c.Account.BusinessID, now)
+		for _, d := range devices {
+			r.Devices = append(r.Devices, cloud.RolloutDevice{DeviceID: d.ID, Before: d.Firmware, State: cloud.RolloutWaiting})
+		}
+		r.Rings = setRings(r.Devices, in.First, in.Percent)
+		return s.keepRollout(v, c, r, now, "rollout_made", &out)
+	})
+	if errors.Is(err, cloud.ErrExists) {
+		err = cloud.E(cloud.Conflict, "ROLLOUT_EXISTS")
+	}
+	return out, err
+}
+
+// Messages of a roll-out's members.
+const (
+	messagePatience = "The patience must be longer than the time for which devices have to be healthy."
+	messageVersion  = "A version is a semantic version without build metadata, such as 1.4.0."
+)
+
+// keepRollout writes a roll-out that a person changes.
+func (s rollouts) keepRollout(v cloud.View, c cloud.Caller, r cloud.Rollout, now time.Time, action string, out *RolloutOutput) (*cloud.Changes, error) {
+	r.Touch(now)
+	shown, err := showRollout(v, r)
+	if err != nil {
+		return nil, err
+	}
+	*out = shown
+	return &cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{r}}, Answer: shown,
+		AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: r.BusinessID, At: now, Actor: actor(c), Action: action, Target: fmt.Sprintf("rollout:%d", r.ID), Detail: "{}"}}}}, nil
+}
+
+// rolloutDevices are the devices that an input names. Errors: DEVICE_NOT_FOUND,
+// UPDATE_NOT_POSSIBLE, VALIDATION_FAILED.
+func rolloutDevices(v cloud.View, c cloud.Caller, in RolloutInput) (out []cloud.Device, err error) {
+	for _, id := range in.Devices {
+		d, err := owned(v, c, id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	if len(in.Devices) > 0 {
+		return out, nil
+	}
+	page := cloud.Page{Sort: "id", Limit: 200}
+	for {
+		list, listed, err := v.Devices(cloud.DeviceFilter{BusinessID: c.Account.BusinessID, Page: page})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range list {
+			if d.Program.Updates && d.Protocol == cloud.ProtocolMQTT && !d.Disabled {
+				out = append(out, d)
+			}
+		}
+		if page.After = listed.Next; page.After == nil {
+			break
+		}
+	}
+	switch {
+	case len(out) == 0:
+		return nil, cloud.E(cloud.Conflict, "UPDATE_NOT_POSSIBLE")
+	case len(out) > maxRollout:
+		f := newFields()
+		f.Say("device_ids", messageTooMany)
+		return nil, f.Err()
+	}
+	return out, nil
+}
+
+const messageTooMany = "More than 1,000 devices take updates: name those of this roll-out."
+
+// setRings numbers the rings of devices, without holes, and counts them.
+func setRings(devices []cloud.RolloutDevice, first, percent int) int {
+	second := max(first, (len(devices)*percent+99)/100)
+	ring := 0
+	for i := range devices {
+		if i == first || i == second && second > first {
+			ring++
+		}
+		devices[i].Ring = ring
+	}
+	return ring + 1
+}
+
+// StopRollout stops a roll-out: no further command is sent. Devices that have one go on.
+// Errors: ROLLOUT_NOT_FOUND, ROLLOUT_STATE_CONFLICT.
+func (s rollouts) StopRollout(ctx context.Context, c cloud.Caller, in RolloutStopInput) (out RolloutOutput, err error) {
+	return s.changeRollout(ctx, c, in.ID, cloud.RolloutRunning, "rollout_stopped", func(r *cloud.Rollout) {
+		stopRollout(r, cloud.RolloutStopAsked, strings.TrimSpace(in.Reason))
+	})
+}
+
+// ResumeRollout goes on with a stopped roll-out. Devices whose command failed, or that were
+// not healthy in time, get another one; those that went back do not. Errors:
+// ROLLOUT_NOT_FOUND, ROLLOUT_STATE_CONFLICT, ROLLOUT_EXISTS.
+func (s rollouts) ResumeRollout(ctx context.Context, c cloud.Caller, in ByRollout) (out RolloutOutput, err error) {
+	out, err = s.changeRollout(ctx, c, in.ID, cloud.RolloutStopped, "rollout_resumed", func(r *cloud.Rollout) {
+		r.State, r.Stop, r.StopNote = cloud.RolloutRunning, "", ""
+		for i, d := range r.Devices {
+			if d.State == cloud.RolloutFailed || d.State == cloud.RolloutSilent {
+				r.Devices[i] = cloud.RolloutDevice{DeviceID: d.DeviceID, Ring: d.Ring, Before: d.Before, State: cloud.RolloutWaiting}
+			}
+		}
+	})
+	if errors.Is(err, cloud.ErrExists) {
+		err = cloud.E(cloud.Conflict, "ROLLOUT_EXISTS")
+	}
+	return out, err
+}
+
+func (s rollouts) changeRollout(ctx context.Context, c cloud.Caller, id cloud.RolloutID, from cloud.RolloutState, action string, change func(*cloud.Rollout)) (out RolloutOutput, err error) {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		r, err := findRollout(v, c.Account.BusinessID, id)
+		if err != nil {
+			return nil, err
+		}
+		if r.State != from {
+			return nil, cloud.E(cloud.Conflict, "ROLLOUT_STATE_CONFLICT")
+		}
+		r.Devices = slices.Clone(r.Devices)
+		change(&r)
+		return s.keepRollout(v, c, r, now, action, &out)
+	})
+	return out, err
+}
+
+func stopRollout(r *cloud.Rollout, why cloud.RolloutStop, note string) {
+	r.State, r.Stop, r.StopNote = cloud.RolloutStopped, why, note
+}
+
+// Rollouts lists what runs.
+type Rollouts interface {
+	ListRunningRollouts(ctx context.Context, after cloud.RolloutID, limit int) ([]cloud.Rollout, error)
+}
+
+// Times of roll-outs.
+const (
+	rolloutEvery = 10 * time.Second
+	rolloutPage  = 100
+)
+
+// RunRollouts goes on with roll-outs until ctx ends. One node runs it at a time; two do no
+// harm.
+func (s rollouts) RunRollouts(ctx context.Context, running Rollouts) error {
+	t := time.NewTicker(rolloutEvery)
+	defer t.Stop()
+	for {
+		if err := s.StepRollouts(ctx, running, time.Now().UTC()); err != nil && ctx.Err() == nil {
+			s.log.Error("go on with roll-outs", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+// StepRollouts makes one step of each roll-out that runs.
+func (s rollouts) StepRollouts(ctx context.Context, running Rollouts, now time.Time) (err error) {
+	var after cloud.RolloutID
+	for {
+		list, lerr := running.ListRunningRollouts(ctx, after, rolloutPage)
+		if lerr != nil {
+			return errors.Join(err, fmt.Errorf("list running roll-outs: %w", lerr))
+		}
+		for _, r := range list {
+			after = r.ID
+			if serr := s.stepRollout(ctx, r, now.Truncate(time.Millisecond)); serr != nil {
+				err = errors.Join(err, fmt.Errorf("roll-out %d: %w", r.ID, serr))
+			}
+		}
+		if len(list) < rolloutPage {
+			return err
+		}
+	}
+}
+
+// stepRollout judges the devices of the ring that runs, and sends commands to those that wait
+// for one.
+func (s rollouts) stepRollout(ctx context.Context, ref cloud.Rollout, now time.Time) error {
+	var r cloud.Rollout
+	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		var changed bool
+		var err error
+		if r, changed, err = judgeRollout(v, ref, now); err != nil || !changed {
+			return nil, err
+		}
+		return &cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{r}}}, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range r.Devices {
+		if r.State == cloud.RolloutRunning && d.Ring == r.Ring && d.State == cloud.RolloutWaiting {
+			if err := s.sendRollout(ctx, r, d.DeviceID, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// judgeRollout is a roll-out as what is known of its devices makes it.
+func judgeRollout(v cloud.View, ref cloud.Rollout, now time.Time) (r cloud.Rollout, changed bool, err error) {
+	r, err = cloud.Find(v, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: ref.ID, BusinessID: ref.BusinessID}})
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && r.State != cloud.RolloutRunning {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	r.Devices = slices.Clone(r.Devices)
+	for r.State == cloud.RolloutRunning {
+		ended := true
+		for i, d := range r.Devices {
+			if d.Ring != r.Ring || d.IsEnded() {
+				continue
+			}
+			next, why, err := judgeDevice(v, r, d, now)
+			if err != nil {
+				return r, false, err
+			}
+			changed = changed || next != d
+			r.Devices[i] = next
+			if why != "" && r.State == cloud.RolloutRunning {
+				stopRollout(&r, why, deviceNote(v, next))
+			}
+			ended = ended && next.IsEnded()
+		}
+		if r.State != cloud.RolloutRunning || !ended {
+			break
+		}
+		changed = true
+		if r.Ring+1 == r.Rings {
+			r.State = cloud.RolloutDone
+		} else {
+			r.Ring++
+		}
+	}
+	if changed {
+		r.Touch(now)
+	}
+	return r, changed, nil
+}
+
+// deviceNote says which device stopped a roll-out, and why.
+func deviceNote(v cloud.View, d cloud.RolloutDevice) string {
+	name := fmt.Sprint(d.DeviceID)
+	if device, err := v.Device(d.DeviceID); err == nil {
+		name = device.Code
+	}
+	if d.Reason == "" {
+		return name
+	}
+	return name + ": " + d.Reason
+}
+
+// judgeDevice is a device of the ring that runs as what is known of it makes it, and why the
+// roll-out is to stop; "": it is not.
+func judgeDevice(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, now time.Time) (cloud.RolloutDevice, cloud.RolloutStop, error) {
+	device, err := v.Device(d.DeviceID)
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (device.BusinessID != r.BusinessID || device.Disabled || !device.RetiredAt.IsZero()) {
+		d.State = cloud.RolloutSkipped
+		return d, "", nil
+	}
+	if err != nil {
+		return d, "", err
+	}
+	if d.BegunAt.IsZero() {
+		d.BegunAt = now
+	}
+	runs := release.VersionOf(device.Firmware)
+	switch {
+	case device.Program.GivenUp == r.Version && runs != r.Version:
+		d.State, d.Reason = cloud.RolloutRolledBack, device.Program.Reason
+		return d, cloud.RolloutStopRolledBack, nil
+	case runs != "" && release.IsNewer(runs, r.Version):
+		d.State = cloud.RolloutSkipped
+		return d, "", nil
+	}
+	isHealthy := false
+	if runs == r.Version && !device.Program.Trial {
+		if isHealthy, err = isConnected(v, d.DeviceID); err != nil {
+			return d, "", err
+		}
+	}
+	switch {
+	case !isHealthy:
+		d.HealthyAt = time.Time{}
+	case d.HealthyAt.IsZero():
+		d.State, d.HealthyAt = cloud.RolloutTrying, now
+	case now.Sub(d.HealthyAt) >= time.Duration(r.HealthySeconds)*time.Second:
+		d.State = cloud.RolloutHealthy
+		return d, "", nil
+	}
+	if d.State == cloud.RolloutSent {
+		c, err := v.Command(d.CommandID)
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return d, "", err
+		}
+		switch {
+		case err != nil || c.State.Ended() && c.State != cloud.CommandDone:
+			d.State, d.Reason = cloud.RolloutFailed, strings.TrimSpace(string(c.State)+" "+c.Reason)
+			return d, cloud.RolloutStopFailed, nil
+		case c.State == cloud.CommandDone:
+			d.State = cloud.RolloutTrying
+		}
+	}
+	if now.Sub(d.BegunAt) > time.Duration(r.PatienceSeconds)*time.Second {
+		d.State = cloud.RolloutSilent
+		return d, cloud.RolloutStopSilent, nil
+	}
+	return d, "", nil
+}
+
+func isConnected(v cloud.View, id cloud.DeviceID) (bool, error) {
+	session, err := v.Session(id)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && session.Online, err
+}
+
+// sendRollout sends the command to a device that waits for it: command and row are written
+// together, so that there is one.
+func (s rollouts) sendRollout(ctx context.Context, ref cloud.Rollout, id cloud.DeviceID, now time.Time) error {
+	var update *wire.Update
+	var refused *cloud.Error
+	var device cloud.Device
+	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+		device, err = v.Device(id)
+		return err
+	})
+	if err == nil {
+		update, err = s.updateOf(ctx, device, ref.Version, now)
+	}
+	if err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	return s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
+		r, err := cloud.Find(v, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: ref.ID, BusinessID: ref.BusinessID}})
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(r.Devices, func(d cloud.RolloutDevice) bool { return d.DeviceID == id })
+		if r.State != cloud.RolloutRunning || i < 0 || r.Devices[i].Ring != r.Ring || r.Devices[i].State != cloud.RolloutWaiting {
+			return nil, nil // another node was here, or a person
+		}
+		r.Devices = slices.Clone(r.Devices)
+		r.Touch(now)
+		ch := &cloud.Changes{}
+		d := &r.Devices[i]
+		if refused != nil {
+			d.State, d.Reason = cloud.RolloutFailed, refused.Code
+			stopRollout(&r, cloud.RolloutStopFailed, deviceNote(v, *d))
+		} else {
+			device, err := v.Device(id)
+			if err != nil {
+				return nil, err
+			}
+			w := s.Begin(v, device, now)
+			cmd, err := w.send("", wire.CmdUpdate, *update, nil, longCommandLife)
+			if err != nil {
+				return nil, err
+			}
+			d.State, d.CommandID = cloud.RolloutSent, cmd.ID
+			if err := w.Finish(ch); err != nil {
+				return nil, err
+			}
+		}
+		ch.Rows = append(ch.Rows, r)
+		return ch, nil
+	})
+}
