@@ -36,6 +36,7 @@ var liveWords = map[string]texts{
 	"cab.connects":          {"Connections since it started", "启动以来的连接", "啟動以來的連線", "Connexions depuis son démarrage", "Verbindungen seit dem Start", "Conexiones desde que arrancó"},
 	"cab.resent":            {"%s, with %s repeats", "%s 次，重发 %s 次", "%s 次，重發 %s 次", "%s, dont %s renvois", "%s, davon %s Wiederholungen", "%s, con %s repeticiones"},
 	"cab.board":             {"Board %s", "控制板 %s", "控制板 %s", "Carte %s", "Platine %s", "Placa %s"},
+	"cab.stored":            {"Stored: %s", "已存储：%s", "已儲存：%s", "En mémoire : %s", "Gespeichert: %s", "Almacenado: %s"},
 	"cab.locks":             {"Locks", "锁", "鎖", "Serrures", "Schlösser", "Cerraduras"},
 	"cab.lock.door":         {"Door", "柜门", "櫃門", "Porte", "Tür", "Puerta"},
 	"cab.lock.condition":    {"Condition", "状况", "狀況", "État", "Zustand", "Estado"},

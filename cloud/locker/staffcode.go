@@ -124,12 +124,15 @@ func (r *rota) holder(id cloud.AccountID) *cloud.StaffCodeHolder {
 func (r *rota) drop(id cloud.AccountID) {
 	for i := range r.codes {
 		if c := &r.codes[i]; c.AccountID == id && r.live(*c) {
-			c.DroppedAt = r.now
-			c.Touch(r.now)
-			r.ch.Rows = append(r.ch.Rows, *c)
-			r.changed = true
+			r.dropOne(c)
 		}
 	}
+}
+
+func (r *rota) dropOne(c *cloud.StaffCode) {
+	c.DroppedAt = r.now
+	c.Touch(r.now)
+	r.ch.Rows, r.changed = append(r.ch.Rows, *c), true
 }
 
 // end takes a member off those for whom codes are drawn.
@@ -151,9 +154,17 @@ func (r *rota) days() []time.Time {
 }
 
 // fill draws the codes that members lack. A code is drawn again that any member had within
-// the time that codes are on record.
+// the time that codes are on record. Codes of other days than those of the business's present
+// time zone end.
 func (r *rota) fill() error {
 	used, has := map[string]bool{}, map[cloud.AccountID]map[string]bool{}
+	days := r.days()
+	for i := range r.codes {
+		c := &r.codes[i]
+		if r.live(*c) && !slices.ContainsFunc(days[:staffDays], c.StartsAt.Equal) {
+			r.dropOne(c)
+		}
+	}
 	for _, c := range r.codes {
 		code, err := r.s.openStaffCode(c)
 		if err != nil {
@@ -167,7 +178,6 @@ func (r *rota) fill() error {
 			has[c.AccountID][c.Day] = true
 		}
 	}
-	days := r.days()
 	for _, h := range r.holders {
 		for i := range staffDays {
 			c := cloud.StaffCode{AccountID: h.AccountID, Day: days[i].In(r.biz.Location()).Format(time.DateOnly), StartsAt: days[i], EndsAt: days[i+1]}

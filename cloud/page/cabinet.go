@@ -291,7 +291,7 @@ func (p drawnPages) report(c context.Context, ctx *fasthttp.RequestCtx, v visito
 	}
 	for _, lane := range []string{"settlement", "telemetry"} {
 		if n, ok := h.StoreBytes[lane]; ok {
-			add(v.T("cab.lane."+lane), fmt.Sprintf("%.1f MB", float64(n)/1e6))
+			add(v.T("cab.stored", v.V("lane", lane)), fmt.Sprintf("%.1f MB", float64(n)/1e6))
 		}
 	}
 	if h.Connects != nil && h.Resends != nil {

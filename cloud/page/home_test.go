@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/webtest"
+	bus "github.com/postern-io/postern/protocol/wire"
 )
 
 var countOf = regexp.MustCompile(`data-live="(n-[a-z]+)">([^<]*)<`)
@@ -80,6 +82,22 @@ func TestHealthOnThePageOfACabinet(t *testing.T) {
 	clean(t, r, g)
 	require.Contains(t, g.body, "What it reported")
 	require.Contains(t, g.body, "No health report has come yet")
+
+	now := time.Now()
+	record := bus.Record{Kind: bus.KindHealth, At: now.UnixNano(), Boot: 1, Mono: 1, Clock: bus.ClockSynced, Body: bus.MustEncode(bus.Health{
+		Boards: map[string]uint64{"A": 3}, StoreUse: map[string]uint64{"lane0": 4_000_000, "lane1": 8_000_000, "filled_percent": 12}, Uplink: map[string]uint64{"connects": 2, "resends": 1},
+		Temperatures: map[string]float64{"inside": 21.5}, Versions: map[string]string{"agent": "1.2.3"}, Locks: []bus.LockWear{{Door: 1, Cycles: 40, Acts: 32, DelayMS: 210}, {Door: 2, Cycles: 9, Failed: 1, Acts: 10, Trouble: 3, DelayMS: 900}}})}
+	batch := bus.Batch{Version: 1, Epoch: bus.Epoch{1}, Lane: bus.Telemetry, First: 1, Records: []bus.Raw{bus.MustEncode(record)}, Sent: bus.Sample{Boot: 1, Wall: now.UnixNano(), Clock: bus.ClockSynced, ErrMS: 2}}
+	r.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{
+		Lanes:   []cloud.LaneMove{{To: cloud.LaneState{DeviceID: 88, Epoch: batch.Epoch, Lane: batch.Lane, Next: 2}}},
+		Batches: []cloud.JournalBatch{{DeviceID: 88, Epoch: batch.Epoch, Lane: batch.Lane, First: 1, Count: 1, ReceivedAt: now, Bytes: bus.MustEncode(batch)}},
+		Seen:    []cloud.DeviceSeen{{DeviceID: 88, LastSeenAt: now, StatusAt: now, StatusEpoch: batch.Epoch}}}})
+	g = r.do("GET", "/console/cabinets/88?tab=health", nil)
+	clean(t, r, g)
+	for _, want := range []string{"12 %", "4.0 MB", "2, with 1 repeats", "Board A", "3 errors", "21.5 °C", "1.2.3", "Locks", "lock-failing", "2 of the last 10", "900 ms", "210 ms"} {
+		require.Contains(t, g.body, want)
+	}
+	require.Less(t, strings.Index(g.body, "lock-failing"), strings.Index(g.body, "lock-ok"), "the worst first")
 }
 
 // A dispatcher begins at the day board, an operator of cabinets at home.

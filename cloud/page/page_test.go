@@ -230,6 +230,7 @@ func clean(t testing.TB, r *rig, g got) {
 	if s := r.cookies["postern_session"]; s != "" {
 		require.NotContains(t, g.body, s)
 	}
+	require.NotRegexp(t, `>(account|cab|col|collect|console|todo|track|work)\.[a-z_.]+<`, g.body, "a word that there is not")
 	require.NotContains(t, g.body, "<style")
 	require.NotRegexp(t, `\sstyle=`, g.body)
 	require.NotRegexp(t, `\son[a-z]+=`, g.body)

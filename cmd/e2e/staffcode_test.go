@@ -95,6 +95,34 @@ func TestStaffOpenCabinetsByTheirCodeOfTheDay(t *testing.T) {
 	})
 }
 
+// A business that changes its time zone has a code at every moment, and one at a time.
+func TestStaffCodesFollowTheTimeZone(t *testing.T) {
+	ring.SkipUnlessFull(t, "three days of a whole cloud take a minute")
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		for _, zone := range []string{"Asia/Shanghai", "America/Toronto", "Pacific/Kiritimati"} {
+			require.NoError(t, w.cloud.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+				b, err := v.Business(w.box.AdminCaller.Account.BusinessID)
+				b.Timezone = zone
+				return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
+			}))
+			if zone == "Asia/Shanghai" {
+				w.drawStaffCodes(c)
+			}
+			c.halt()
+			time.Sleep(25 * time.Hour)
+			c.start()
+			w.ready(c)
+			out, err := w.cloud.Lockers.FindStaffCodes(t.Context(), w.box.AdminCaller, locker.StaffCodesInput{})
+			require.NoError(t, err)
+			require.Len(t, out.Codes, 8, zone)
+			for i, x := range out.Codes[1:] {
+				require.Equal(t, out.Codes[i].EndsAt, x.StartsAt)
+			}
+			require.Equal(t, wire.CodeOK, c.try(out.Codes[0].Code).Outcome)
+		}
+	})
+}
+
 // Codes end with the member's wish, an administrator's, the account, and when a cabinet is
 // stolen; another cabinet refuses them as soon as it has its list.
 func TestStaffCodesEnd(t *testing.T) {
