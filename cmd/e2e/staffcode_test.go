@@ -97,7 +97,7 @@ func TestStaffOpenCabinetsByTheirCodeOfTheDay(t *testing.T) {
 
 // A business that changes its time zone has a code at every moment, and one at a time.
 func TestStaffCodesFollowTheTimeZone(t *testing.T) {
-	ring.SkipUnlessFull(t, "three days of a whole cloud take a minute")
+	ring.SkipUnlessFull(t, "the other stories of staff codes, in one time zone")
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		for _, zone := range []string{"Asia/Shanghai", "America/Toronto", "Pacific/Kiritimati"} {
 			require.NoError(t, w.cloud.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
