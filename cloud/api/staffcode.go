@@ -20,7 +20,8 @@ func staffCodes(c Config) []catalog.Operation {
 			Scopes:      []string{"lockers:read"},
 			Noun: &catalog.Noun{
 				Name: "staff_code", Path: "staff-codes", Area: "lockers", Icon: "key",
-				ID: "account_id", Title: []string{"name"},
+				Begin: catalog.OwnAccount,
+				ID:    "account_id", Title: []string{"name"},
 				Columns: []string{"name", "since"},
 				Verbs:   []string{"smart_lockers.staff_codes.end"},
 			},

@@ -11,6 +11,9 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 )
 
+// OwnAccount is where records of a noun begin that people make on their own account's page.
+const OwnAccount = "account"
+
 // Noun is a kind of record as the console shows it. It stands in the row of its list,
 // or of the operation that finds it where there is no list. Lists, details, forms and
 // the navigation follow from it and from its operations; a caller sees the part that
@@ -52,7 +55,8 @@ type Noun struct {
 	// Others are nouns that are made in place of one, such as invitations of people: their
 	// forms stand beside the noun's own.
 	Others []string
-	// Begin is a noun whose page an empty list leads to, for records that come of its own.
+	// Begin is a noun whose page an empty list leads to, for records that come of its own, or
+	// OwnAccount.
 	Begin string
 	// Columns are members of a listed record, by path (recipient.name). Phones show the
 	// first three.

@@ -172,6 +172,9 @@ func (p nounPages) list(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 	if p.imports(c, v, n) {
 		out.Import = ConsolePath + "/" + n.Path + "/import"
 	}
+	if n.Begin == catalog.OwnAccount {
+		out.Begin = &verbLink{To: AccountPath, Text: v.T("account.title")}
+	}
 	if b := p.cfg.Catalog.Noun(n.Begin); b != nil && p.may(c, v, cmp.Or(b.List, b.Find)) {
 		out.Settings = b.List == ""
 		out.Begin = &verbLink{To: ConsolePath + "/" + b.Path, Text: v.T("noun." + b.Name)}
