@@ -83,7 +83,7 @@ func TestAPassIsNoSecondDelivery(t *testing.T) {
 	w.swing()
 	w.setDoor(1, false)
 	w.wait(3 * time.Second)
-	w.step(Ordered{w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_p", Kind: wire.OpenPickup, Doors: []uint{1}, SessionSeconds: 60, DeliveryRef: "LD-8"})})
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_p", Kind: wire.OpenPickup, Doors: []uint{1}, SessionSeconds: 60, DeliveryRef: "LD-8"})})
 	w.swing()
 	w.setDoor(1, false)
 	w.wait(3 * time.Second)
@@ -157,7 +157,7 @@ func TestPassesAreCheckedInOrder(t *testing.T) {
 		"board silent":      {func(w *world, p *wire.Pass) { w.step(Lost{Doors: []edge.DoorNumber{1}}) }, wire.ReasonBoard},
 		"door busy":         {func(w *world, p *wire.Pass) { w.order("op_0", wire.OpenStaff, 1) }, wire.ReasonBusy},
 		"door blocked": {func(w *world, p *wire.Pass) {
-			w.step(Ordered{w.command(wire.CmdBlock, nil, wire.DoorReason{Door: 1, Reason: "dirty"})})
+			w.step(Ordered{Command: w.command(wire.CmdBlock, nil, wire.DoorReason{Door: 1, Reason: "dirty"})})
 		}, wire.ReasonSuspect},
 	} {
 		w := newWorld(t, 2)
