@@ -162,6 +162,7 @@ var actions = []action{
 	{"late_swing", 6, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.lateSwing) }},
 	{"wrong_clear", 2, func(w *world, s step, rnd *rand.Rand) { w.wrongClear(s, rnd) }},
 	{"reset_tries", 1, func(w *world, s step, _ *rand.Rand) { w.staffReset(s) }},
+	{"staff_code", 4, func(w *world, s step, rnd *rand.Rand) { w.staffCode(s, rnd) }},
 	{"vandal", 2, func(w *world, s step, rnd *rand.Rand) { w.vandal(s, rnd) }},
 	{"command", 4, func(w *world, s step, rnd *rand.Rand) { w.deviceCommand(s, rnd) }},
 	{"staff_clear", 4, func(w *world, s step, rnd *rand.Rand) { w.staffClear(s, rnd) }},

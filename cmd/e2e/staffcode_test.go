@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
@@ -26,6 +28,37 @@ func (w *world) drawStaffCodes(c *cabinet) []locker.StaffCodeBody {
 		return err == nil && out.Waiting == 0 && out.Cabinets == 1
 	})
 	return out.Codes
+}
+
+// staffCode has a member of the staff type the code of the day at a cabinet and open a door;
+// now and then the code of another day, or other codes are drawn first.
+func (w *world) staffCode(s step, rnd *rand.Rand) {
+	c, door := w.cabinets[s.cabinet], uint(1+rnd.IntN(doors))
+	again, other, stay := rnd.IntN(4) == 0, rnd.IntN(5) == 0, time.Duration(3+rnd.IntN(20))*time.Second
+	out, err := w.server().Lockers.FindStaffCodes(context.Background(), w.box.AdminCaller, locker.StaffCodesInput{})
+	if err == nil && (again || len(out.Codes) == 0) {
+		out, err = w.server().Lockers.DrawStaffCodes(context.Background(), w.box.AdminCaller, locker.StaffCodesInput{})
+	}
+	w.effect("staff_codes", err)
+	if err != nil {
+		return
+	}
+	code := out.Codes[0].Code
+	if other {
+		code = out.Codes[1].Code
+	}
+	w.people.Go(func() {
+		time.Sleep(stay) // on the way
+		n := w.act(truth.Act{Cabinet: c.code, Kind: edge.ByStaff, Code: wire.CodeStaff})
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+		defer cancel()
+		a, err := c.running().Codes().Type(ctx, code, []edge.DoorNumber{edge.DoorNumber(door)})
+		w.answered(n, a, err)
+		time.Sleep(stay)
+		if err == nil && a.Outcome == wire.CodeOK && c.pulsedFor(a.OpeningID) {
+			_ = c.sim.CloseDoor(door)
+		}
+	})
 }
 
 // A member of the staff draws codes, opens a door at a cabinet under the own name, is known

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -306,7 +307,8 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 // holds its revocation.
 func findRevoked(j *judge, b *Cabinet, p Pulse, e wire.CodeEntry, began time.Time) {
 	for _, r := range j.Cloud.Devices[b.Code].Codes {
-		if r.Entry.Op != wire.CodeRevoke || r.Entry.Kind != e.Kind || r.Entry.DeliveryRef != e.DeliveryRef || r.Entry.Number < e.Number {
+		if r.Entry.Op != wire.CodeRevoke || r.Entry.Kind != e.Kind || r.Entry.DeliveryRef != e.DeliveryRef || r.Entry.Number < e.Number ||
+			e.DeliveryRef == "" && !bytes.Equal(r.Entry.Verifier, e.Verifier) {
 			continue
 		}
 		for _, h := range b.Held {

@@ -123,6 +123,11 @@ func (j *judge) keypad(b *Cabinet) {
 			resets = append(resets, b.at(r))
 		}
 	}
+	for _, a := range j.Acts {
+		if a.Cabinet == b.Code && a.Code == wire.CodeStaff && a.OK { // a right code of staff lifts all locks
+			resets = append(resets, j.until(a))
+		}
+	}
 	for _, scanned := range []bool{false, true} {
 		var wrong []time.Time // since the last reset, those that may be
 		counted := 0          // of them, within the lock before the last, answered
