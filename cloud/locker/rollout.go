@@ -174,6 +174,9 @@ func (s rollouts) CreateRollout(ctx context.Context, c cloud.Caller, in RolloutI
 			f.Say(fmt.Sprintf("device_ids.%d", i), check.MessageTwice)
 		}
 	}
+	if in.Devices != nil && len(in.Devices) == 0 {
+		f.Say("device_ids", check.MessageRequired)
+	}
 	if in.Patience <= in.Healthy {
 		f.Say("patience_minutes", messagePatience)
 	}
@@ -296,22 +299,38 @@ func setRings(devices []cloud.RolloutDevice, first, percent int) int {
 // StopRollout stops a roll-out: no further command is sent. Devices that have one go on.
 // Errors: ROLLOUT_NOT_FOUND, ROLLOUT_STATE_CONFLICT.
 func (s rollouts) StopRollout(ctx context.Context, c cloud.Caller, in RolloutStopInput) (out RolloutOutput, err error) {
-	return s.changeRollout(ctx, c, in.ID, cloud.RolloutRunning, "rollout_stopped", func(r *cloud.Rollout) {
+	return s.changeRollout(ctx, c, in.ID, cloud.RolloutRunning, "rollout_stopped", func(_ cloud.View, r *cloud.Rollout) error {
 		stopRollout(r, cloud.RolloutStopAsked, strings.TrimSpace(in.Reason))
+		return nil
 	})
 }
 
 // ResumeRollout goes on with a stopped roll-out. Devices whose command failed, or that were
-// not healthy in time, get another one; those that went back do not. Errors:
+// not healthy in time, get another one, unless one is on its way still; those that went back
+// do not. For all of them patience and the time of health begin anew. Errors:
 // ROLLOUT_NOT_FOUND, ROLLOUT_STATE_CONFLICT, ROLLOUT_EXISTS.
 func (s rollouts) ResumeRollout(ctx context.Context, c cloud.Caller, in ByRollout) (out RolloutOutput, err error) {
-	out, err = s.changeRollout(ctx, c, in.ID, cloud.RolloutStopped, "rollout_resumed", func(r *cloud.Rollout) {
+	out, err = s.changeRollout(ctx, c, in.ID, cloud.RolloutStopped, "rollout_resumed", func(v cloud.View, r *cloud.Rollout) error {
 		r.State, r.Stop, r.StopNote = cloud.RolloutRunning, "", ""
 		for i, d := range r.Devices {
-			if d.State == cloud.RolloutFailed || d.State == cloud.RolloutSilent {
-				r.Devices[i] = cloud.RolloutDevice{DeviceID: d.DeviceID, Ring: d.Ring, Before: d.Before, State: cloud.RolloutWaiting}
+			if d.IsEnded() {
+				continue
 			}
+			d.BegunAt, d.HealthyAt, d.Reason = time.Time{}, time.Time{}, ""
+			if d.State == cloud.RolloutFailed || d.State == cloud.RolloutSilent {
+				c, err := v.Command(d.CommandID)
+				switch {
+				case err != nil && !errors.Is(err, cloud.ErrNotFound):
+					return err
+				case err == nil && !c.State.Ended() && d.CommandID != "":
+					d.State = cloud.RolloutSent
+				default:
+					d.State, d.CommandID = cloud.RolloutWaiting, ""
+				}
+			}
+			r.Devices[i] = d
 		}
+		return nil
 	})
 	if errors.Is(err, cloud.ErrExists) {
 		err = cloud.E(cloud.Conflict, "ROLLOUT_EXISTS")
@@ -319,7 +338,7 @@ func (s rollouts) ResumeRollout(ctx context.Context, c cloud.Caller, in ByRollou
 	return out, err
 }
 
-func (s rollouts) changeRollout(ctx context.Context, c cloud.Caller, id cloud.RolloutID, from cloud.RolloutState, action string, change func(*cloud.Rollout)) (out RolloutOutput, err error) {
+func (s rollouts) changeRollout(ctx context.Context, c cloud.Caller, id cloud.RolloutID, from cloud.RolloutState, action string, change func(cloud.View, *cloud.Rollout) error) (out RolloutOutput, err error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		r, err := findRollout(v, c.Account.BusinessID, id)
@@ -330,7 +349,9 @@ func (s rollouts) changeRollout(ctx context.Context, c cloud.Caller, id cloud.Ro
 			return nil, cloud.E(cloud.Conflict, "ROLLOUT_STATE_CONFLICT")
 		}
 		r.Devices = slices.Clone(r.Devices)
-		change(&r)
+		if err := change(v, &r); err != nil {
+			return nil, err
+		}
 		return s.keepRollout(v, c, r, now, action, &out)
 	})
 	return out, err
@@ -444,6 +465,9 @@ func judgeRollout(v cloud.View, ref cloud.Rollout, now time.Time) (r cloud.Rollo
 			break
 		}
 		changed = true
+		if moveCanary(&r) {
+			continue
+		}
 		if r.Ring+1 == r.Rings {
 			r.State = cloud.RolloutDone
 		} else {
@@ -454,6 +478,20 @@ func judgeRollout(v cloud.View, ref cloud.Rollout, now time.Time) (r cloud.Rollo
 		r.Touch(now)
 	}
 	return r, changed, nil
+}
+
+// moveCanary takes the first device of later rings into the present one while no device has
+// proven the version: none of the first may have been left to do so. It reports whether it
+// did.
+func moveCanary(r *cloud.Rollout) bool {
+	if slices.ContainsFunc(r.Devices, func(d cloud.RolloutDevice) bool { return d.State == cloud.RolloutHealthy }) {
+		return false
+	}
+	i := slices.IndexFunc(r.Devices, func(d cloud.RolloutDevice) bool { return d.Ring > r.Ring })
+	if i >= 0 {
+		r.Devices[i].Ring = r.Ring
+	}
+	return i >= 0
 }
 
 // deviceNote says which device stopped a roll-out, and why.
@@ -482,17 +520,23 @@ func judgeDevice(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, now time.
 	if d.BegunAt.IsZero() {
 		d.BegunAt = now
 	}
-	runs := release.VersionOf(device.Firmware)
+	runs, program := release.VersionOf(device.Firmware), device.Program
+	if device.StatusAt.Before(device.CutOffAt) || device.StatusAt.Before(device.EnrolledAt) && !device.StatusAt.IsZero() {
+		runs, program = "", cloud.DeviceProgram{} // of the hardware before this one
+	}
 	switch {
-	case device.Program.GivenUp == r.Version && runs != r.Version:
-		d.State, d.Reason = cloud.RolloutRolledBack, device.Program.Reason
+	case program.GivenUp == r.Version && runs != r.Version:
+		d.State, d.Reason = cloud.RolloutRolledBack, program.Reason
 		return d, cloud.RolloutStopRolledBack, nil
 	case runs != "" && release.IsNewer(runs, r.Version):
 		d.State = cloud.RolloutSkipped
 		return d, "", nil
 	}
+	if runs == r.Version && d.State == cloud.RolloutWaiting {
+		d.State = cloud.RolloutTrying // it needs no command
+	}
 	isHealthy := false
-	if runs == r.Version && !device.Program.Trial {
+	if runs == r.Version && !program.Trial {
 		if isHealthy, err = isConnected(v, d.DeviceID); err != nil {
 			return d, "", err
 		}
@@ -512,6 +556,8 @@ func judgeDevice(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, now time.
 			return d, "", err
 		}
 		switch {
+		case err == nil && c.State == cloud.CommandRefused && runs == r.Version: // it has it already
+			d.State = cloud.RolloutTrying
 		case err != nil || c.State.Ended() && c.State != cloud.CommandDone:
 			d.State, d.Reason = cloud.RolloutFailed, strings.TrimSpace(string(c.State)+" "+c.Reason)
 			return d, cloud.RolloutStopFailed, nil

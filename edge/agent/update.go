@@ -80,6 +80,9 @@ func (x *updater) run(ctx context.Context) error {
 	a := x.agent
 	t := time.NewTicker(updateLook)
 	defer t.Stop()
+	// One that waits already could not be chosen by the launch of this program, as with a
+	// full disk: the next launch tries it, and this program does not end for it.
+	passedOver := a.cfg.Updates != nil && a.cfg.Updates.Waiting()
 	for ctx.Err() == nil {
 		s := a.loop.State()
 		switch u := s.Meta.Update; {
@@ -87,7 +90,8 @@ func (x *updater) run(ctx context.Context) error {
 			x.endUpdate(ctx, u, wire.OutcomeRefused, wire.ReasonNoLauncher)
 		case u != nil && len(s.Openings) == 0:
 			x.takeUpdate(ctx, u)
-		case u == nil && len(s.Openings) == 0 && a.cfg.Updates != nil && a.cfg.Updates.Waiting():
+			passedOver = false
+		case u == nil && !passedOver && len(s.Openings) == 0 && a.cfg.Updates != nil && a.cfg.Updates.Waiting():
 			a.log.Info("this program ends for another version")
 			a.cfg.Updates.Restart()
 			<-ctx.Done()

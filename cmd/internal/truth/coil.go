@@ -299,6 +299,9 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 	if end := time.Unix(0, e.Entry.NotAfter); e.Entry.NotAfter != 0 && (a.Code == wire.CodeDelivery || a.Code == wire.CodeStaff) && began.After(end.Add(errSlack+b.slack())) && b.clockSet(j.Cloud.Devices[b.Code].Records, p.Boot, began) {
 		j.find("expired", b, uint(p.Door), p.At, "entry %d had ended at %s", e.Entry.Number, clockTime(end))
 	}
+	if begins := time.Unix(0, e.Entry.NotBefore); e.Entry.NotBefore != 0 && began.Before(begins.Add(-errSlack-b.slack())) && b.clockSet(j.Cloud.Devices[b.Code].Records, p.Boot, began) {
+		j.find("early", b, uint(p.Door), p.At, "entry %d begins at %s", e.Entry.Number, clockTime(begins))
+	}
 	findRevoked(j, b, p, e.Entry, began)
 	return ""
 }
