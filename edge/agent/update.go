@@ -89,8 +89,9 @@ func (x *updater) run(ctx context.Context) error {
 		case u != nil && a.cfg.Updates == nil:
 			x.endUpdate(ctx, u, wire.OutcomeRefused, wire.ReasonNoLauncher)
 		case u != nil && len(s.Openings) == 0:
-			x.takeUpdate(ctx, u)
-			passedOver = false
+			if x.takeUpdate(ctx, u) {
+				passedOver = false
+			}
 		case u == nil && !passedOver && len(s.Openings) == 0 && a.cfg.Updates != nil && a.cfg.Updates.Waiting():
 			a.log.Info("this program ends for another version")
 			a.cfg.Updates.Restart()
@@ -109,8 +110,8 @@ func (x *updater) run(ctx context.Context) error {
 }
 
 // takeUpdate fetches and installs an update and keeps its outcome. One that is cut short is
-// wanted still.
-func (x *updater) takeUpdate(ctx context.Context, u *locker.Update) {
+// wanted still. It reports whether the version is installed.
+func (x *updater) takeUpdate(ctx context.Context, u *locker.Update) (installed bool) {
 	a := x.agent
 	a.log.Info("an update is fetched", "version", u.Want.Version, "command", u.CommandID)
 	fetching, cancel := ctx, context.CancelFunc(func() {})
@@ -120,7 +121,7 @@ func (x *updater) takeUpdate(ctx context.Context, u *locker.Update) {
 	err := a.cfg.Updates.Install(fetching, u.Want)
 	cancel()
 	if err != nil && ctx.Err() != nil {
-		return
+		return false
 	}
 	switch {
 	case err == nil:
@@ -132,6 +133,7 @@ func (x *updater) takeUpdate(ctx context.Context, u *locker.Update) {
 		a.log.Error("an update is refused", "version", u.Want.Version, "err", err)
 		x.endUpdate(ctx, u, wire.OutcomeRefused, update.Reason(err))
 	}
+	return err == nil
 }
 
 // endUpdate keeps the outcome of an update; it tries until the store takes it.

@@ -194,6 +194,25 @@ func TestUpdateOutlivesPower(t *testing.T) {
 	})
 }
 
+// An update that the launch of this program could not try, as with a full disk, does not end
+// it again and again: the doors are served. One that comes meanwhile ends it once.
+func TestAnUpdateThatALaunchPassedOverEndsNothing(t *testing.T) {
+	t.Parallel()
+	p := &programs{installed: "1.3.0"}
+	updating(t, p, func(t *testing.T, b *bench) {
+		time.Sleep(time.Hour)
+		_, _, restarts := p.seen()
+		require.Zero(t, restarts)
+		p.mu.Lock()
+		p.err = errors.New("no room")
+		p.mu.Unlock()
+		b.orderUpdate()
+		time.Sleep(time.Hour)
+		_, calls, restarts := p.seen()
+		require.Equal(t, []int{1, 0}, []int{calls, restarts})
+	})
+}
+
 // Neither fetching nor the end of the program begins while an opening runs.
 func TestUpdateWaitsForOpenings(t *testing.T) {
 	t.Parallel()
