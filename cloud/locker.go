@@ -438,6 +438,9 @@ type LockerView interface {
 	// StaffRota finds that of a business; StaffList is how far a cabinet's list follows it.
 	StaffRota(BusinessID) (StaffRota, error)
 	StaffList(DeviceID) (StaffList, error)
+	// StaffEntries are the live code list entries of a device that are of staff codes, by
+	// number.
+	StaffEntries(DeviceID) ([]CodeRow, error)
 	// StaffReach counts the cabinets of a business that take staff codes, and those of
 	// them that have not confirmed a list with all of them.
 	StaffReach(BusinessID) (cabinets, waiting int, err error)

@@ -40,7 +40,7 @@ func staffCodes(c Config) []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "user.staff_codes.draw",
 			Summary:     "Draw your codes for cabinets",
-			Description: "Draws a code for today and each of the seven days that follow, and from then on one for each day that comes. Former codes of the caller end; cabinets learn of it within seconds, one without a network when it is back. What is opened with a code is recorded under the caller's name.",
+			Description: "Draws a code for today and each of the seven days that follow, and from then on one for each day that comes. Former codes of the caller end; cabinets learn of it as soon as their lists say so, one without a network when it is back. What is opened with a code is recorded under the caller's name.",
 			Tag:         "User",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/user/staff-codes",

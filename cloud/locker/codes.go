@@ -10,8 +10,12 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// maxLiveCodes bounds what a device's list can hold at once.
-const maxLiveCodes = wire.MaxRecords
+const (
+	// maxDeliveryCodes bounds the entries of deliveries that a device's list holds at once.
+	maxDeliveryCodes = wire.MaxRecords
+	// maxLiveCodes bounds all of its entries, with the staff codes of two draws in a row.
+	maxLiveCodes = maxDeliveryCodes + 2*maxStaffHolders*staffDays
+)
 
 // codeFree refuses a verifier that is in the list, or may still be live at a
 // cabinet that has not seen its revocation.
@@ -20,7 +24,13 @@ func codeFree(v cloud.View, d cloud.Device, verifiers ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	if len(rows)+len(verifiers) > maxLiveCodes {
+	ofStaff := 0
+	for _, r := range rows {
+		if r.StaffCodeID != 0 {
+			ofStaff++
+		}
+	}
+	if len(rows)-ofStaff+len(verifiers) > maxDeliveryCodes {
 		return cloud.E(cloud.Conflict, "NO_COMPARTMENT")
 	}
 	unseen, err := unconfirmed(v, d)

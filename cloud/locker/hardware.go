@@ -35,6 +35,9 @@ func (s staff) ReplaceHardware(ctx context.Context, c cloud.Caller, in ReplaceIn
 		if err := w.cutOff("hardware_replaced"); err != nil {
 			return err
 		}
+		if err := w.renewStaffCodes(); err != nil {
+			return err
+		}
 		return w.closeEpoch()
 	})
 }
@@ -66,6 +69,9 @@ func (s staff) Retire(ctx context.Context, c cloud.Caller, in RetireInput) (Devi
 		}
 		w.device.Disabled, w.device.RetiredAt = true, w.received
 		if err := w.cutOff("retired"); err != nil {
+			return err
+		}
+		if err := w.renewStaffCodes(); err != nil {
 			return err
 		}
 		if err := w.closeEpoch(); err != nil {

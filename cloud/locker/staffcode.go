@@ -346,14 +346,22 @@ func (s staff) ListStaffCodes(ctx context.Context, c cloud.Caller, _ StaffCodesI
 }
 
 // lookAtRota draws the codes of the day that has come into reach, ends those of members who
-// may not have any, and forgets old ones.
+// may not have any, and forgets old ones. A suspended business has none.
 func (s *core) lookAtRota(ctx context.Context, id cloud.BusinessID, now time.Time) error {
 	return s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		r, err := s.rotaOf(v, id, now)
 		if err != nil {
 			return nil, err
 		}
+		state, err := v.BusinessState(id)
+		if err != nil {
+			return nil, err
+		}
 		for _, h := range slices.Clone(r.holders) {
+			if state.Suspended() {
+				r.drop(h.AccountID) // drawn again once it goes on
+				continue
+			}
 			a, err := v.Account(h.AccountID)
 			if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 				return nil, err
@@ -370,7 +378,10 @@ func (s *core) lookAtRota(ctx context.Context, id cloud.BusinessID, now time.Tim
 			}
 			return old
 		})
-		return r.finish(), r.fill()
+		if !state.Suspended() {
+			err = r.fill()
+		}
+		return r.finish(), err
 	})
 }
 
@@ -421,8 +432,9 @@ func (s deadlines) RunStaffCodes(ctx context.Context, rows StaffDue) error {
 }
 
 const (
-	staffEvery = 5 * time.Second
-	staffPage  = 100
+	staffEvery   = 5 * time.Second
+	staffPage    = 100
+	staffHashing = 20 * time.Second // of one look
 )
 
 // lookAtStaffCodes does what is due at now. What fails does not hold up the rest, and comes
@@ -437,29 +449,39 @@ func (s deadlines) lookAtStaffCodes(ctx context.Context, rows StaffDue, now time
 			s.log.Error("draw staff codes", "business_id", id, "err", err)
 		}
 	}
-	for after := cloud.DeviceID(0); ; {
-		devices, err := rows.ListDueStaffLists(ctx, after, staffPage)
-		if err != nil {
-			return err
-		}
-		for _, id := range devices {
-			after = id
-			if err := s.listStaffCodes(ctx, id, now); err != nil && ctx.Err() == nil {
-				s.log.Error("list staff codes", "device_id", id, "err", err)
+	// What ends costs no hash and goes first, everywhere; then the codes of today, then the
+	// rest. Both are cut off after a while: what has ended since goes before what is left.
+	began := time.Now()
+	for _, until := range []time.Time{{}, now, now.AddDate(0, 0, 2*staffDays)} {
+		for after := cloud.DeviceID(0); ; {
+			devices, err := rows.ListDueStaffLists(ctx, after, staffPage)
+			if err != nil {
+				return err
 			}
-			if ctx.Err() != nil {
-				return ctx.Err()
+			for _, id := range devices {
+				after = id
+				if err := s.listStaffCodes(ctx, id, now, until); err != nil && ctx.Err() == nil {
+					s.log.Error("list staff codes", "device_id", id, "err", err)
+				}
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if !until.IsZero() && time.Since(began) > staffHashing {
+					return nil
+				}
 			}
-		}
-		if len(devices) < staffPage {
-			return nil
+			if len(devices) < staffPage {
+				break
+			}
 		}
 	}
+	return nil
 }
 
 // listStaffCodes brings the code list of a cabinet in line with the staff codes of its
-// business, some codes in a transaction. Verifiers, which cost time, are made before.
-func (s *core) listStaffCodes(ctx context.Context, id cloud.DeviceID, now time.Time) error {
+// business that begin until a time, some codes in a transaction. Verifiers, which cost time,
+// are made before.
+func (s *core) listStaffCodes(ctx context.Context, id cloud.DeviceID, now, until time.Time) error {
 	made := map[cloud.StaffCodeID][]byte{}
 	var madeWith []byte // sealed secrets
 	for range rekeyTries * staffDays {
@@ -475,6 +497,7 @@ func (s *core) listStaffCodes(ctx context.Context, id cloud.DeviceID, now time.T
 		if err != nil {
 			return err
 		}
+		missing = slices.DeleteFunc(missing, func(c cloud.StaffCode) bool { return c.StartsAt.After(until) || made[c.ID] != nil })
 		missing = missing[:min(len(missing), staffChunk)]
 		secrets, sealed, err := s.secrets(ctx, id)
 		if err != nil {
@@ -511,7 +534,7 @@ func (s *core) listStaffCodes(ctx context.Context, id cloud.DeviceID, now time.T
 			ch = &cloud.Changes{}
 			return ch, w.Finish(ch)
 		})
-		if err == nil && whole || err != nil && !errors.Is(err, errSecretsChanged) {
+		if err == nil && (whole || len(missing) == 0) || err != nil && !errors.Is(err, errSecretsChanged) {
 			return err
 		}
 	}
@@ -535,14 +558,11 @@ func (s *core) staffEntries(v cloud.View, d cloud.Device, now time.Time) (gone [
 			wanted[c.ID] = c
 		}
 	}
-	rows, err := v.CodeRows(d.ID, 0, maxLiveCodes)
+	rows, err := v.StaffEntries(d.ID)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	for _, row := range rows {
-		if row.StaffCodeID == 0 {
-			continue
-		}
 		if _, ok := wanted[row.StaffCodeID]; !ok {
 			gone = append(gone, row)
 		}

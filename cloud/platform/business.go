@@ -305,12 +305,22 @@ func (s *Service) change(ctx context.Context, c cloud.Caller, id cloud.BusinessI
 		if err != nil {
 			return nil, err
 		}
+		before := state.Suspended()
 		if err := edit(v, &state, now); err != nil {
 			return nil, err
 		}
+		var staff []cloud.StaffRota // staff codes end with a suspension, and are drawn after it
+		if state.Suspended() != before {
+			switch _, err := v.StaffRota(b.ID); {
+			case err == nil:
+				staff = []cloud.StaffRota{{BusinessID: b.ID, NextAt: now}}
+			case !errors.Is(err, cloud.ErrNotFound):
+				return nil, err
+			}
+		}
 		out = BusinessOutput{true, show(b, state)}
 		// The business's row is written too, so that two operators meet there.
-		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{state}},
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}, LockerChanges: cloud.LockerChanges{StaffRotas: staff}, PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{state}},
 			AuditChanges: cloud.AuditChanges{Audits: lines(c, b.ID, now, action, target("business", int64(b.ID)))}}, nil
 	})
 	return out, err

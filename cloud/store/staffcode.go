@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -15,6 +16,8 @@ ON CONFLICT (business_id) DO UPDATE SET version = staff_rota.version + 1, next_a
 	sqlStaffList     = `SELECT device_id, version, number FROM staff_list WHERE device_id = $1`
 	sqlSaveStaffList = `INSERT INTO staff_list (device_id, version, number) VALUES ($1, $2, $3)
 ON CONFLICT (device_id) DO UPDATE SET version = excluded.version, number = excluded.number`
+	sqlStaffEntries = `SELECT device_id, delivery_id, entry, created_at, dropped_at, staff_code_id FROM code_entry
+WHERE device_id = $1 AND dropped_at IS NULL AND staff_code_id > 0`
 	sqlDropStaffEntries = `DELETE FROM code_entry WHERE device_id = $1 AND staff_code_id > 0 AND dropped_at < $2`
 	sqlDueStaffRotas    = `SELECT business_id FROM staff_rota WHERE next_at <= $1 ORDER BY next_at LIMIT $2`
 	// Businesses of which a member with codes may not have them any more, each once for a code.
@@ -51,6 +54,13 @@ func (v lockerView) StaffList(id cloud.DeviceID) (cloud.StaffList, error) {
 		return cloud.StaffList{DeviceID: id}, err
 	}
 	return found[0], nil
+}
+
+// StaffEntries are the live entries of a device's list that are of staff codes, by number.
+func (v lockerView) StaffEntries(id cloud.DeviceID) ([]cloud.CodeRow, error) {
+	out, err := list(v.ctx, v.q, sqlStaffEntries, scanCode, int64(id))
+	slices.SortFunc(out, func(a, b cloud.CodeRow) int { return cmp.Compare(a.Entry.Number, b.Entry.Number) })
+	return out, err
 }
 
 // StaffReach counts the cabinets of a business that take staff codes, and those of them

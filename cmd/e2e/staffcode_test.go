@@ -204,6 +204,30 @@ func TestStaffCodesEnd(t *testing.T) {
 		require.Empty(t, found.Codes, "nothing comes back by itself")
 
 		codes = w.drawStaffCodes(c)
+		business := func(change func(*cloud.BusinessState)) {
+			require.NoError(t, w.cloud.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+				state, err := v.BusinessState(w.box.AdminCaller.Account.BusinessID)
+				change(&state)
+				return &cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{state}},
+					LockerChanges: cloud.LockerChanges{StaffRotas: []cloud.StaffRota{{BusinessID: state.BusinessID, NextAt: time.Now()}}}}, err
+			}))
+		}
+		business(func(s *cloud.BusinessState) { s.SuspendedAt = time.Now() })
+		dead("the suspension of the business", codes)
+		business(func(s *cloud.BusinessState) { s.SuspendedAt = time.Time{} })
+		w.awaits("codes after the suspension", time.Minute, func() bool {
+			found, err = w.cloud.Lockers.FindStaffCodes(t.Context(), w.box.AdminCaller, locker.StaffCodesInput{})
+			return err == nil && len(found.Codes) == 8 && found.Waiting == 0
+		})
+		require.Equal(t, wire.CodeOK, c.try(found.Codes[0].Code).Outcome)
+
+		codes = w.drawStaffCodes(c)
+		_, err = w.cloud.Lockers.ReplaceHardware(t.Context(), w.staff, locker.ReplaceInput{Device: w.box.Devices[0].DeviceID, Reason: "repair"})
+		require.NoError(t, err)
+		found, err = w.cloud.Lockers.FindStaffCodes(t.Context(), w.box.AdminCaller, locker.StaffCodesInput{})
+		require.NoError(t, err)
+		require.NotEqual(t, codes[0].Code, found.Codes[0].Code, "so does who repairs it")
+		codes = found.Codes
 		_, err = w.cloud.Lockers.ReportStolen(t.Context(), w.staff, locker.StolenInput{Device: w.box.Devices[0].DeviceID, Reason: "gone"})
 		require.NoError(t, err)
 		found, err = w.cloud.Lockers.FindStaffCodes(t.Context(), w.box.AdminCaller, locker.StaffCodesInput{})
