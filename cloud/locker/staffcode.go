@@ -407,6 +407,8 @@ func (w *Work) renewStaffCodes() error {
 
 // StaffDue lists what is to be done for staff codes, of every business.
 type StaffDue interface {
+	// HasStaffRotas reports whether any business ever had a staff code.
+	HasStaffRotas(ctx context.Context) (bool, error)
 	// ListDueStaffRotas lists businesses whose next day is to be drawn, or of which a member
 	// may have no codes any more.
 	ListDueStaffRotas(ctx context.Context, now time.Time, limit int) ([]cloud.BusinessID, error)
@@ -432,7 +434,7 @@ func (s deadlines) RunStaffCodes(ctx context.Context, rows StaffDue) error {
 }
 
 const (
-	staffEvery   = 5 * time.Second
+	staffEvery   = 10 * time.Second
 	staffPage    = 100
 	staffHashing = 20 * time.Second // of one look
 )
@@ -440,6 +442,9 @@ const (
 // lookAtStaffCodes does what is due at now. What fails does not hold up the rest, and comes
 // again with the next look.
 func (s deadlines) lookAtStaffCodes(ctx context.Context, rows StaffDue, now time.Time) error {
+	if any, err := rows.HasStaffRotas(ctx); err != nil || !any {
+		return err
+	}
 	due, err := rows.ListDueStaffRotas(ctx, now, staffPage)
 	if err != nil {
 		return err
@@ -452,12 +457,14 @@ func (s deadlines) lookAtStaffCodes(ctx context.Context, rows StaffDue, now time
 	// What ends costs no hash and goes first, everywhere; then the codes of today, then the
 	// rest. Both are cut off after a while: what has ended since goes before what is left.
 	began := time.Now()
-	for _, until := range []time.Time{{}, now, now.AddDate(0, 0, 2*staffDays)} {
+	for i, until := range []time.Time{{}, now, now.AddDate(0, 0, 2*staffDays)} {
+		lacking := 0
 		for after := cloud.DeviceID(0); ; {
 			devices, err := rows.ListDueStaffLists(ctx, after, staffPage)
 			if err != nil {
 				return err
 			}
+			lacking += len(devices)
 			for _, id := range devices {
 				after = id
 				if err := s.listStaffCodes(ctx, id, now, until); err != nil && ctx.Err() == nil {
@@ -473,6 +480,9 @@ func (s deadlines) lookAtStaffCodes(ctx context.Context, rows StaffDue, now time
 			if len(devices) < staffPage {
 				break
 			}
+		}
+		if i == 0 && lacking == 0 {
+			return nil
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ ON CONFLICT (device_id) DO UPDATE SET version = excluded.version, number = exclu
 	sqlStaffEntries = `SELECT device_id, delivery_id, entry, created_at, dropped_at, staff_code_id FROM code_entry
 WHERE device_id = $1 AND dropped_at IS NULL AND staff_code_id > 0`
 	sqlDropStaffEntries = `DELETE FROM code_entry WHERE device_id = $1 AND staff_code_id > 0 AND dropped_at < $2`
+	sqlAnyStaffRota     = `SELECT business_id FROM staff_rota WHERE business_id > 0 ORDER BY business_id LIMIT 1`
 	sqlDueStaffRotas    = `SELECT business_id FROM staff_rota WHERE next_at <= $1 ORDER BY next_at LIMIT $2`
 	// Businesses of which a member with codes may not have them any more, each once for a code.
 	sqlLostStaffCodes = `SELECT s.business_id FROM staff_code s JOIN account a ON a.id = s.account_id
@@ -69,6 +70,12 @@ func (v lockerView) StaffReach(id cloud.BusinessID) (cabinets, waiting int, err 
 	type counts struct{ all, waiting int }
 	c, err := one(v.ctx, v.q, sqlStaffReach, func(r rows, x *counts) error { return r.Scan(&x.all, &x.waiting) }, int64(id))
 	return c.all, c.waiting, err
+}
+
+// HasStaffRotas reports whether any business ever had a staff code.
+func (db lockers) HasStaffRotas(ctx context.Context) (bool, error) {
+	found, err := readList(ctx, db.database, sqlAnyStaffRota, func(r rows, id *cloud.BusinessID) error { return r.Scan(id) })
+	return len(found) > 0, err
 }
 
 // ListDueStaffRotas lists businesses whose staff codes are to be looked at now, each once:
