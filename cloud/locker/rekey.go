@@ -102,11 +102,15 @@ func (s rekeying) liveCodes(v cloud.View, id cloud.DeviceID) ([]liveCode, error)
 	if err != nil {
 		return nil, err
 	}
+	device, err := v.Device(id)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]liveCode, 0, len(rows))
 	for _, r := range rows {
 		c := liveCode{CodeRow: r}
 		if r.StaffCodeID != 0 {
-			if c.code, err = s.liveStaffCode(v, r); err != nil {
+			if c.code, err = s.liveStaffCode(v, device.BusinessID, r.StaffCodeID); err != nil {
 				return nil, err
 			}
 		}
@@ -131,14 +135,10 @@ func (s rekeying) liveCodes(v cloud.View, id cloud.DeviceID) ([]liveCode, error)
 	return out, nil
 }
 
-// liveStaffCode is the code behind an entry; "" once its day is over, or another took its
+// liveStaffCode is the code of a member; "" once its day is over, or another took its
 // place.
-func (s *core) liveStaffCode(v cloud.View, r cloud.CodeRow) (string, error) {
-	d, err := v.Device(r.DeviceID)
-	if err != nil {
-		return "", err
-	}
-	c, err := cloud.Find(v, cloud.StaffCode{Kept: cloud.Kept[cloud.StaffCodeID]{ID: r.StaffCodeID, BusinessID: d.BusinessID}})
+func (s *core) liveStaffCode(v cloud.View, b cloud.BusinessID, id cloud.StaffCodeID) (string, error) {
+	c, err := cloud.Find(v, cloud.StaffCode{Kept: cloud.Kept[cloud.StaffCodeID]{ID: id, BusinessID: b}})
 	if errors.Is(err, cloud.ErrNotFound) || err == nil && (!c.DroppedAt.IsZero() || !c.EndsAt.After(time.Now())) {
 		return "", nil
 	}
