@@ -368,7 +368,7 @@ func (c Config) staff() []catalog.Operation {
 	}
 }
 
-// courierQRErrors are those of a courier's QR code, whoever asks for it.
+// courierQRErrors are those of a courier's QR code, for partners and for staff alike.
 var courierQRErrors = []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_DISABLED", "NO_COMPARTMENT", "QR_NOT_SUPPORTED", "QR_TOO_LARGE"}
 
 const layoutExample = `{"id":88,"shelves":[{"shelf_code":"A","grids":[{"compartment_number":1,"column":1,"row":1,"size":"S"},{"compartment_number":2,"column":1,"row":2,"size":"M"},{"compartment_number":3,"column":2,"row":1,"size":"L","pickup_enabled":false}]}]}`

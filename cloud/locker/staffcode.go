@@ -456,36 +456,45 @@ func (s deadlines) lookAtStaffCodes(ctx context.Context, rows StaffDue, now time
 	}
 	// What ends costs no hash and goes first, everywhere; then the codes of today, then the
 	// rest. Both are cut off after a while: what has ended since goes before what is left.
-	began := time.Now()
-	for i, until := range []time.Time{{}, now, now.AddDate(0, 0, 2*staffDays)} {
-		lacking := 0
-		for after := cloud.DeviceID(0); ; {
-			devices, err := rows.ListDueStaffLists(ctx, after, staffPage)
-			if err != nil {
-				return err
-			}
-			lacking += len(devices)
-			for _, id := range devices {
-				after = id
-				if err := s.listStaffCodes(ctx, id, now, until); err != nil && ctx.Err() == nil {
-					s.log.Error("list staff codes", "device_id", id, "err", err)
-				}
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if !until.IsZero() && time.Since(began) > staffHashing {
-					return nil
-				}
-			}
-			if len(devices) < staffPage {
-				break
-			}
-		}
-		if i == 0 && lacking == 0 {
-			return nil
+	lacking, err := s.listStaffUntil(ctx, rows, now, time.Time{}, time.Time{})
+	if err != nil || lacking == 0 {
+		return err
+	}
+	stop := time.Now().Add(staffHashing)
+	for _, until := range []time.Time{now, now.AddDate(0, 0, 2*staffDays)} {
+		if _, err := s.listStaffUntil(ctx, rows, now, until, stop); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// listStaffUntil brings the codes that begin until a time to all cabinets whose lists lack
+// changes, and counts these cabinets. It takes no further one once stop has come, where there
+// is one.
+func (s deadlines) listStaffUntil(ctx context.Context, rows StaffDue, now, until, stop time.Time) (lacking int, err error) {
+	for after := cloud.DeviceID(0); ; {
+		devices, err := rows.ListDueStaffLists(ctx, after, staffPage)
+		if err != nil {
+			return lacking, err
+		}
+		for _, id := range devices {
+			if !stop.IsZero() && time.Now().After(stop) {
+				return lacking, nil
+			}
+			after = id
+			lacking++
+			if err := s.listStaffCodes(ctx, id, now, until); err != nil && ctx.Err() == nil {
+				s.log.Error("list staff codes", "device_id", id, "err", err)
+			}
+			if ctx.Err() != nil {
+				return lacking, ctx.Err()
+			}
+		}
+		if len(devices) < staffPage {
+			return lacking, nil
+		}
+	}
 }
 
 // listStaffCodes brings the code list of a cabinet in line with the staff codes of its
@@ -623,7 +632,7 @@ func (w *Work) listStaff(made map[cloud.StaffCodeID][]byte) (whole bool, err err
 }
 
 // staffOf is the staff member whose code an entry of the cabinet's list was, for an opening
-// that the cabinet authorised by it; the zero account for an entry of nobody known.
+// that the cabinet authorised by it; the zero account for an entry of none that is known.
 func (w *rows) staffOf(number uint64) (a cloud.Account, err error) {
 	if number == 0 {
 		return a, nil

@@ -73,7 +73,7 @@ func TestACourierBringsAParcelByAPass(t *testing.T) {
 	require.Equal(t, wire.PassRevoked, w.show(again), "collected: the entry is gone")
 }
 
-// Collected before the list told of the delivery: a second pass for it opens nothing.
+// Collected before the list named the delivery: a second pass for it opens nothing.
 func TestAPassIsNoSecondDelivery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

@@ -26,7 +26,7 @@ const (
 	MaxStaffPass    = 15 * time.Minute
 )
 
-// Pass is the payload of a signed QR code: the cloud's word that whoever shows it
+// Pass is the payload of a signed QR code: the cloud's word that the person who shows it
 // may open doors of one cabinet once, between two moments and without a network.
 // Kind is OpenDeposit for the courier of a delivery and OpenStaff for staff.
 type Pass struct {
