@@ -173,7 +173,7 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.open_doors",
 			Summary:     "Open doors for a deposit and wait for the cabinet",
-			Description: "Opens the reserved compartments from afar. The answer is 200 with what the cabinet said, or 202 after wait_seconds while it has not answered yet. Repeated during an opening it shows that opening and opens nothing again.",
+			Description: "Opens the reserved compartments from afar, or those named: with fewer compartments than packages the last packages share the last one. The answer is 200 with what the cabinet said, or 202 after wait_seconds while it has not answered yet. Repeated during an opening it shows that opening and opens nothing again.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/third-party-delivery/deliveries/{id}/open-doors",
@@ -240,7 +240,7 @@ func (c Config) partner() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.deliveries.fail",
 			Summary:     "Report packages that could not be delivered",
-			Description: "Packages that the list leaves out are not concerned; no list means all of them. With none left the delivery has failed, and its compartments are released.",
+			Description: "Packages that the list leaves out are not concerned; no list means all of them. With none left the delivery has failed, and its compartments are released. In a correction it reports what the courier took back, while other packages stay.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/third-party-delivery/deliveries/{id}/fail",

@@ -59,7 +59,9 @@ func (in FailInput) check() error {
 // Fail takes a report that packages could not be delivered. When none is left
 // the delivery fails; with doors opened the cabinet has to answer first.
 // Packages that fail while others are being deposited keep their code and are
-// reported when the rest has settled. Errors: DELIVERY_NOT_FOUND,
+// reported when the rest has settled, and so are those that are taken out in a
+// correction: their door has to be one that it opened, and one package has to
+// stay. Errors: DELIVERY_NOT_FOUND,
 // VALIDATION_FAILED, PACKAGE_NOT_IN_DELIVERY, DELIVERY_STATE_CONFLICT,
 // DEVICE_OFFLINE, DEVICE_TIMEOUT.
 func (s partners) Fail(ctx context.Context, c cloud.Caller, in FailInput) (DeliveryOutput, error) {
@@ -95,12 +97,16 @@ func (s partners) Fail(ctx context.Context, c cloud.Caller, in FailInput) (Deliv
 		if left == 0 {
 			return nil
 		}
-		if d.Status != cloud.DeliveryDoorsOpened {
+		if d.Status == cloud.DeliveryCreated {
 			return conflict(*d) // before doors have opened, a package is taken out of the delivery
 		}
 		d.FailureCode = ""
 		for _, x := range in.Packages {
-			findPackage(d, x.TrackingNumber).Status = cloud.PackageFailed
+			p := findPackage(d, x.TrackingNumber)
+			if d.Status == cloud.DeliveryCorrecting && p.Status != cloud.PackageCorrecting && p.Status != cloud.PackageFailed {
+				return conflict(*d) // its door stayed closed
+			}
+			p.Status = cloud.PackageFailed
 		}
 		return errPart
 	})
@@ -131,7 +137,7 @@ func (s partners) giveUp(ctx context.Context, c cloud.Caller, key DeliveryKey, m
 }
 
 func (w requests) giveUp(d *cloud.Delivery, mark func(*handling, *cloud.Delivery) error) (*cloud.Command, error) {
-	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
+	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened && d.Status != cloud.DeliveryCorrecting {
 		return nil, conflict(*d)
 	}
 	last, err := w.lastOpening(d)
@@ -144,6 +150,8 @@ func (w requests) giveUp(d *cloud.Delivery, mark func(*handling, *cloud.Delivery
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case d.Status == cloud.DeliveryCorrecting:
+		return nil, conflict(*d) // what was deposited is no longer given up as a whole
 	}
 	if last != nil && !last.Ended() {
 		if err := w.online(); err != nil {

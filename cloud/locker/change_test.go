@@ -167,6 +167,37 @@ func TestCorrection(t *testing.T) {
 		require.Equal(s.t, a.Doors[:1], s.listed(wire.CodePickup)[0].Doors)
 		s.told("doors_opened", "delivered", "correction_reopened", "delivered", "delivery_failed")
 	})
+	f("one of two reported as taken out", 2, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		fail := func(numbers ...string) string {
+			in := locker.FailInput{Delivery: "ref:R-1"}
+			for _, n := range numbers {
+				in.Packages = append(in.Packages, locker.FailPackage{TrackingNumber: n, FailureCode: "RECIPIENT_UNKNOWN"})
+			}
+			_, err := s.Lockers.Fail(ctx, s.Box.ProviderCaller, in)
+			return code(err)
+		}
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", fail("PK-2"), "no door is open")
+		var b asked
+		_, err := s.correct(func(x asked) { b = x; s.opened(x) }, s.cell(a.Doors[1]).GridID)
+		require.NoError(s.t, err)
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", fail("PK-1"), "its door is shut")
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", fail("PK-1", "PK-2"), "nothing would be left")
+		_, err = s.Lockers.Cancel(ctx, s.Box.ProviderCaller, locker.CancelInput{Delivery: "ref:R-1", Reason: "x"})
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(err))
+		require.Empty(s.t, fail("PK-2"))
+		require.Empty(s.t, fail("PK-2"), "said again")
+		s.end(b, wire.EndDepositUnverified)
+		d := s.find()
+		require.Equal(s.t, cloud.DeliveryDelivered, d.Status)
+		require.Equal(s.t, []cloud.PackageStatus{cloud.PackageInCompartment, cloud.PackageFailed}, []cloud.PackageStatus{d.Packages[0].Status, d.Packages[1].Status})
+		require.Equal(s.t, []string{"PK-1 stored", "PK-2 removed"}, s.orders())
+		s.told("doors_opened", "delivered", "correction_reopened", "delivered", "delivery_failed")
+		_, err = s.correct(func(b asked) { require.Equal(s.t, a.Doors[:1], b.Doors); s.opened(b); s.settle(b) })
+		require.NoError(s.t, err, "of what is left")
+		s.told("doors_opened", "delivered", "correction_reopened", "delivered", "delivery_failed", "correction_reopened", "delivered")
+	})
 	f("the cabinet lost its store meanwhile", 1, func(s *story) {
 		a := s.open()
 		s.settle(a)

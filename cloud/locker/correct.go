@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -141,16 +142,27 @@ func (w reports) notCorrected(r Occurrence, o *cloud.Opening, d *cloud.Delivery)
 		return nil
 	}
 	d.Status, d.PickupCodeActive = cloud.DeliveryDelivered, true
+	out := false
 	for i := range d.Packages {
-		if p := &d.Packages[i]; p.Status == cloud.PackageCorrecting {
+		p := &d.Packages[i]
+		if p.Status == cloud.PackageCorrecting {
 			p.Status = cloud.PackageInCompartment
+		}
+		if p.Status == cloud.PackageFailed && p.GridID != 0 { // reported as taken out meanwhile
+			p.GridID, out = 0, true
+			if err := errors.Join(w.notIn(r, d, p), w.trackLoss(r, o, d, p)); err != nil {
+				return err
+			}
 		}
 	}
 	w.touch(d)
 	if err := w.activate(d); err != nil { // one that was listed meanwhile waited for the end of the correction
 		return err
 	}
-	return w.s.addDeliveryEvent(w.v, &w.ch, EventDelivered, r.OccurredAt, *d, o, nil)
+	if err := w.s.addDeliveryEvent(w.v, &w.ch, EventDelivered, r.OccurredAt, *d, o, nil); err != nil || !out {
+		return err
+	}
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, o, nil)
 }
 
 // notIn ends the registry row of a package that is not, or no longer, inside.

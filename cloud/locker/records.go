@@ -440,6 +440,9 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 			c.State, c.DeliveryID = cloud.GridOccupied, d.ID
 			p.GridID = 0
 			failed = append(failed, p)
+			if err := w.notIn(r, d, p); err != nil {
+				return err
+			}
 		case sp.Outcome == wire.Deposited:
 			lay[p] = p.Status == cloud.PackageInCompartment || p.Status == cloud.PackageCorrecting
 			p.Status, p.GridID, p.FailureCode = cloud.PackageInCompartment, c.GridID, ""

@@ -197,6 +197,7 @@ func (w *world) removeRows(id cloud.DeviceID, of cloud.DeliveryID, grid, reason 
 		if _, err := w.server().Lockers.RemoveDeviceOrder(context.Background(), w.staff, locker.RemoveInput{ID: o.ID, Reason: reason}); err != nil {
 			return err
 		}
+		time.Sleep(time.Second) // each is a statement of its own
 	}
 	return nil
 }

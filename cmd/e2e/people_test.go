@@ -240,6 +240,9 @@ func (w *world) deposit(x *task, boxes map[uint][]string, rnd *rand.Rand) {
 	time.Sleep(time.Duration(2+rnd.IntN(30)) * time.Second) // a label was forgotten
 	_, err := w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
 	w.effect("correct at the door", err)
+	if err == nil {
+		w.takeOneOut(x, boxes)
+	}
 	w.leave(c, doors, rnd)
 }
 
@@ -330,16 +333,62 @@ func (w *world) recipient(x *task, doors []uint, rnd *rand.Rand) {
 
 // depositRemote makes a delivery and opens its doors from afar.
 func (w *world) depositRemote(x *task, rnd *rand.Rand) {
-	if _, err := w.tryOpen(x); refusal(err) != "" && refusal(err) != "DEVICE_TIMEOUT" {
+	if _, err := w.tryOpen(x, w.shared(x, rnd)...); refusal(err) != "" && refusal(err) != "DEVICE_TIMEOUT" {
 		return
 	}
 	w.courier(x, rnd) // an answer that did not come is no closed door
 }
 
-func (w *world) tryOpen(x *task) (locker.OpenOutput, error) {
+// shared is at times one compartment for all packages of a delivery, else none.
+func (w *world) shared(x *task, rnd *rand.Rand) (grids []cloud.GridID) {
+	if len(x.packages) < 2 || rnd.IntN(3) > 0 {
+		return nil
+	}
+	d, err := w.server().Store.FindDelivery(context.Background(), w.box.ProviderCaller.Provider.ID, x.id)
+	if err != nil || d.Packages[0].GridID == 0 {
+		return nil
+	}
+	return []cloud.GridID{d.Packages[0].GridID}
+}
+
+// takeOneOut has a courier, in a correction, take one of several packages of a compartment
+// back and report it.
+func (w *world) takeOneOut(x *task, boxes map[uint][]string) {
+	c := w.cabinets[x.cabinet]
+	for n, packages := range boxes {
+		if len(packages) < 2 {
+			continue
+		}
+		w.atDoors(c, []uint{n}, func(n uint) error {
+			if !w.runs(x, n, wire.OpenCorrection) {
+				return errShut
+			}
+			items, err := c.sim.TakeOut(n)
+			if err != nil || len(items) == 0 {
+				return err
+			}
+			w.hold(items, true)
+			back := items[1:]
+			_, err = w.server().Lockers.Fail(w.soon(), w.box.ProviderCaller, locker.FailInput{Delivery: x.key(), Packages: []locker.FailPackage{{TrackingNumber: items[0], FailureCode: "RECIPIENT_UNKNOWN"}}})
+			w.effect("fail in a correction", err)
+			if err != nil {
+				back = items
+			}
+			for _, p := range back {
+				if c.sim.Put(n, p) == nil {
+					w.hold([]string{p}, false)
+				}
+			}
+			return nil
+		})
+		return
+	}
+}
+
+func (w *world) tryOpen(x *task, grids ...cloud.GridID) (locker.OpenOutput, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
-	return w.server().Lockers.OpenDoors(ctx, w.box.ProviderCaller, locker.OpenInput{Delivery: locker.DeliveryKey("ref:" + x.ref)})
+	return w.server().Lockers.OpenDoors(ctx, w.box.ProviderCaller, locker.OpenInput{Delivery: locker.DeliveryKey("ref:" + x.ref), Compartments: grids})
 }
 
 // depositLocal types the delivery code at the cabinet.

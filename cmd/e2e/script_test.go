@@ -132,6 +132,9 @@ var actions = []action{
 			_, err := w.server().Lockers.Correct(w.soon(), w.box.ProviderCaller, locker.CorrectInput{Delivery: x.key(), Reason: "forgot a label"})
 			w.effect("correct", err)
 			boxes := w.boxes(x)
+			if err == nil {
+				w.takeOneOut(x, boxes)
+			}
 			var doors []uint
 			for n := range boxes {
 				doors = append(doors, n)
