@@ -28,6 +28,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -224,6 +225,11 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 		page.Act(x)
 	}
 	cfg.Scanned = func(r scanner.Result) { page.Scanned(r) }
+	var camera *scanner.Camera
+	if slices.ContainsFunc(cfg.Scanners, func(c scanner.Config) bool { return c.Port == scanner.CameraPort }) {
+		camera = scanner.NewCamera()
+		cfg.OpenScanner = camera.Opener(scanner.OpenPort)
+	}
 	a, err := agent.New(cfg)
 	if err != nil {
 		return false, err
@@ -232,7 +238,7 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 	if err != nil {
 		return false, errors.Join(err, a.Close())
 	}
-	page = newPage(cfg, a, s.Kiosk.Operator, key, log)
+	page = newPage(cfg, a, s.Kiosk.Operator, camera, key, log)
 	stopPage, err := servePage(page, s, log, stdout, cancel)
 	if err != nil {
 		return false, errors.Join(err, a.Close())
@@ -260,8 +266,8 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 	return again, errors.Join(err, <-done)
 }
 
-func newPage(cfg agent.Config, a *agent.Agent, operator kiosk.Operator, key string, log *slog.Logger) *kiosk.Kiosk {
-	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Operator: operator, Key: key, Scanners: a.Scanners, ChooseStep: a.ChooseStep, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
+func newPage(cfg agent.Config, a *agent.Agent, operator kiosk.Operator, camera *scanner.Camera, key string, log *slog.Logger) *kiosk.Kiosk {
+	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Operator: operator, Key: key, Scanners: a.Scanners, ChooseStep: a.ChooseStep, Camera: camera, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, Log: log,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
 		}})

@@ -98,6 +98,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"family", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu99}]}]")}},
 		{`step "delivered": use one of picked_up, received`, []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: delivered}]")}},
 		{"use codes or labels", []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x}]")}},
+		{"set kiosk.listen", []string{"-check", "-config", file(t, "kiosk: {listen: ''}\nscanners: [{name: a, port: camera, use: codes}]")}},
 		{"one port has one use", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu16}]}]\nscanners: [{name: a, port: /dev/x, use: codes}]")}},
 		{"repeat_seconds -1", []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: received, repeat_seconds: -1}]")}},
 		{"tls_roots", []string{"-check", "-tls-roots", file(t, "no certificate")}},

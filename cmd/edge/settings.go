@@ -154,6 +154,9 @@ func (s settings) checkScanners() error {
 		if slices.ContainsFunc(s.Lines, func(l line) bool { return l.Port == c.Port }) {
 			errs = append(errs, fmt.Errorf("scanner %q: port %q is a line's of lock boards: one port has one use", c.Name, c.Port))
 		}
+		if c.Port == scanner.CameraPort && s.Kiosk.Listen == "" {
+			errs = append(errs, fmt.Errorf("scanner %q: the camera is that of the screen: set kiosk.listen, such as 127.0.0.1:8090, or use another port", c.Name))
+		}
 	}
 	return errors.Join(errs...)
 }

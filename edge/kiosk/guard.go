@@ -7,6 +7,8 @@ import (
 	"mime"
 	"net"
 	"net/http"
+
+	"github.com/postern-io/postern/edge/scanner"
 )
 
 // policy lets the page load what the program brings, talk to it, and nothing
@@ -15,8 +17,13 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // guard stands before everything: it sets the headers and refuses requests
-// that a page of another origin could have caused.
-func guard(next http.Handler) http.Handler {
+// that a page of another origin could have caused. Only with a camera may the page
+// use one.
+func guard(next http.Handler, camera bool) http.Handler {
+	features := "camera=(), microphone=(), geolocation=()"
+	if camera {
+		features = "camera=(self), microphone=(), geolocation=()"
+	}
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -24,6 +31,7 @@ func guard(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", features)
 		h.Set("Cache-Control", "no-store")
 		// A name of another host that was pointed at the loopback would be the
 		// same origin to a browser.
@@ -36,11 +44,15 @@ func guard(next http.Handler) http.Handler {
 			return
 		}
 		if r.Method == http.MethodPost {
-			if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-				refuse(w, http.StatusUnsupportedMediaType, "json")
+			want, most, why := "application/json", int64(maxBody), "json"
+			if r.URL.Path == picturePath {
+				want, most, why = "application/octet-stream", scanner.FrameSize, "picture"
+			}
+			if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != want {
+				refuse(w, http.StatusUnsupportedMediaType, why)
 				return
 			}
-			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			r.Body = http.MaxBytesReader(w, r.Body, most)
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -63,7 +63,7 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Operator, Key, Health, OnSite, Scanners, ChooseStep and Log are required.
+// Config is what New needs. All fields but Operator, Key, Health, OnSite, Scanners, ChooseStep, Camera and Log are required.
 type Config struct {
 	DeviceCode string
 	Operator   Operator // as Check allows
@@ -81,6 +81,7 @@ type Config struct {
 	// New: there is no post page. ChooseStep chooses the step of one of them.
 	Scanners   func() []scanner.Config
 	ChooseStep func(ctx context.Context, name string, step otep.Code) error
+	Camera     *scanner.Camera // which looks at the pictures of the screen's camera; nil: there is none
 	Log        *slog.Logger
 }
 
@@ -127,10 +128,15 @@ func New(cfg Config) *Kiosk {
 	static := http.FileServerFS(page)
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", static)
-	for _, name := range []string{"kiosk.css", "kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js"} {
+	for _, name := range []string{"kiosk.css", "kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "camera.js"} {
 		mux.Handle("GET /"+name, static)
 	}
-	mux.HandleFunc("GET /operator.json", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.cfg.Operator) })
+	mux.HandleFunc("GET /operator.json", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, struct {
+			Operator
+			Camera bool `json:"camera,omitempty"` // pages show pictures of it
+		}{k.cfg.Operator, k.cfg.Camera != nil})
+	})
 	mux.HandleFunc("GET /texts.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(k.texts)
@@ -143,11 +149,14 @@ func New(cfg Config) *Kiosk {
 	if len(k.labelScanners()) > 0 {
 		k.servePost(mux, static)
 	}
+	if cfg.Camera != nil {
+		mux.HandleFunc("POST "+picturePath, k.picture)
+	}
 	mux.HandleFunc("POST /api/code", k.code)
 	mux.HandleFunc("POST /api/scan", k.scan)
 	mux.HandleFunc("POST /api/reopen", k.reopen)
 	mux.HandleFunc("POST /api/done", k.done)
-	k.handler = guard(mux)
+	k.handler = guard(mux, cfg.Camera != nil)
 	return k
 }
 

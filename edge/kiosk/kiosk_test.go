@@ -423,7 +423,7 @@ func serve(t *testing.T, k *Kiosk) (*http.Client, func()) {
 func TestThePageLoadsNothingFromElsewhere(t *testing.T) {
 	t.Parallel()
 	k := newKiosk(&fake{state: newState()}, io.Discard)
-	for path, kind := range map[string]string{"/": "text/html", "/kiosk.js": "javascript", "/screens.js": "javascript", "/words.js": "javascript", "/drawing.js": "javascript", "/sound.js": "javascript",
+	for path, kind := range map[string]string{"/": "text/html", "/kiosk.js": "javascript", "/screens.js": "javascript", "/words.js": "javascript", "/drawing.js": "javascript", "/sound.js": "javascript", "/camera.js": "javascript",
 		"/kiosk.css": "text/css", "/texts.json": "application/json", "/operator.json": "application/json"} {
 		status, body, head := call(k, "GET", path, "")
 		require.Equal(t, 200, status, path)
@@ -454,7 +454,7 @@ func TestEveryLanguageHasEveryWord(t *testing.T) {
 		}
 	}
 	var page string
-	for _, name := range []string{"kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "index.html"} {
+	for _, name := range []string{"kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "camera.js", "index.html"} {
 		raw, err := files.ReadFile("page/" + name)
 		require.NoError(t, err)
 		page += string(raw)

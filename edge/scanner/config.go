@@ -25,7 +25,7 @@ type Config struct {
 	Name string
 	// Port is a serial device, tcp://host:port of a hand terminal that listens, or
 	// input: and the path of a keyboard, such as
-	// input:/dev/input/by-id/usb-Scanner-event-kbd.
+	// input:/dev/input/by-id/usb-Scanner-event-kbd, or CameraPort.
 	Port string
 	Baud int // of a serial device; 0 is 9600
 	Use  Use
@@ -51,7 +51,7 @@ const (
 	defaultBaud            = 9600
 	inputPrefix, tcpPrefix = "input:", "tcp://"
 	maxName                = 60
-	portForms              = "name a serial device such as /dev/serial/by-id/…, tcp://host:port, or input:/dev/input/by-id/…-event-kbd"
+	portForms              = "name a serial device such as /dev/serial/by-id/…, tcp://host:port, input:/dev/input/by-id/…-event-kbd, or camera for that of the screen"
 )
 
 // Steps are the work steps that a scan alone proves, by the status code of their

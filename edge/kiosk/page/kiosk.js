@@ -3,6 +3,7 @@
 // nothing over a reload.
 import { t, has, clock, language, setLanguage } from "/words.js";
 import { choice, play, speak, hasVoice } from "/sound.js";
+import { camera } from "/camera.js";
 import { screens, standing, make, button, longest } from "/screens.js";
 
 const $ = (id) => document.getElementById(id);
@@ -16,6 +17,7 @@ const m = {
   chosen: new Set(),    // doors that staff chose
   last: null,           // the opening that ended last: {id, kind, doors, opened}
   go, start, enter, choose, speakIn,
+  eye: operator.camera && camera(() => t("camera")), // of the screen
   done: (id) => send("/api/done", { opening_id: id }),
   reopen: (id) => send("/api/reopen", { opening_id: id }),
 };
@@ -86,6 +88,10 @@ function render() {
   $("status").className = mark;
   $("status").hidden = m.screen === "start" || mark === "good";
   document.body.dataset.screen = m.screen;
+  if (m.eye) {
+    m.eye.relabel();
+    m.eye.turn(["pickup", "dropoff", "staffcode"].includes(m.screen) && !m.lost);
+  }
   const s = screens[m.screen](m), look = m.screen + language() + document.documentElement.dataset.size;
   for (const [id, text] of [["headline", s.headline], ["lead", s.lead], ["message", messageNow()]]) if ($(id).textContent !== text) $(id).textContent = text;
   keep($("picture"), look + s.picture.filter(Boolean).map((e) => e.outerHTML).join(), () => s.picture);

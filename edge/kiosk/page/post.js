@@ -1,4 +1,6 @@
 // The page of a post that scans labels: what is stored, and the choice of the step.
+import { camera } from "/camera.js";
+
 const $ = (id) => document.getElementById(id);
 const texts = await (await fetch("/post-texts.json")).json();
 const outcomes = ["ok", "repeated", "ambiguous", "unreadable", "refused", "failed"];
@@ -8,6 +10,7 @@ let state = null;  // newest state of the post
 let lost = false;  // the program does not answer
 let problem = false; // the last choice of a step was not taken
 let heard = null;  // number of the scan that was sounded last
+const eye = (await (await fetch("/operator.json")).json()).camera ? camera(() => t("camera")) : null; // of the screen
 let audio = null;  // nothing sounds before someone asks for it
 
 function choose(wanted) {
@@ -49,6 +52,7 @@ function keep(parent, mark, build) {
 
 function draw() {
   document.documentElement.lang = lang;
+  eye?.relabel();
   document.title = t("title");
   for (const e of document.querySelectorAll("[data-text]")) e.textContent = t(e.dataset.text);
   $("languages").setAttribute("aria-label", t("languages"));
@@ -138,6 +142,10 @@ $("sound").addEventListener("click", () => {
   draw();
 });
 
+if (eye) {
+  $("camera").append(eye.view);
+  eye.turn(true);
+}
 const events = new EventSource("/api/post/events");
 events.addEventListener("state", (e) => {
   const next = JSON.parse(e.data);

@@ -83,7 +83,7 @@ function keypad(m, headline, lead, picture) {
   const form = make("form", { id: "form", autocomplete: "off", onsubmit: (e) => { e.preventDefault(); const v = input.value; input.value = ""; m.enter(v); } },
     make("div", { className: "entry" }, input, show), make("div", { id: "keys" }, ...keys),
     make("button", { id: "enter", type: "submit", className: "main", disabled: m.busy || m.lost }, m.busy ? t("wait") : t("open")));
-  return { headline, lead, picture, controls: [form] };
+  return { headline, lead, picture: [m.eye && m.screen !== "staffopen" && m.eye.view, ...picture], controls: [form] };
 }
 
 const pickup = (m) => keypad(m, t("pickup"), t("pickup_lead"), [running(m), cabinet(m.state.doors), onSite(m)]);
