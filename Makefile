@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VER
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race full-soak soak mutants release packages image
+.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race full-soak soak mutants release packages image cabinet-image
 
 # The three rings. `make test` runs the quick one: short seeds, each model on SQLite, in
 # one process. `make check` adds the real programs, PostgreSQL, one pass of the browser
@@ -85,6 +85,12 @@ release-%:
 DEB_ARCHS ?= amd64 arm64 armhf
 packages: ## build dist/: Debian packages of cloud and edge agent for each of DEB_ARCHS
 	GO="$(GO)" VERSION="$(VERSION)" LDFLAGS="$(LDFLAGS)" deploy/package/build $(DIST) $(DEB_ARCHS)
+
+# The disk image of a cabinet's computer with its screen.
+SSH_KEY ?=
+cabinet-image: ## build dist/cabinet.img, as root: the disk of a cabinet's computer with its screen, of Debian's packages and ours
+	$(MAKE) packages DEB_ARCHS=amd64
+	deploy/kiosk/image $(DIST)/cabinet.img $(DIST) $(SSH_KEY)
 
 # The container image as an OCI layout, without a daemon and without root; it prints the
 # digest, which the same commit gives on any machine with the same Go.
