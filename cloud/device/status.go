@@ -216,6 +216,9 @@ func RaiseConfig(d *cloud.Device, version uint64) error {
 		return fmt.Errorf("stored configuration of %s: %w", d.Code, err)
 	}
 	c.Version, d.ConfigVersion = version, version
+	if d.Profile.Settings.Since > 0 {
+		d.Profile.Settings.Since = version // what the device has below it may be of another configuration
+	}
 	d.Config = wire.MustEncode(c)
 	return nil
 }
