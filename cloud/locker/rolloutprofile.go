@@ -166,12 +166,12 @@ func (s rollouts) returnRing(v cloud.View, r *cloud.Rollout, now time.Time, ch *
 	return nil
 }
 
-// returnSettings publishes the former settings of a device. Opening hours that people have
-// changed meanwhile stay.
+// returnSettings publishes the former settings of a device that has those of the roll-out.
+// Opening hours that people have changed meanwhile stay.
 func (s rollouts) returnSettings(v cloud.View, r *cloud.Rollout, i int, now time.Time, ch *cloud.Changes) error {
 	d := &r.Devices[i]
 	device, err := v.Device(d.DeviceID)
-	if err != nil {
+	if err != nil || !hasSettings(device, *r) {
 		return err
 	}
 	w := s.Begin(v, device, now)

@@ -253,6 +253,26 @@ func TestCasesOfRolloutsOfProfiles(t *testing.T) {
 	require.Zero(t, c.device(c.devices[0]).Profile.Settings)
 }
 
+// What another roll-out brought meanwhile is not taken back by one that was resumed.
+func TestResumedRolloutTakesNoOtherSettingsBack(t *testing.T) {
+	t.Parallel()
+	c := newCabinets(newFleet(t, webtest.New(t), 6020, []fate{works, refuses}))
+	c.begin(locker.RolloutInput{Profile: c.profile(cloud.CabinetSettings{Notice: "new"}, 1), First: 2, Percent: 100, Healthy: 30, Patience: 300})
+	c.step()
+	c.pause()
+	c.live()
+	d := c.device(c.devices[0])
+	conf := c.conf(d.ID)
+	conf.Version++
+	conf.Texts[wire.TextNotice] = "other"
+	d.Config, d.ConfigVersion, d.Profile.Settings = wire.MustEncode(conf), conf.Version, cloud.ProfileMark{ProfileID: 77, Revision: 1, Since: conf.Version}
+	c.write(cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
+	c.resume()
+	c.step()
+	require.Equal(t, cloud.RolloutStopRefused, *c.find().Reason)
+	require.Equal(t, []string{"other", "old"}, []string{c.conf(c.devices[0]).Texts[wire.TextNotice], c.conf(c.devices[1]).Texts[wire.TextNotice]})
+}
+
 // After the cloud came back from a backup, a configuration that the cabinet has of a version
 // that the cloud does not know is none of the roll-out's.
 func TestRaisedConfigurationIsNotTheProfiles(t *testing.T) {
