@@ -8,6 +8,7 @@ type DeviceProfile struct {
 	Guide    *IndoorGuide   `json:"guide,omitempty"`
 	Features DeviceFeatures `json:"features"`
 	SiteID   SiteID         `json:"site_id,omitempty"` // 0: it stands at no site
+	Settings ProfileMark    `json:"settings,omitzero"`
 }
 
 // OpeningHours are hours of one weekday in the device's timezone. A day may have

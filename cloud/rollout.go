@@ -8,15 +8,22 @@ type RolloutID int64
 // RolloutIDs is their sequence.
 const RolloutIDs IDKind = "rollout"
 
-// Rollout brings a version of the agent to devices, one ring of them after the other.
+// Rollout brings a version of the agent, or the settings of a profile, to devices, one ring
+// of them after the other.
 type Rollout struct {
 	Kept[RolloutID]
-	Version  string       `row:",fixed"` // as manifests have it, without v
-	State    RolloutState `row:",sort"`
-	Stop     RolloutStop  // why it is stopped; "" while it is not
-	StopNote string       // what people said, or the device, of the stop
-	Ring     int          // whose devices are updated now, from 0; that of the last when done
-	Rings    int          `row:",fixed"`
+	Version string `row:",fixed"` // of the agent, as manifests have it, without v; "" in a roll-out of a profile
+	// ProfileID, ProfileName and Revision name the profile as it was at the start, Settings
+	// are what it had then. ProfileID is 0 in a roll-out of the agent.
+	ProfileID   CabinetProfileID `row:",fixed"`
+	ProfileName string           `row:",fixed"`
+	Revision    int64            `row:",fixed"`
+	Settings    CabinetSettings  `row:",fixed"`
+	State       RolloutState     `row:",sort"`
+	Stop        RolloutStop      // why it is stopped; "" while it is not
+	StopNote    string           // what people said, or the device, of the stop
+	Ring        int              // whose devices are updated now, from 0; that of the last when done
+	Rings       int              `row:",fixed"`
 	// HealthySeconds is how long a device has to run the version before it counts.
 	HealthySeconds int64 `row:",fixed"`
 	// PatienceSeconds is how long a device may take from its command until it counts.
@@ -46,6 +53,7 @@ const (
 	RolloutStopFailed     RolloutStop = "update_failed"
 	RolloutStopRolledBack RolloutStop = "rolled_back"
 	RolloutStopSilent     RolloutStop = "not_healthy"
+	RolloutStopRefused    RolloutStop = "config_refused"
 )
 
 // RolloutDevice is a device of a roll-out.
@@ -59,6 +67,16 @@ type RolloutDevice struct {
 	// BegunAt is when its ring came to it; HealthyAt is since when it runs the version.
 	BegunAt   time.Time `json:"begun_at,omitzero"`
 	HealthyAt time.Time `json:"healthy_at,omitzero"`
+	// Former are the settings that a profile has replaced, nil before; Back is the version
+	// of the configuration by which the device got them back, 0 while it has not.
+	Former *FormerSettings `json:"former,omitempty"`
+	Back   uint64          `json:"back,omitempty"`
+}
+
+// FormerSettings are what a device had before a roll-out of a profile.
+type FormerSettings struct {
+	Settings CabinetSettings `json:"settings"`
+	Mark     ProfileMark     `json:"mark,omitzero"`
 }
 
 // RolloutDeviceState is where a device of a roll-out stands.

@@ -766,6 +766,11 @@ func (x *world) stopRollouts() {
 	}
 }
 
+// cabinetProfile is a new one.
+func (x *world) cabinetProfile() string {
+	return x.id(at(x.made("POST", "/api/v1/smart-lockers/profiles", x.token(admin), fmt.Sprintf(`{"name":%q}`, x.next("Profile "))), "cabinet_profile", "cabinet_profile_id"))
+}
+
 // site is a new one.
 func (x *world) site() string {
 	return x.id(at(x.made("POST", "/api/v1/sites", x.token(admin), fmt.Sprintf(`{"name":%q,"address":"1 King St"}`, x.next("Site "))), "site", "location_id"))

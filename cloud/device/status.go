@@ -1,6 +1,7 @@
 package device
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -216,8 +217,40 @@ func RaiseConfig(d *cloud.Device, version uint64) error {
 		return fmt.Errorf("stored configuration of %s: %w", d.Code, err)
 	}
 	c.Version, d.ConfigVersion = version, version
+	if d.Profile.Settings.Since > 0 {
+		d.Profile.Settings.Since = version // what the device has below it may be of another configuration
+	}
 	d.Config = wire.MustEncode(c)
 	return nil
+}
+
+// HasKeys reports whether a configuration names all of some keys.
+func HasKeys(c wire.Config, some []wire.PinnedKey) bool {
+	for _, k := range some {
+		if !slices.ContainsFunc(c.Keys, func(o wire.PinnedKey) bool { return bytes.Equal(o.ID, k.ID) && bytes.Equal(o.Key, k.Key) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// PinKeys gives the configuration of a device, where it has one with other keys, these under
+// the next version. It reports whether it did.
+func PinKeys(d *cloud.Device, keys []wire.PinnedKey) (changed bool, err error) {
+	if len(d.Config) == 0 {
+		return false, nil
+	}
+	var c wire.Config
+	if err := wire.Decode(d.Config, &c); err != nil {
+		return false, fmt.Errorf("stored configuration of %s: %w", d.Code, err)
+	}
+	if len(c.Keys) == len(keys) && HasKeys(c, keys) {
+		return false, nil
+	}
+	d.ConfigVersion++
+	c.Keys, c.Version = keys, d.ConfigVersion
+	d.Config = wire.MustEncode(c)
+	return true, nil
 }
 
 // seen notes what the device holds and how its keypad is.

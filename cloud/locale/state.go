@@ -47,8 +47,8 @@ var stateSentences = map[string]texts{
 	"state.driver.inactive":       {"The driver is given no orders.", "不向该司机分派订单。", "不向該司機指派訂單。", "Ce livreur ne reçoit pas de commandes.", "Dieser Fahrer bekommt keine Aufträge.", "Este conductor no recibe pedidos."},
 	"state.driver.pending_review": {"The driver waits for a review before the first order.", "司机待审核，通过后才能接单。", "司機待審核，通過後才能接單。", "Ce livreur attend un examen avant sa première commande.", "Dieser Fahrer wartet vor dem ersten Auftrag auf eine Prüfung.", "Este conductor espera una revisión antes del primer pedido."},
 
-	"state.rollout.running": {"Cabinets are updated ring by ring.", "正在分批更新快递柜。", "正在分批更新智慧櫃。", "Les consignes sont mises à jour anneau après anneau.", "Schränke werden in Ringen aktualisiert.", "Las taquillas se actualizan anillo tras anillo."},
-	"state.rollout.stopped": {"No further cabinet is updated until it is resumed.", "恢复之前不再更新其他快递柜。", "恢復之前不再更新其他智慧櫃。", "Plus aucune consigne n’est mise à jour avant la reprise.", "Bis zur Fortsetzung wird kein Schrank mehr aktualisiert.", "No se actualiza ninguna taquilla más hasta que se reanude."},
+	"state.rollout.running": {"Cabinets are changed ring by ring.", "正在分批更新快递柜。", "正在分批更新智慧櫃。", "Les consignes sont modifiées anneau après anneau.", "Schränke werden in Ringen geändert.", "Las taquillas se modifican anillo tras anillo."},
+	"state.rollout.stopped": {"No further cabinet is changed until it is resumed.", "恢复之前不再更新其他快递柜。", "恢復之前不再更新其他智慧櫃。", "Plus aucune consigne n’est modifiée avant la reprise.", "Bis zur Fortsetzung wird kein Schrank mehr geändert.", "No se modifica ninguna taquilla más hasta que se reanude."},
 	"state.rollout.done":    {"All rings are through.", "所有批次均已完成。", "所有批次均已完成。", "Tous les anneaux sont passés.", "Alle Ringe sind durch.", "Todos los anillos han terminado."},
 
 	"state.device.online":      {"The cabinet is connected and reports what happens.", "快递柜已连接，会上报动态。", "智慧櫃已連線，會回報動態。", "La consigne est connectée et signale ce qui s’y passe.", "Der Schrank ist verbunden und meldet, was geschieht.", "La taquilla está conectada e informa de lo que ocurre."},

@@ -102,6 +102,7 @@ var choices = map[string]texts{
 	"value.trying":                    {"On trial", "试运行", "試運作", "À l’essai", "Auf Probe", "A prueba"},
 	"value.update":                    {"Update", "更新", "更新", "Mettre à jour", "Aktualisieren", "Actualizar"},
 	"value.update_failed":             {"An update failed", "更新失败", "更新失敗", "Une mise à jour a échoué", "Ein Update schlug fehl", "Falló una actualización"},
+	"value.config_refused":            {"A cabinet refused the configuration", "有快递柜拒绝了配置", "有智慧櫃拒絕了設定", "Une consigne a refusé la configuration", "Ein Schrank hat die Konfiguration abgelehnt", "Una taquilla rechazó la configuración"},
 	"value.reboot":                    {"Restart", "重启", "重新啟動", "Redémarrer", "Neu starten", "Reiniciar"},
 	"value.redeliver":                 {"Deliver again", "重新派送", "重新配送", "Livrer à nouveau", "Erneut zustellen", "Entregar de nuevo"},
 	"value.released":                  {"Given back", "已退回", "已退回", "Rendu", "Zurückgegeben", "Devuelto por el subcontratista"},

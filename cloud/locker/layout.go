@@ -367,13 +367,21 @@ func (w requests) config() (conf wire.Config, err error) {
 // publish makes the device's configuration the next version, with what its row says
 // and with another layout, nil for the present one.
 func (w requests) publish(layout []wire.LayoutDoor) error {
+	return publishConfig(w, func(c *wire.Config) {
+		if layout != nil {
+			c.Layout = layout
+		}
+	})
+}
+
+// publishConfig makes what change makes of the device's configuration the next version, with
+// what its row says.
+func publishConfig(w requests, change func(*wire.Config)) error {
 	conf, err := w.config()
 	if err != nil {
 		return err
 	}
-	if layout != nil {
-		conf.Layout = layout
-	}
+	change(&conf)
 	if len(conf.Layout) == 0 {
 		return nil // there is nothing that a cabinet could apply
 	}
@@ -415,7 +423,7 @@ func (w reports) configApplied(r Occurrence, b wire.ConfigApplied) (string, erro
 func (w reports) configRefused(r Occurrence, b wire.ConfigApplied) error {
 	if b.Version >= w.device.ConfigVersion {
 		w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevConfigRefused,
-			Detail: shorten(fmt.Sprintf("version %d: %s", b.Version, b.Result)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
+			Detail: shorten(refusalDetail(b.Version, b.Result)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
 	}
 	detail, err := json.Marshal(map[string]string{"result": shorten(b.Result)})
 	w.audit(r, "config_not_applied", strconv.FormatUint(b.Version, 10), string(detail))

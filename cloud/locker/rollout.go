@@ -18,35 +18,40 @@ import (
 // maxRollout bounds the devices of a roll-out.
 const maxRollout = 1000
 
-// rollouts bring versions of the agent to cabinets, for the staff that looks after them.
+// rollouts bring versions of the agent and settings of profiles to cabinets, for the staff
+// that looks after them.
 type rollouts struct{ *core }
 
 // RolloutInput describes a new roll-out.
 type RolloutInput struct {
-	Version string           `json:"version" required:"true" max:"64" example:"1.4.0"`
-	Devices []cloud.DeviceID `json:"device_ids" max:"1000" doc:"In the order in which they are updated; when absent, all that take updates, by id"`
+	Version string                 `json:"version" max:"64" example:"1.4.0" doc:"Of the agent; give this or cabinet_profile_id"`
+	Profile cloud.CabinetProfileID `json:"cabinet_profile_id" doc:"Whose settings, as they are now, cabinets get"`
+	Devices []cloud.DeviceID       `json:"device_ids" max:"1000" doc:"In the order in which they are changed; when absent, all that can be, by id"`
 	// The rings.
 	First    int `json:"first_devices" min:"1" max:"1000" default:"1" doc:"Devices of the first ring"`
-	Percent  int `json:"second_percent" min:"1" max:"100" default:"10" doc:"Percent of all devices that are updated when the second ring is; the third ring is the rest"`
-	Healthy  int `json:"healthy_minutes" min:"1" max:"10080" default:"60" doc:"How long each device of a ring has to be connected and run the version before the next ring starts"`
-	Patience int `json:"patience_minutes" min:"5" max:"1440" default:"720" doc:"How long a device may take until it runs the version and is healthy; a longer silence stops the roll-out. Must be above healthy_minutes"`
+	Percent  int `json:"second_percent" min:"1" max:"100" default:"10" doc:"Percent of all devices that are changed when the second ring is; the third ring is the rest"`
+	Healthy  int `json:"healthy_minutes" min:"1" max:"10080" default:"60" doc:"How long each device of a ring has to be connected and run the version, or have the settings, before the next ring starts"`
+	Patience int `json:"patience_minutes" min:"5" max:"1440" default:"720" doc:"How long a device may take until that is so; a longer silence stops the roll-out, and brings former settings back. Must be above healthy_minutes"`
 }
 
 // RolloutBody is a roll-out in a list.
 type RolloutBody struct {
-	ID       cloud.RolloutID    `json:"rollout_id"`
-	Version  string             `json:"version"`
-	State    cloud.RolloutState `json:"state" enum:"running,stopped,done"`
-	Reason   *cloud.RolloutStop `json:"reason" enum:"asked,update_failed,rolled_back,not_healthy" doc:"Why it is stopped; null while it is not"`
-	Note     *string            `json:"reason_note"`
-	Ring     int                `json:"ring" doc:"Whose devices are updated now, from 1"`
-	Rings    int                `json:"rings"`
-	Healthy  int64              `json:"healthy_minutes"`
-	Patience int64              `json:"patience_minutes"`
-	Total    int                `json:"total_devices"`
-	Updated  int                `json:"updated_devices" doc:"That run the version and count as healthy"`
-	Created  *string            `json:"created_at"`
-	Changed  *string            `json:"updated_at"`
+	ID       cloud.RolloutID         `json:"rollout_id"`
+	Version  string                  `json:"version" doc:"Of the agent; empty: it brings a profile"`
+	Profile  *cloud.CabinetProfileID `json:"cabinet_profile_id" doc:"null: it brings a version of the agent"`
+	Name     *string                 `json:"cabinet_profile_name" doc:"When it began"`
+	Revision *int64                  `json:"revision" doc:"Of the profile, when it began"`
+	State    cloud.RolloutState      `json:"state" enum:"running,stopped,done"`
+	Reason   *cloud.RolloutStop      `json:"reason" enum:"asked,update_failed,rolled_back,not_healthy,config_refused" doc:"Why it is stopped; null while it is not"`
+	Note     *string                 `json:"reason_note"`
+	Ring     int                     `json:"ring" doc:"Whose devices are updated now, from 1"`
+	Rings    int                     `json:"rings"`
+	Healthy  int64                   `json:"healthy_minutes"`
+	Patience int64                   `json:"patience_minutes"`
+	Total    int                     `json:"total_devices"`
+	Updated  int                     `json:"updated_devices" doc:"That run the version, or have the settings, and count as healthy"`
+	Created  *string                 `json:"created_at"`
+	Changed  *string                 `json:"updated_at"`
 }
 
 // RolloutDeviceBody is a device of a roll-out.
@@ -56,10 +61,13 @@ type RolloutDeviceBody struct {
 	Before   string                   `json:"version_before" doc:"Empty: it had not said"`
 	Wanted   string                   `json:"version_wanted"`
 	Now      string                   `json:"version_now" doc:"By its newest status; empty: it has not said"`
-	State    cloud.RolloutDeviceState `json:"state" enum:"waiting,sent,trying,healthy,skipped,failed,rolled_back,not_healthy" doc:"skipped: out of use, or it runs a newer version"`
+	State    cloud.RolloutDeviceState `json:"state" enum:"waiting,sent,trying,healthy,skipped,failed,rolled_back,not_healthy" doc:"skipped: out of use, it takes no configuration, or it runs a newer version. failed: its command, or it refused the configuration"`
 	Reason   *string                  `json:"reason"`
 	Begun    *string                  `json:"begun_at" doc:"When its ring came to it"`
-	Healthy  *string                  `json:"healthy_at" doc:"Since when it is connected and runs the version"`
+	Healthy  *string                  `json:"healthy_at" doc:"Since when it is connected and runs the version, or has the settings"`
+	Config   uint64                   `json:"config_version" graphql:"Long!" doc:"Of its configuration in the cloud"`
+	Applied  uint64                   `json:"config_applied" graphql:"Long!" doc:"Of the configuration that it has"`
+	Back     *uint64                  `json:"config_returned" graphql:"Long" doc:"Version of the configuration that brought its former settings back"`
 }
 
 // RolloutDetail is a roll-out with its devices.
@@ -111,6 +119,9 @@ func rolloutBody(r cloud.Rollout, l *time.Location) RolloutBody {
 	if r.Stop != "" {
 		b.Reason = &r.Stop
 	}
+	if r.ProfileID != 0 {
+		b.Profile, b.Name, b.Revision = &r.ProfileID, &r.ProfileName, &r.Revision
+	}
 	for _, d := range r.Devices {
 		if d.State == cloud.RolloutHealthy {
 			b.Updated++
@@ -130,9 +141,12 @@ func showRollout(v cloud.View, r cloud.Rollout) (RolloutOutput, error) {
 		b := RolloutDeviceBody{DeviceID: d.DeviceID, Ring: d.Ring + 1, Before: d.Before, Wanted: r.Version, State: d.State, Reason: textOrNil(d.Reason), Begun: cloud.Stamp(d.BegunAt, l), Healthy: cloud.Stamp(d.HealthyAt, l)}
 		switch device, err := v.Device(d.DeviceID); {
 		case err == nil:
-			b.Now = device.Firmware
+			b.Now, b.Config, b.Applied = device.Firmware, device.ConfigVersion, device.Applied
 		case !errors.Is(err, cloud.ErrNotFound):
 			return RolloutOutput{}, err
+		}
+		if d.Back > 0 {
+			b.Back = &d.Back
 		}
 		out.Devices = append(out.Devices, b)
 	}
@@ -166,7 +180,8 @@ func findRollout(v cloud.View, b cloud.BusinessID, id cloud.RolloutID) (cloud.Ro
 }
 
 // CreateRollout begins a roll-out. Errors: DEVICE_NOT_FOUND, RELEASE_NOT_FOUND,
-// UPDATE_NOT_POSSIBLE, ROLLOUT_EXISTS, VALIDATION_FAILED.
+// CABINET_PROFILE_NOT_FOUND, UPDATE_NOT_POSSIBLE, CONFIG_NOT_POSSIBLE, ROLLOUT_EXISTS,
+// VALIDATION_FAILED.
 func (s rollouts) CreateRollout(ctx context.Context, c cloud.Caller, in RolloutInput) (out RolloutOutput, err error) {
 	f := newFields()
 	for i, id := range in.Devices {
@@ -180,7 +195,10 @@ func (s rollouts) CreateRollout(ctx context.Context, c cloud.Caller, in RolloutI
 	if in.Patience <= in.Healthy {
 		f.Say("patience_minutes", messagePatience)
 	}
-	if !release.IsVersion(in.Version) {
+	switch {
+	case (in.Version == "") == (in.Profile == 0):
+		f.Say("version", messageKind)
+	case in.Version != "" && !release.IsVersion(in.Version):
 		f.Say("version", messageVersion)
 	}
 	if err := f.Err(); err != nil {
@@ -190,6 +208,11 @@ func (s rollouts) CreateRollout(ctx context.Context, c cloud.Caller, in RolloutI
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	var devices []cloud.Device
 	if err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		if in.Profile != 0 {
+			if _, err := profileOf(v, c, in.Profile); err != nil {
+				return err
+			}
+		}
 		devices, err = rolloutDevices(v, c, in)
 		return err
 	}); err != nil {
@@ -197,6 +220,9 @@ func (s rollouts) CreateRollout(ctx context.Context, c cloud.Caller, in RolloutI
 	}
 	known := map[string]bool{}
 	for _, d := range devices {
+		if in.Profile != 0 {
+			break
+		}
 		if d.Program.Updates && known[d.Program.Platform] {
 			continue
 		}
@@ -212,6 +238,13 @@ func (s rollouts) CreateRollout(ctx context.Context, c cloud.Caller, in RolloutI
 		}
 		r := cloud.Rollout{Version: in.Version, State: cloud.RolloutRunning, HealthySeconds: int64(in.Healthy) * 60, PatienceSeconds: int64(in.Patience) * 60}
 		r.Begin(id, c.Account.BusinessID, now)
+		if in.Profile != 0 {
+			p, err := profileOf(v, c, in.Profile)
+			if err != nil {
+				return nil, err
+			}
+			r.ProfileID, r.ProfileName, r.Revision, r.Settings = p.ID, p.Name, p.Revision, p.Settings
+		}
 		for _, d := range devices {
 			r.Devices = append(r.Devices, cloud.RolloutDevice{DeviceID: d.ID, Before: d.Firmware, State: cloud.RolloutWaiting})
 		}
@@ -227,6 +260,7 @@ func (s rollouts) CreateRollout(ctx context.Context, c cloud.Caller, in RolloutI
 // Messages of a roll-out's members.
 const (
 	messagePatience = "The patience must be longer than the time for which devices have to be healthy."
+	messageKind     = "Give either a version of the agent or a cabinet_profile_id."
 	messageVersion  = "A version is a semantic version without build metadata, such as 1.4.0."
 )
 
@@ -243,12 +277,15 @@ func (s rollouts) keepRollout(v cloud.View, c cloud.Caller, r cloud.Rollout, now
 }
 
 // rolloutDevices are the devices that an input names. Errors: DEVICE_NOT_FOUND,
-// UPDATE_NOT_POSSIBLE, VALIDATION_FAILED.
+// UPDATE_NOT_POSSIBLE, CONFIG_NOT_POSSIBLE, VALIDATION_FAILED.
 func rolloutDevices(v cloud.View, c cloud.Caller, in RolloutInput) (out []cloud.Device, err error) {
 	for _, id := range in.Devices {
 		d, err := owned(v, c, id)
 		if err != nil {
 			return nil, err
+		}
+		if in.Profile != 0 && !takesSettings(d) {
+			return nil, cloud.E(cloud.Conflict, "CONFIG_NOT_POSSIBLE")
 		}
 		out = append(out, d)
 	}
@@ -262,7 +299,11 @@ func rolloutDevices(v cloud.View, c cloud.Caller, in RolloutInput) (out []cloud.
 			return nil, err
 		}
 		for _, d := range list {
-			if d.Program.Updates && d.Protocol == cloud.ProtocolMQTT && !d.Disabled {
+			takes := d.Program.Updates && d.Protocol == cloud.ProtocolMQTT
+			if in.Profile != 0 {
+				takes = takesSettings(d) && d.RetiredAt.IsZero()
+			}
+			if takes && !d.Disabled {
 				out = append(out, d)
 			}
 		}
@@ -271,6 +312,8 @@ func rolloutDevices(v cloud.View, c cloud.Caller, in RolloutInput) (out []cloud.
 		}
 	}
 	switch {
+	case len(out) == 0 && in.Profile != 0:
+		return nil, cloud.E(cloud.Conflict, "CONFIG_NOT_POSSIBLE")
 	case len(out) == 0:
 		return nil, cloud.E(cloud.Conflict, "UPDATE_NOT_POSSIBLE")
 	case len(out) > maxRollout:
@@ -281,7 +324,7 @@ func rolloutDevices(v cloud.View, c cloud.Caller, in RolloutInput) (out []cloud.
 	return out, nil
 }
 
-const messageTooMany = "More than 1,000 devices take updates: name those of this roll-out."
+const messageTooMany = "More than 1,000 devices can be changed: name those of this roll-out."
 
 // setRings numbers the rings of devices, without holes, and counts them.
 func setRings(devices []cloud.RolloutDevice, first, percent int) int {
@@ -409,17 +452,25 @@ func (s rollouts) StepRollouts(ctx context.Context, running Rollouts, now time.T
 	}
 }
 
-// stepRollout judges the devices of the ring that runs, and sends commands to those that wait
-// for one.
+// stepRollout judges the devices of the ring that runs, and sends commands or settings to
+// those that wait for them.
 func (s rollouts) stepRollout(ctx context.Context, ref cloud.Rollout, now time.Time) error {
 	var r cloud.Rollout
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		var changed bool
+		var stopped bool
 		var err error
-		if r, changed, err = judgeRollout(v, ref, now); err != nil || !changed {
+		if r, stopped, changed, err = judgeRollout(v, ref, now); err != nil || !changed {
 			return nil, err
 		}
-		return &cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{r}}}, nil
+		ch := &cloud.Changes{}
+		if stopped {
+			if err := s.returnRing(v, &r, now, ch); err != nil {
+				return nil, err
+			}
+		}
+		ch.Rows = append(ch.Rows, r)
+		return ch, nil
 	})
 	if err != nil {
 		return err
@@ -434,14 +485,15 @@ func (s rollouts) stepRollout(ctx context.Context, ref cloud.Rollout, now time.T
 	return nil
 }
 
-// judgeRollout is a roll-out as what is known of its devices makes it.
-func judgeRollout(v cloud.View, ref cloud.Rollout, now time.Time) (r cloud.Rollout, changed bool, err error) {
+// judgeRollout is a roll-out as what is known of its devices makes it, and whether that
+// stopped it.
+func judgeRollout(v cloud.View, ref cloud.Rollout, now time.Time) (r cloud.Rollout, stopped, changed bool, err error) {
 	r, err = cloud.Find(v, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: ref.ID, BusinessID: ref.BusinessID}})
 	if errors.Is(err, cloud.ErrNotFound) || err == nil && r.State != cloud.RolloutRunning {
-		return r, false, nil
+		return r, false, false, nil
 	}
 	if err != nil {
-		return r, false, err
+		return r, false, false, err
 	}
 	r.Devices = slices.Clone(r.Devices)
 	for r.State == cloud.RolloutRunning {
@@ -452,11 +504,12 @@ func judgeRollout(v cloud.View, ref cloud.Rollout, now time.Time) (r cloud.Rollo
 			}
 			next, why, err := judgeDevice(v, r, d, now)
 			if err != nil {
-				return r, false, err
+				return r, false, false, err
 			}
 			changed = changed || next != d
 			r.Devices[i] = next
 			if why != "" && r.State == cloud.RolloutRunning {
+				stopped = true
 				stopRollout(&r, why, deviceNote(v, next))
 			}
 			ended = ended && next.IsEnded()
@@ -477,7 +530,7 @@ func judgeRollout(v cloud.View, ref cloud.Rollout, now time.Time) (r cloud.Rollo
 	if changed {
 		r.Touch(now)
 	}
-	return r, changed, nil
+	return r, stopped, changed, nil
 }
 
 // moveCanary takes the first device of later rings into the present one while no device has
@@ -520,9 +573,12 @@ func judgeDevice(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, now time.
 	if d.BegunAt.IsZero() {
 		d.BegunAt = now
 	}
+	if r.ProfileID != 0 {
+		return judgeSettings(v, r, d, device, now)
+	}
 	runs, program := release.VersionOf(device.Firmware), device.Program
-	if device.StatusAt.Before(device.CutOffAt) || device.StatusAt.Before(device.EnrolledAt) && !device.StatusAt.IsZero() {
-		runs, program = "", cloud.DeviceProgram{} // of the hardware before this one
+	if isOfFormerHardware(device) {
+		runs, program = "", cloud.DeviceProgram{}
 	}
 	switch {
 	case program.GivenUp == r.Version && runs != r.Version:
@@ -572,6 +628,12 @@ func judgeDevice(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, now time.
 	return d, "", nil
 }
 
+// isOfFormerHardware reports whether what the device last said is of the hardware before this
+// one.
+func isOfFormerHardware(d cloud.Device) bool {
+	return d.StatusAt.Before(d.CutOffAt) || d.StatusAt.Before(d.EnrolledAt) && !d.StatusAt.IsZero()
+}
+
 func isConnected(v cloud.View, id cloud.DeviceID) (bool, error) {
 	session, err := v.Session(id)
 	if errors.Is(err, cloud.ErrNotFound) {
@@ -580,8 +642,8 @@ func isConnected(v cloud.View, id cloud.DeviceID) (bool, error) {
 	return err == nil && session.Online, err
 }
 
-// sendRollout sends the command to a device that waits for it: command and row are written
-// together, so that there is one.
+// sendRollout sends the command, or the settings, to a device that waits for them: they and
+// the roll-out's row are written together, so that there is one.
 func (s rollouts) sendRollout(ctx context.Context, ref cloud.Rollout, id cloud.DeviceID, now time.Time) error {
 	var update *wire.Update
 	var refused *cloud.Error
@@ -590,7 +652,7 @@ func (s rollouts) sendRollout(ctx context.Context, ref cloud.Rollout, id cloud.D
 		device, err = v.Device(id)
 		return err
 	})
-	if err == nil {
+	if err == nil && ref.ProfileID == 0 {
 		update, err = s.updateOf(ctx, device, ref.Version, now)
 	}
 	if err != nil && !errors.As(err, &refused) {
@@ -609,6 +671,11 @@ func (s rollouts) sendRollout(ctx context.Context, ref cloud.Rollout, id cloud.D
 		r.Touch(now)
 		ch := &cloud.Changes{}
 		d := &r.Devices[i]
+		if r.ProfileID != 0 {
+			err := s.sendSettings(v, &r, i, now, ch)
+			ch.Rows = append(ch.Rows, r)
+			return ch, err
+		}
 		if refused != nil {
 			d.State, d.Reason = cloud.RolloutFailed, refused.Code
 			stopRollout(&r, cloud.RolloutStopFailed, deviceNote(v, *d))

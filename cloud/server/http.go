@@ -181,7 +181,7 @@ func (s *Server) Enrol(ctx context.Context, code, token string, publicKey []byte
 		}
 	}
 	made, err := s.Devices.Enrol(ctx, s.Store, device.Enrolment{Code: code, Token: token, PublicKey: publicKey}, func(ctx context.Context, d cloud.DeviceID, x device.Secrets, decide func(cloud.View) (*cloud.Changes, error)) error {
-		return s.Lockers.Rekey(ctx, d, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params}, s.beginHTTP(d, x, decide))
+		return s.Lockers.Rekey(ctx, d, locker.CodeSecrets{Salt: x.Salt, Key: x.Key, Params: params}, s.beginHTTP(d, x, pinEnrolled(s.pinnedKeys(), decide)))
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -21,8 +22,10 @@ import (
 type Keys struct {
 	Signing []byte `json:"signing"` // seed of the Ed25519 key that signs device messages
 	Next    []byte `json:"next"`    // seed of the key that will follow; devices pin both
-	Server  []byte `json:"server"`  // keys the digests of device secrets
-	Seal    []byte `json:"seal"`    // encrypts secrets in the database
+	// Rotated is when Signing was taken into use, zero for the first one.
+	Rotated time.Time `json:"rotated,omitzero"`
+	Server  []byte    `json:"server"` // keys the digests of device secrets
+	Seal    []byte    `json:"seal"`   // encrypts secrets in the database
 	// The number of changes of the key that signs webhooks. A higher one on every
 	// node takes the next key into use, which was published before, at their start.
 	Hooks uint32 `json:"hooks,omitempty"`
@@ -73,20 +76,25 @@ func MakeKeys(path string) (Keys, error) {
 		_, _ = rand.Read(b[i][:]) // never fails
 	}
 	k := Keys{Signing: b[0][:], Next: b[1][:], Server: b[2][:], Seal: b[3][:]}
+	return k, WriteKeys(path, k)
+}
+
+// WriteKeys keeps secrets in a file that must not exist, mode 0600.
+func WriteKeys(path string, k Keys) error {
 	raw, err := json.MarshalIndent(k, "", "  ")
 	if err != nil {
-		return k, fmt.Errorf("encode keys: %w", err)
+		return fmt.Errorf("encode keys: %w", err)
 	}
 	// O_EXCL: of two first starts at once one wins, the other reads its file.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return k, fmt.Errorf("keep keys: %w", err)
+		return fmt.Errorf("keep keys: %w", err)
 	}
 	_, werr := f.Write(append(raw, '\n'))
 	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
-		return k, fmt.Errorf("keep keys: %w", err)
+		return fmt.Errorf("keep keys: %w", err)
 	}
-	return k, nil
+	return nil
 }
 
 // files signs addresses of files, chats the tokens of orders' recipients, links

@@ -92,6 +92,11 @@ type options struct {
 		Add  programAdd  `cmd:"" help:"Add a signed program of cabinets, from a file of release sign, so that they can be updated with it."`
 		List programList `cmd:"" help:"List the programs that cabinets can be updated with."`
 	} `cmd:"" help:"Look after programs of cabinets."`
+	SigningKey struct {
+		Status  signingKeyStatus  `cmd:"" help:"Print the key that signs messages to cabinets, the next one, and the cabinets that are not known to trust it."`
+		Rotate  signingKeyRotate  `cmd:"" help:"Take the next key into use and draw another next one, in the keys file; nodes sign with it from their next start. Refused while cabinets would be lost."`
+		Publish signingKeyPublish `cmd:"" help:"Give every cabinet the present keys, once all nodes have started with them: cabinets drop the former key."`
+	} `cmd:"" help:"Rotate the key that signs messages to cabinets, without a visit to one."`
 	Rebuild struct {
 		Write bool `help:"Store what is missing. Without it nothing is changed."`
 	} `cmd:"" help:"Read the journal of all devices again and print, as one JSON object, which timeline events it proves that are missing or stored otherwise. Nothing is sent to anybody."`
@@ -162,6 +167,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return opt.Schema.Status.run(ctx, s, stdout)
 	case "schema up":
 		return opt.Schema.Up.run(ctx, s, stdout)
+	case "signing-key status":
+		return opt.SigningKey.Status.run(ctx, s, log, stdout)
+	case "signing-key rotate":
+		return opt.SigningKey.Rotate.run(ctx, s, log, stdout)
+	case "signing-key publish":
+		return opt.SigningKey.Publish.run(ctx, s, log, stdout)
 	case "rebuild":
 		return rebuild(ctx, s, opt.Rebuild.Write, log, stdout)
 	case "support-bundle <file>":

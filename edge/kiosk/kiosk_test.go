@@ -112,6 +112,20 @@ func call(k *Kiosk, method, path, body string, change ...func(*http.Request)) (i
 	return w.Code, w.Body.String(), w.Header()
 }
 
+// The operator's notice is on the public page as it is.
+func TestNoticeIsShown(t *testing.T) {
+	t.Parallel()
+	f := &fake{state: newState(), online: true}
+	_, body, _ := call(newKiosk(f, io.Discard), "GET", "/api/state", "")
+	require.NotContains(t, body, "notice")
+	f.state.Config.Texts = map[string]string{wire.TextNotice: "Closed <b>on</b> 1 January", "other": "not shown"}
+	_, body, _ = call(newKiosk(f, io.Discard), "GET", "/api/state", "")
+	var v struct{ Notice string }
+	require.NoError(t, json.Unmarshal([]byte(body), &v))
+	require.Equal(t, "Closed <b>on</b> 1 January", v.Notice)
+	require.NotContains(t, body, "not shown")
+}
+
 func TestWhatPeopleDoReachesTheCabinet(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

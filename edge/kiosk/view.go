@@ -23,6 +23,8 @@ type PublicView struct {
 	Reopen     []ReopenView  `json:"reopen"`
 	LeftOpen   []DoorRef     `json:"left_open"` // doors that were left open
 	Locks
+	// Notice is a line of the operator's, empty for none.
+	Notice string `json:"notice,omitempty"`
 	// OnSite is what a recipient types on their own page to show that they stand here; it
 	// changes each minute, and is empty while the cloud could not open a door.
 	OnSite string `json:"on_site,omitempty"`
@@ -115,7 +117,7 @@ const fullFrom = 90
 func (k *Kiosk) publicView() PublicView {
 	s, now := k.cfg.Loop.State(), k.cfg.Now()
 	v := PublicView{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Store: k.storeView().State, Doors: []DoorPlace{}, LeftOpen: []DoorRef{},
-		Openings: openingsOf(&s), Reopen: reopenOf(&s, now), Locks: locksOf(&s, now)}
+		Openings: openingsOf(&s), Reopen: reopenOf(&s, now), Locks: locksOf(&s, now), Notice: s.Config.Texts[wire.TextNotice]}
 	if k.cfg.OnSite != nil {
 		v.OnSite = k.cfg.OnSite()
 	}

@@ -28,6 +28,9 @@ const ResultOK = "ok"
 // battery's.
 const SizeStaff = "staff"
 
+// TextNotice is the key of the text that a cabinet shows on its screen, one line.
+const TextNotice = "notice"
+
 // LayoutDoor maps a door to its lock. Display is the number people see, 0 when
 // none. Inverted is the polarity of the hook switch.
 type LayoutDoor struct {

@@ -41,6 +41,10 @@ function onSite(m) {
   return token && make("p", { className: "onsite", id: "onsite" }, t("on_site") + " ", make("strong", {}, token.slice(0, 3) + " " + token.slice(3)));
 }
 
+function notice(m) {
+  return m.state.notice && make("p", { className: "notice", id: "notice", dir: "auto" }, m.state.notice);
+}
+
 function running(m) {
   const doors = m.state.openings.flatMap((o) => o.doors).filter((d) => d.phase === "open");
   return doors.length > 0 && list("running", doors.map((d) => t("is_open", { door: d.label })));
@@ -51,7 +55,7 @@ function start(m) {
   const open = m.state.left_open.filter((d) => !m.state.openings.some((o) => o.doors.some((x) => x.door === d.door)));
   return {
     headline: t("welcome"), lead: t("prompt"),
-    picture: [make("p", { className: "standing " + mark }, words), mark === "bad" && contact(m.operator, "contact"), running(m), open.length > 0 && list("running", open.map((d) => t("left_open", { door: d.label }))),
+    picture: [make("p", { className: "standing " + mark }, words), notice(m), mark === "bad" && contact(m.operator, "contact"), running(m), open.length > 0 && list("running", open.map((d) => t("left_open", { door: d.label }))),
       cabinet(m.state.doors), onSite(m)],
     controls: [make("div", { className: "tiles" },
       button("pickup", "pickup", t("pickup"), () => m.go("pickup"), "tile main wide", t("pickup_hint")),
