@@ -179,7 +179,9 @@ func TestPowerCutsInAChannelTest(t *testing.T) {
 		func(w *world, _ Ordered) { w.wait(2 * time.Second) },
 		func(w *world, _ Ordered) { w.setDoor(1, false) },
 		func(w *world, _ Ordered) { w.wait(10 * time.Second) },
-		func(w *world, o Ordered) { w.step(Diagnosed{CommandID: o.Command.CommandID, Outcome: wire.OutcomeDone}) },
+		func(w *world, o Ordered) {
+			w.step(Diagnosed{CommandID: o.Command.CommandID, Outcome: wire.OutcomeDone})
+		},
 	}
 	for cut := range len(steps) + 1 {
 		w := newWorld(t, 1)

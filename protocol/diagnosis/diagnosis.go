@@ -8,6 +8,8 @@ package diagnosis
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +33,17 @@ const (
 	// MaxMoves bounds the moves that a board remembers.
 	MaxMoves = 128
 )
+
+// Headers of the request that brings an answer up.
+const (
+	HeaderDigest    = "Content-Digest"    // RFC 9530, of SHA-256
+	HeaderSignature = "Postern-Signature" // of a device with a key of its own, base64
+)
+
+// Digest is HeaderDigest's text for a file.
+func Digest(sum [sha256.Size]byte) string {
+	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
+}
 
 // ErrBad says that a file is no answer of its kind.
 var ErrBad = errors.New("the answer is not of its form")

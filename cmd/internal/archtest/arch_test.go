@@ -43,8 +43,9 @@ var allowed = map[string][]string{
 	"edge/access":  {"edge", "edge/locker", "protocol/passcode", "protocol/signed", "protocol/wire"},
 	"edge/scanner": {"edge/board", "edge/locker", "protocol/gs1", "protocol/otep", "protocol/passcode", "protocol/signed", "protocol/wire"},
 	"edge/kiosk":   {"edge", "edge/access", "edge/locker", "edge/scanner", "protocol/otep", "protocol/passcode", "protocol/wire"},
-	"edge/update":  {"internal/lockfile", "protocol/release", "protocol/signed", "protocol/wire"},
-	"edge/agent":   {"edge", "edge/...", "protocol/..."},
+	"edge/origin":  {"protocol/diagnosis"},
+	"edge/update":  {"edge/origin", "internal/lockfile", "protocol/release", "protocol/signed", "protocol/wire"},
+	"edge/agent":   {"edge", "edge/...", "internal/bundle", "protocol/..."},
 
 	"firmware-sim/board": {"protocol/lockbus"},
 	"firmware-sim/page":  {"firmware-sim/board"},
@@ -123,6 +124,7 @@ var allowed = map[string][]string{
 	"protocol/cloudevent":                {},
 	"cloud/docs/code":                    {},
 	"github.com/postern-io/postern":      {}, // the changelog
+	"internal/bundle":                    {},
 	"internal/lockfile":                  {},
 	"internal/ring":                      {},
 	"internal/shell":                     {},
