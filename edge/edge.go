@@ -140,7 +140,7 @@ type BoardView struct {
 	Health             BoardHealth
 	ReadAt             time.Time // of the newest answer; zero: never
 	TriedAt            time.Time // of the newest poll, answered or not; zero: never
-	Err                string    // what went wrong last, "" when nothing did
+	Err                string    // what went wrong last: no_answer, damaged, line_closed; "" when nothing did
 	ErrAt              time.Time
 	Channels           []ChannelView // that the board has, or a door uses, by number
 }

@@ -15,6 +15,7 @@ import (
 // index of its owner and id, and a unique one of each unique column.
 var rowTables = []*rowTable{
 	newRowTable("announced_package", cloud.AnnouncedPackage{}),
+	newRowTable("diagnosis", cloud.Diagnosis{}),
 	newRowTable("file_column", cloud.FileColumn{}),
 	newRowTable("invitation", cloud.Invitation{}),
 	newRowTable("passkey", cloud.Passkey{}),

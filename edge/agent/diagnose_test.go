@@ -107,7 +107,7 @@ func TestBoardViewIsSent(t *testing.T) {
 		got, err := diagnosis.DecodeBoards(bytes.NewReader(k.files[0]))
 		require.NoError(t, err)
 		require.Len(t, got.Boards, 1)
-		require.Equal(t, []string{"A", "offline", "the line is not open"}, []string{got.Boards[0].Name, got.Boards[0].State, got.Boards[0].Error})
+		require.Equal(t, []string{"A", "offline", "line_closed"}, []string{got.Boards[0].Name, got.Boards[0].State, got.Boards[0].Error})
 		left, err := os.ReadDir(filepath.Join(b.dir, answerFolder))
 		require.NoError(t, err)
 		require.Empty(t, left)
@@ -276,7 +276,7 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 		b.start()
 		b.sync("n2")
 		log := b.agent.log
-		for _, text := range []string{secret, base64.StdEncoding.EncodeToString(key), hex.EncodeToString(salt), base64.RawURLEncoding.EncodeToString(b.agent.cfg.Secrets.DeviceKey), "https://cloud.example" + answerPath} {
+		for _, text := range []string{secret, base64.StdEncoding.EncodeToString(key), hex.EncodeToString(salt), base64.RawURLEncoding.EncodeToString(b.agent.cfg.Secrets.DeviceKey), "https://cloud.example" + answerPath, "delivery/LD-canary", "package PK-canary"} {
 			log.Warn("a slip", "err", errors.New(text))
 		}
 		log.Debug("canary debug")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/internal/bundle"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -62,11 +63,8 @@ func (x *diagnoser) bundleWith(log []byte) ([]byte, error) {
 	a := x.agent
 	now := x.wallNow()
 	b := bundle.New(now)
-	hidden := secretTexts(a.cfg.Secrets)
-	if d := a.loop.State().Meta.Diagnosis; d != nil {
-		hidden = append(hidden, tokenOf(d.Upload.Path))
-	}
-	b.Hide(hidden...)
+	s := a.loop.State()
+	b.Hide(append(secretTexts(a.cfg.Secrets), privateTexts(&s)...)...)
 	b.AddJSON("about.json", map[string]any{"program": "edge", "version": x.version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": now})
 	if a.cfg.Facts != nil {
 		facts := a.cfg.Facts()
@@ -105,6 +103,27 @@ func (x *diagnoser) supportStatus() supportStatus {
 		out.Exceptions = append(out.Exceptions, supportFault{e.Type, e.Severity, e.Door})
 	}
 	return out
+}
+
+// privateTexts are what the cabinet knows of deliveries, and the token of the answer itself: no
+// line of the log should have them.
+func privateTexts(s *locker.State) (out []string) {
+	if d := s.Meta.Diagnosis; d != nil {
+		out = append(out, tokenOf(d.Upload.Path))
+	}
+	for ref, d := range s.Deliveries {
+		out = append(out, ref)
+		for _, packages := range d.Doors {
+			out = append(out, packages...)
+		}
+	}
+	for _, d := range s.Doors {
+		out = append(out, d.Delivery)
+	}
+	for _, e := range s.Codes {
+		out = append(out, e.DeliveryRef)
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return len(s) < leastHidden })
 }
 
 // leastHidden is how long a secret is, at least: shorter texts stand everywhere.

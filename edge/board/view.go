@@ -9,9 +9,9 @@ import (
 
 // What goes wrong with a board, as a view of it says it.
 const (
-	failedSilent  = "no answer"
-	failedDamaged = "the answer was damaged"
-	failedPort    = "the line is not open"
+	failedSilent  = "no_answer"
+	failedDamaged = "damaged"
+	failedPort    = "line_closed"
 )
 
 // maxMoves is how many changed bits a board remembers.

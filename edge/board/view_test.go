@@ -85,12 +85,12 @@ func TestAViewSaysWhatWentWrong(t *testing.T) {
 		r.after(20 * time.Second)
 		v := r.cab.Views()[0]
 		require.Equal(t, "offline", v.Health.State)
-		require.Equal(t, "no answer", v.Err)
+		require.Equal(t, "no_answer", v.Err)
 		require.Less(t, time.Since(v.ErrAt), 10*time.Second)
 		require.Greater(t, time.Since(v.ReadAt), 15*time.Second)
 		require.Equal(t, "unknown", channelOf(t, v, 2).State)
 		r.do(r.sim.Unplug("main", time.Hour))
 		r.after(20 * time.Second)
-		require.Equal(t, "the line is not open", r.cab.Views()[0].Err)
+		require.Equal(t, "line_closed", r.cab.Views()[0].Err)
 	})
 }

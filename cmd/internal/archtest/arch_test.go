@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 	"cloud/account":            {"cloud", "cloud/auth", "cloud/check", "cloud/collection", "protocol/otep"},
 	"cloud/locale":             {"cloud", "protocol/otep"},
 	"cloud/device":             {"cloud", "protocol/passcode", "protocol/signed", "protocol/topic", "protocol/wire"},
-	"cloud/locker":             {"cloud", "cloud/check", "cloud/collection", "protocol/gs1", "protocol/otep", "protocol/passcode", "protocol/release", "protocol/wire"},
+	"cloud/locker":             {"cloud", "cloud/check", "cloud/collection", "protocol/diagnosis", "protocol/gs1", "protocol/otep", "protocol/passcode", "protocol/release", "protocol/signed", "protocol/wire"},
 	"cloud/hosted":             {"cloud", "cloud/locker", "edge/locker", "protocol/wire"},
 	"cloud/httpdevice":         {"cloud", "cloud/catalog", "cloud/check", "cloud/hosted", "cloud/limit", "cloud/locker", "cloud/peer", "edge", "edge/locker", "protocol/passcode", "protocol/signed", "protocol/wire"},
 	"cloud/mock":               {"cloud", "cloud/check", "cloud/hosted", "cloud/locker", "cloud/setup", "edge", "edge/locker", "protocol/passcode", "protocol/wire", "protocol/wiring"},
@@ -115,7 +115,7 @@ var allowed = map[string][]string{
 	"cloud/rest":               {"cloud", "cloud/catalog", "cloud/check", "cloud/limit", "cloud/locale", "cloud/peer", "cloud/span", "protocol/otep"},
 	"cloud/page/chart":         {},
 	"cloud/page/stream":        {"cloud"},
-	"cloud/page":               {"cloud", "cloud/docs/code", "cloud/page/chart", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/job", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/oidc", "cloud/page/stream", "cloud/peer", "cloud/report", "cloud/seal", "cloud/search", "cloud/webhook", "cloud/work", "cloud/setup", "cloud/tracking", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
+	"cloud/page":               {"cloud", "cloud/docs/code", "cloud/page/chart", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/job", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/oidc", "cloud/page/stream", "cloud/peer", "cloud/report", "cloud/seal", "cloud/search", "cloud/webhook", "cloud/work", "cloud/setup", "cloud/tracking", "protocol/diagnosis", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
 	"cloud/server":             {"cloud", "cloud/...", "protocol/..."},
 
 	"cloud/docs/asyncapi":                {"cloud", "cloud/catalog", "protocol/signature"},
