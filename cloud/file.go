@@ -19,6 +19,7 @@ const (
 	WebP = "image/webp"
 	PDF  = "application/pdf"
 	MP4  = "video/mp4"
+	Gzip = "application/gzip"
 )
 
 // Errors of a file store.

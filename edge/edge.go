@@ -132,3 +132,31 @@ type BoardHealth struct {
 	Pulses uint64
 	Edges  map[uint]uint64 // raw switch changes per channel, for wear
 }
+
+// BoardView is what a board answers, by its newest poll.
+type BoardView struct {
+	Name, Line, Family string
+	Address            uint8
+	Health             BoardHealth
+	ReadAt             time.Time // of the newest answer; zero: never
+	TriedAt            time.Time // of the newest poll, answered or not; zero: never
+	Err                string    // what went wrong last: no_answer, damaged, line_closed; "" when nothing did
+	ErrAt              time.Time
+	Channels           []ChannelView // that the board has, or a door uses, by number
+}
+
+// ChannelView is a channel of a board.
+type ChannelView struct {
+	Channel      uint
+	Door         DoorNumber // 0: none
+	Switch, Item *bool      // raw bits; nil: not read, or no sensor
+	State        string     // of the door, debounced: open, closed, unknown; "" without one
+}
+
+// BitMove is a raw bit that differs from the poll before.
+type BitMove struct {
+	At      time.Time // begin of the poll
+	Channel uint
+	Item    bool // of the item sensor, not of the switch
+	Set     bool
+}

@@ -76,7 +76,7 @@ func (c Config) files() []catalog.Operation {
 			Group:       catalog.Unlimited,
 			NoToken:     true,
 			Secret:      true,
-			Media:       []string{"image/jpeg", "image/png", "image/webp", "application/pdf", "video/mp4"},
+			Media:       []string{"image/jpeg", "image/png", "image/webp", "application/pdf", "video/mp4", "application/gzip"},
 			Errors:      []string{"FILE_NOT_FOUND", "GONE"},
 			Example:     `{"area":"proof","name":"01JD4V4Q2M8Z3N6R7T9X0B5C1D.jpg","expires":"1796068217","signature":"56100457d40e0537d9bb14e9d6b78d99eb686561802d7acd29931c9cfb31397f"}`,
 		}, c.file, file),

@@ -73,7 +73,7 @@ func (c Config) staff() []catalog.Operation {
 				Live: []string{"Devices", "Sessions", "Doors", "Compartments", "Shelves", "DeviceFaults"},
 				ID:   "device_id", Refs: []string{"device_id"}, Named: true, Title: []string{"device_name", "device_code"}, State: "status", States: "device",
 				Columns: []string{"device_name", "status", "grid_counts", "address", "device_code", "last_seen_at"},
-				Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.opening_qr", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
+				Verbs: []string{"smart_lockers.devices.open", "smart_lockers.devices.opening_qr", "smart_lockers.devices.test_channel", "smart_lockers.devices.diagnose", "smart_lockers.devices.command", "smart_lockers.devices.edit", "smart_lockers.devices.renew_token",
 					"smart_lockers.devices.replace_hardware", "smart_lockers.devices.report_stolen", "smart_lockers.devices.retire", "smart_lockers.grids.block", "smart_lockers.grids.unblock", "smart_lockers.grids.clear"},
 				Keys:    map[string]string{"smart_lockers.devices.open": "o", "smart_lockers.grids.block": "b", "smart_lockers.grids.unblock": "b", "smart_lockers.grids.clear": "b"},
 				Related: []catalog.Relation{{Noun: "delivery", By: "device_id"}, {Noun: "cabinet_exception", By: "device_id"}, {Noun: "door_report", By: "id"}},

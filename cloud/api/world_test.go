@@ -57,6 +57,7 @@ import (
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cloud/webhook/sender"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // world is the whole table over a filled store, behind both faces.
@@ -528,6 +529,10 @@ func (x *world) stand(name string) (s standIn) {
 		x.w.Write(x.t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: cloud.ExceptionID(70000 + x.n), BusinessID: 42, DeviceID: 89, GridCode: "A03",
 			Source: x.next("x"), Type: "deposit_unverified", Severity: "medium", Status: "open", OpenedAt: time.Now()}}}})
 		s.in = m{"id": 89, "grid_id": 8903}
+	case "smart_lockers.devices.test_channel": // deliveries take compartments
+		s.in = m{"test_occupied": true}
+	case "smart_lockers.diagnoses.find":
+		s.in = m{"diagnosis_id": x.diagnosis()}
 	case "smart_lockers.rollouts.create":
 		x.stopRollouts()
 	case "smart_lockers.rollouts.find", "smart_lockers.rollouts.stop":
@@ -737,6 +742,15 @@ func (x *world) row(operation string) map[string]any {
 		}
 	}
 	return nil
+}
+
+// diagnosis is a new one of the cabinet, answered.
+func (x *world) diagnosis() string {
+	id, err := x.w.DB.NewID(x.t.Context(), cloud.DiagnosisIDs)
+	require.NoError(x.t, err)
+	d, file := x.w.Diagnosed(x.t, cloud.DiagnosisID(id), 88, wire.CmdChannelTest)
+	x.w.Write(x.t, cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{d}}, FileChanges: cloud.FileChanges{Files: []cloud.KeptFile{file}}})
+	return fmt.Sprint(id)
 }
 
 // rollout is a new one. A business has one that runs.

@@ -209,6 +209,7 @@ var actions = map[string]texts{
 	"action.third_party_accepted":               {"Accepted by the carrier", "配送公司已接受", "配送公司已接受", "Accepté par le transporteur", "Von der Zustellfirma angenommen", "Aceptado por el transportista"},
 	"action.third_party_leg_set":                {"News of the carrier recorded", "已记录配送公司进展", "已記錄配送公司進度", "Nouvelle du transporteur enregistrée", "Nachricht der Zustellfirma eingetragen", "Novedad del transportista registrada"},
 	"action.feature":                            {"Service changed: %s", "服务已更改：%s", "服務已變更：%s", "Service modifié : %s", "Dienst geändert: %s", "Servicio cambiado: %s"},
+	"action.diagnosis_made":                     {"Diagnosis asked for", "已请求诊断", "已要求診斷", "Diagnostic demandé", "Diagnose angefordert", "Diagnóstico solicitado"},
 	"action.rollout_made":                       {"Roll-out started", "版本推送已开始", "版本推送已開始", "Déploiement lancé", "Rollout gestartet", "Despliegue iniciado"},
 	"action.rollout_stopped":                    {"Roll-out stopped", "版本推送已停止", "版本推送已停止", "Déploiement arrêté", "Rollout angehalten", "Despliegue detenido"},
 	"action.rollout_resumed":                    {"Roll-out resumed", "版本推送已继续", "版本推送已繼續", "Déploiement repris", "Rollout fortgesetzt", "Despliegue reanudado"},

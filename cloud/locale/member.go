@@ -33,6 +33,7 @@ var members = map[string]texts{
 	"member.attachments":                      {"Attachments", "附件", "附件", "Pièces jointes", "Anhänge", "Adjuntos"},
 	"member.attempt":                          {"Attempt", "尝试次数", "嘗試次數", "Tentative", "Versuch", "Intento"},
 	"member.attempts":                         {"Attempts", "尝试", "嘗試", "Tentatives", "Versuche", "Intentos"},
+	"member.test_occupied":                    {"Test it with a delivery inside?", "格内有包裹时也测试？", "格內有包裹時也測試？", "Tester avec un colis dedans ?", "Auch mit einem Paket darin prüfen?", "¿Probar con un paquete dentro?"},
 	"member.attended":                         {"Is a person at the doors?", "柜门前有人吗？", "櫃門前有人嗎？", "Une personne est-elle devant les portes ?", "Steht eine Person vor den Türen?", "¿Hay una persona ante las puertas?"},
 	"member.audience":                         {"Shown to", "显示给", "顯示給", "Montré à", "Gezeigt für", "Se muestra a"},
 	"member.auto_close_hours":                 {"Closes by itself after (hours)", "自动关闭（小时）", "自動關閉（小時）", "Clôture automatique après (heures)", "Schließt von selbst nach (Stunden)", "Se cierra solo tras (horas)"},

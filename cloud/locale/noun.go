@@ -199,6 +199,8 @@ var verbs = map[string]texts{
 	"verb.device_order_exceptions.dismiss":        {"Dismiss", "忽略", "忽略", "Écarter", "Verwerfen", "Descartar"},
 	"verb.smart_lockers.devices.command":          {"Send command", "发送指令", "傳送指令", "Envoyer une commande", "Befehl senden", "Enviar orden"},
 	"verb.smart_lockers.devices.create":           {"Add cabinet", "添加快递柜", "新增智慧櫃", "Ajouter une consigne", "Schrank anlegen", "Añadir taquilla"},
+	"verb.smart_lockers.devices.diagnose":         {"Diagnose", "诊断", "診斷", "Diagnostiquer", "Diagnose anfordern", "Diagnosticar"},
+	"verb.smart_lockers.devices.test_channel":     {"Test a channel", "测试通道", "測試通道", "Tester un canal", "Kanal prüfen", "Probar un canal"},
 	"verb.smart_lockers.devices.edit":             {"Edit cabinet", "编辑快递柜", "編輯智慧櫃", "Modifier la consigne", "Schrank bearbeiten", "Editar taquilla"},
 	"verb.smart_lockers.devices.opening_qr":       {"QR code to open offline", "离线开门二维码", "離線開門 QR 碼", "QR code d’ouverture hors ligne", "QR-Code zum Öffnen ohne Netz", "Código QR para abrir sin red"},
 	"verb.smart_lockers.deliveries.courier_qr":    {"QR code for the courier", "投递员二维码", "投遞員 QR 碼", "QR code pour le livreur", "QR-Code für den Zusteller", "Código QR para el repartidor"},

@@ -116,6 +116,18 @@ var quickTexts = map[string]texts{
 		"Le destinataire ne peut pas ouvrir; Regarder à l’intérieur; Réparation; Nettoyage",
 		"Empfänger kann es nicht öffnen; Hineinsehen; Reparatur; Reinigung",
 		"El destinatario no puede abrir; Mirar dentro; Reparación; Limpieza"},
+	"quick.smart_lockers.devices.diagnose": {
+		"Doors do not open; Cabinet is slow; For support; After a repair",
+		"门打不开; 快递柜反应慢; 供技术支持; 维修后", "門打不開; 智慧櫃反應慢; 供技術支援; 維修後",
+		"Les portes ne s’ouvrent pas; Consigne lente; Pour l’assistance; Après une réparation",
+		"Türen öffnen nicht; Schrank ist langsam; Für den Support; Nach einer Reparatur",
+		"Las puertas no se abren; Taquilla lenta; Para asistencia; Tras una reparación"},
+	"quick.smart_lockers.devices.test_channel": {
+		"Lock is stuck; After a repair; Wiring is checked",
+		"锁卡住; 维修后; 检查接线", "鎖卡住; 維修後; 檢查接線",
+		"Serrure bloquée; Après une réparation; Vérification du câblage",
+		"Schloss klemmt; Nach einer Reparatur; Verdrahtung prüfen",
+		"Cerradura atascada; Tras una reparación; Revisión del cableado"},
 	"quick.smart_lockers.devices.opening_qr": {
 		"Cabinet has no network; Look inside; Repair; Cleaning",
 		"柜机没有网络; 查看内部; 维修; 清洁", "櫃機沒有網路; 查看內部; 維修; 清潔",

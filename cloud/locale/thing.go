@@ -76,6 +76,7 @@ var thingWords = map[string]texts{
 	"thing.second_factor":     {"Second factor", "第二验证因素", "第二驗證因素", "Second facteur", "Zweiter Faktor", "Segundo factor"},
 	"thing.seen":              {"Last contact of the cabinet", "快递柜最近联系", "智慧櫃最近聯繫", "Dernier contact de la consigne", "Letzter Kontakt des Schranks", "Último contacto de la taquilla"},
 	"thing.setup":             {"Setup", "初始设置", "初始設定", "Mise en place", "Einrichtung", "Puesta en marcha"},
+	"thing.diagnosis":         {"Diagnosis", "诊断", "診斷", "Diagnostic", "Diagnose", "Diagnóstico"},
 	"thing.staff_list":        {"Staff codes of a cabinet", "快递柜的员工码", "智慧櫃的員工碼", "Codes du personnel d’une consigne", "Mitarbeitercodes eines Schranks", "Códigos del personal de una taquilla"},
 	"thing.staff_rota":        {"Staff codes", "员工码", "員工碼", "Codes du personnel", "Mitarbeitercodes", "Códigos del personal"},
 	"thing.staff_code_holder": {"Staff member with codes", "有员工码的成员", "有員工碼的成員", "Membre avec codes", "Mitglied mit Codes", "Miembro con códigos"},

@@ -35,6 +35,7 @@ var words = func() map[string]texts {
 	maps.Copy(all, members)
 	maps.Copy(all, choices)
 	maps.Copy(all, workItems)
+	maps.Copy(all, diagnosisWords)
 	maps.Copy(all, reportWords)
 	maps.Copy(all, kitWords)
 	maps.Copy(all, bulkWords)

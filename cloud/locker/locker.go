@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -45,6 +46,12 @@ type Programs interface {
 	FindUpdate(ctx context.Context, version, platform string, until time.Time) (wire.Update, error)
 }
 
+// Files keeps files that cabinets send.
+type Files interface {
+	Put(ctx context.Context, area string, body io.Reader, max int64, kinds ...string) (cloud.StoredFile, error)
+	Delete(ctx context.Context, path string) error
+}
+
 // Config is what New needs.
 type Config struct {
 	Store    Store
@@ -60,6 +67,12 @@ type Config struct {
 	Correction time.Duration
 	// Programs has versions of the agent; nil: none.
 	Programs Programs
+	// Files keeps the answers of cabinets to diagnoses; nil: none are asked for. OpenFile
+	// opens one, with its size; its error is cloud.ErrNotFound. SignFile makes the address at
+	// which one is read until a time.
+	Files    Files
+	OpenFile func(ctx context.Context, path string) (io.ReadCloser, int64, error)
+	SignFile func(path string, until time.Time) string
 	// Links makes the secrets of recipients' links; empty: no link is proof.
 	Links cloud.LinkKey
 	// LinkBase is what links in notifications begin with, as https://tms.example; empty:
@@ -78,6 +91,7 @@ type Service struct {
 	rekeying
 	deadlines
 	rollouts
+	diagnoses
 }
 
 // Sections of the service.
@@ -125,7 +139,7 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &core{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
-	return &Service{c, partners{c}, recipients{c}, staff{c}, registry{c}, rekeying{c}, deadlines{c}, rollouts{c}}
+	return &Service{c, partners{c}, recipients{c}, staff{c}, registry{c}, rekeying{c}, deadlines{c}, rollouts{c}, diagnoses{c}}
 }
 
 // Codes are a delivery's two secrets. Pickup is that of whom the recipient has named,

@@ -990,6 +990,11 @@ func (w reports) outcome(r Occurrence, b wire.CommandOutcome) (string, error) {
 	}
 	c.State, c.Reason, c.Doors, c.EndedAt = cloud.CommandState(b.Outcome), b.Reason, b.Doors, r.OccurredAt
 	w.touch(c)
+	if c.Kind.IsDiagnosis() {
+		if err := w.diagnosed(r, c, b.Digest); err != nil {
+			return "", err
+		}
+	}
 	if c.OpeningID == "" {
 		return "", nil
 	}
@@ -1018,7 +1023,7 @@ func (w reports) openOutcome(r Occurrence, c *cloud.Command, o *cloud.Opening, d
 		if bad {
 			od.Error = code
 			w.touch(o)
-		} else if c.State == cloud.CommandDone || c.State == cloud.CommandPartial {
+		} else if c.Kind != wire.CmdChannelTest && (c.State == cloud.CommandDone || c.State == cloud.CommandPartial) {
 			seen = append(seen, od.Door)
 		}
 	}

@@ -90,20 +90,31 @@ func (in StaffOpenInput) check() error {
 }
 
 func (w requests) openForStaff(c cloud.Caller, in StaffOpenInput) (cmd cloud.Command, out StaffOpenOutput, err error) {
-	if w.device.Disabled {
-		return cmd, out, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
-	}
-	cells, err := w.allCells()
+	o, out, err := beginForStaff(w, c, in)
 	if err != nil {
 		return cmd, out, err
 	}
-	o := w.newOpening(wire.OpenStaff, 0, employee(c), in.Reason)
+	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second)}
+	cmd, err = w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
+	return cmd, out, err
+}
+
+// beginForStaff makes the opening that a command by staff begins.
+func beginForStaff(w requests, c cloud.Caller, in StaffOpenInput) (o *cloud.Opening, out StaffOpenOutput, err error) {
+	if w.device.Disabled {
+		return nil, out, cloud.E(cloud.Conflict, "DEVICE_DISABLED")
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return nil, out, err
+	}
+	o = w.newOpening(wire.OpenStaff, 0, employee(c), in.Reason)
 	shown := map[uint]cloud.Compartment{}
 	slices.Sort(in.Grids)
 	for _, id := range slices.Compact(in.Grids) {
 		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == id })
 		if at < 0 {
-			return cmd, out, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
+			return nil, out, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 		}
 		cell := cells[at]
 		o.Doors = append(o.Doors, cloud.OpeningDoor{Door: cell.Door, GridID: cell.GridID, Status: "unknown"})
@@ -111,11 +122,11 @@ func (w requests) openForStaff(c cloud.Caller, in StaffOpenInput) (cmd cloud.Com
 		shown[cell.Door] = *cell
 	}
 	if err := w.online(); err != nil {
-		return cmd, out, err
+		return nil, out, err
 	}
 	biz, err := w.v.Business(w.device.BusinessID)
 	if err != nil {
-		return cmd, out, err
+		return nil, out, err
 	}
 	w.openings[o.ID] = o
 	w.touch(o)
@@ -124,13 +135,8 @@ func (w requests) openForStaff(c cloud.Caller, in StaffOpenInput) (cmd cloud.Com
 		Grids     []cloud.GridID `json:"grid_ids"`
 		Reason    string         `json:"reason"`
 	}{o.ID, in.Grids, in.Reason})
-	if err != nil {
-		return cmd, out, err
-	}
 	out.Result, out.Opening, out.Pending = true, openingBody(*o, shown, biz.Location()), true
-	body := wire.OpenDoors{OpeningID: o.ID, Kind: o.Kind, Doors: doorsOf(*o), SessionSeconds: uint(w.s.cfg.Session / time.Second)}
-	cmd, err = w.send(o.ID, wire.CmdOpenDoors, body, doorsOf(*o), commandLife)
-	return cmd, out, err
+	return o, out, err
 }
 
 // auditStaff keeps what a member of the staff did.

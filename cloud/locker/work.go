@@ -319,6 +319,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.StaffLists = append(ch.StaffLists, w.ch.StaffLists...)
 	ch.StaffRotas = append(ch.StaffRotas, w.ch.StaffRotas...)
 	ch.Rows = append(ch.Rows, w.ch.Rows...)
+	ch.DroppedFiles = append(ch.DroppedFiles, w.ch.DroppedFiles...)
 	ch.Codes = append(ch.Codes, w.ch.Codes...)
 	for _, id := range slices.Sorted(maps.Keys(w.codeRows)) {
 		for _, r := range w.codeRows[id] {
@@ -348,7 +349,6 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.Gaps = append(ch.Gaps, w.ch.Gaps...)
 	ch.DeviceFaults = append(ch.DeviceFaults, w.ch.DeviceFaults...)
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
-	ch.Rows = append(ch.Rows, w.ch.Rows...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
 	if err := w.addAccountEvents(ch); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // endings and kinds are the content types that can be kept.
 var (
-	endings = map[string]string{cloud.JPEG: ".jpg", cloud.PNG: ".png", cloud.WebP: ".webp", cloud.PDF: ".pdf", cloud.MP4: ".mp4"}
+	endings = map[string]string{cloud.JPEG: ".jpg", cloud.PNG: ".png", cloud.WebP: ".webp", cloud.PDF: ".pdf", cloud.MP4: ".mp4", cloud.Gzip: ".gz"}
 	kinds   = func() map[string]string {
 		out := map[string]string{}
 		for kind, ending := range endings {
@@ -49,6 +49,8 @@ func kindOf(r io.ReadSeeker) (string, error) {
 		return cloud.WebP, nil
 	case bytes.HasPrefix(head, []byte("%PDF-")):
 		return cloud.PDF, nil
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b, 8}):
+		return cloud.Gzip, nil
 	case isMP4(head):
 		return cloud.MP4, nil
 	}

@@ -35,7 +35,7 @@ const orphanAge = 24 * time.Hour
 
 // named is the form of a stored path. It has no dots but the one of the ending,
 // so that no path leads out of the folder.
-var named = regexp.MustCompile(`^([a-z]{1,16})/([0-9a-f]{2})([0-9a-f]{30}\.(jpg|png|webp|pdf|mp4))$`)
+var named = regexp.MustCompile(`^([a-z]{1,16})/([0-9a-f]{2})([0-9a-f]{30}\.(jpg|png|webp|pdf|mp4|gz))$`)
 
 // Files are the uploaded files of a store.
 type Files struct {

@@ -32,6 +32,9 @@ type standing struct {
 	Report  *cabinetReport // nil: it cannot be read
 	History []movement
 	Groups  []serviceGroup
+	// Diagnoses are the newest, and Answer is the one that is shown; nil: none.
+	Diagnoses []diagnosisRow
+	Answer    *diagnosisView
 }
 
 // pageLink leads to another view of a page.
@@ -101,7 +104,11 @@ func (p drawnPages) showStanding(ctx *fasthttp.RequestCtx) {
 		p.refused(ctx, v, err)
 		return
 	}
-	followTopics(p.kit, ctx, &out.frame, fmt.Sprintf("cabinet:%d?tab=%s", out.Cabinet.DeviceID, out.Tab))
+	topic := fmt.Sprintf("cabinet:%d?tab=%s", out.Cabinet.DeviceID, out.Tab)
+	if of := ctx.QueryArgs().GetUintOrZero("of"); of > 0 {
+		topic += fmt.Sprintf("&of=%d", of)
+	}
+	followTopics(p.kit, ctx, &out.frame, topic)
 	p.show(ctx, fasthttp.StatusOK, "cabinetpage.html", out)
 }
 
@@ -116,7 +123,7 @@ func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	here := fmt.Sprintf("%s/cabinets/%d", ConsolePath, d.DeviceID)
 	d.DeviceName, d.DeviceCode, d.Address = outside(d.DeviceName, maxValue), outside(d.DeviceCode, maxValue), outside(d.Address, maxValue)
 	out := standing{workFrame: p.work(ctx, v, d.DeviceName), Cabinet: d, Here: here, Tab: string(ctx.QueryArgs().Peek("tab")), Online: d.Status == cloud.StatusOnline, Seen: v.stamped(d.LastSeenAt)}
-	if out.Tab != "health" && out.Tab != "service" {
+	if out.Tab != "health" && out.Tab != "service" && out.Tab != "diagnosis" {
 		out.Tab = "doors"
 	}
 	if err := p.service(c, v, &out); err != nil {
@@ -125,7 +132,13 @@ func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	if out.Tab == "service" && len(out.Groups) == 0 {
 		out.Tab = "doors"
 	}
+	if out.Tab == "diagnosis" && !p.diagnosed(c, v, out.Cabinet) {
+		out.Tab = "doors"
+	}
 	out.Tabs = []pageLink{{here, v.T("cab.doors"), out.Tab == "doors"}, {here + "?tab=health", v.T("cab.health"), out.Tab == "health"}}
+	if p.diagnosed(c, v, out.Cabinet) {
+		out.Tabs = append(out.Tabs, pageLink{here + "?tab=diagnosis", v.T("cab.diagnosis"), out.Tab == "diagnosis"})
+	}
 	if len(out.Groups) > 0 {
 		out.Tabs = append(out.Tabs, pageLink{here + "?tab=service", v.T("cab.service"), out.Tab == "service"})
 	}
@@ -137,6 +150,8 @@ func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visi
 		err = p.doors(c, ctx, v, &out)
 	case "health":
 		err = p.health(c, ctx, v, &out)
+	case "diagnosis":
+		err = p.diagnosis(c, ctx, v, &out)
 	}
 	return out, err
 }
@@ -216,7 +231,7 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		}
 		verb := func(name, operation, risk string, q url.Values, fits bool) {
 			off := ""
-			if name == "open" && out.Cabinet.Status == cloud.StatusOffline {
+			if (name == "open" || name == "test_channel") && out.Cabinet.Status == cloud.StatusOffline {
 				off = v.T("cab.unreached")
 			}
 			if fits && p.may(c, v, operation) {
@@ -226,6 +241,7 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 		grid := url.Values{"grid_id": {fmt.Sprint(int64(g.GridID))}}
 		verb("open", "smart_lockers.devices.open", "", url.Values{"grid_ids": {fmt.Sprint(int64(g.GridID))}}, true)
 		verb("opening_qr", "smart_lockers.devices.opening_qr", "", url.Values{"grid_ids": {fmt.Sprint(int64(g.GridID))}}, out.Cabinet.Protocol == cloud.ProtocolMQTT)
+		verb("test_channel", "smart_lockers.devices.test_channel", "", grid, out.Cabinet.Protocol == cloud.ProtocolMQTT)
 		verb("block", "smart_lockers.grids.block", "", grid, g.State == cloud.GridFree || g.State == cloud.GridCleaning)
 		verb("unblock", "smart_lockers.grids.unblock", "", grid, g.State == cloud.GridBlocked || g.Mismatch != nil)
 		verb("clear", "smart_lockers.grids.clear", "high", grid, g.DeliveryID != nil || g.State == cloud.GridOccupied || g.Mismatch != nil)
@@ -343,6 +359,11 @@ func (p drawnPages) service(c context.Context, v visitor, out *standing) error {
 		if len(g.Links) > 0 {
 			out.Groups = append(out.Groups, g)
 		}
+	}
+	if out.Tab == "diagnosis" {
+		ask := "smart_lockers.devices.diagnose"
+		group(v.T("cab.diagnosis"), [3]string{ask, "diagnose?type=board_view", v.T("cab.diag.view")}, [3]string{"smart_lockers.devices.test_channel", "test_channel", ""}, [3]string{ask, "diagnose?type=support_bundle", v.T("cab.diag.bundle")})
+		return nil
 	}
 	command := "smart_lockers.devices.command"
 	group(v.T("cab.commands"), [3]string{command, "command?type=reboot", v.T("cab.reboot")}, [3]string{command, "command?type=sync", v.T("cab.sync")}, [3]string{command, "command?type=reset_tries", v.T("cab.tries")},

@@ -142,6 +142,8 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"smart_lockers.grids.clear":              {token: admin, path: fmt.Sprintf("/api/v1/smart-lockers/devices/88/grids/%d/clear", disputed(t, w, 8812)), body: `{"reason":"Found empty"}`},
 			"smart_lockers.rollouts.create":          {token: admin, path: "/api/v1/smart-lockers/rollouts", body: `{"version":"1.4.0","device_ids":[88]}`},
 			"smart_lockers.profiles.create":          {token: admin, path: "/api/v1/smart-lockers/profiles", body: `{"name":"Once"}`},
+			"smart_lockers.devices.diagnose":         {token: admin, path: "/api/v1/smart-lockers/devices/88/diagnoses", body: `{"type":"board_view","reason":"Doors do not answer"}`},
+			"smart_lockers.devices.test_channel":     {token: admin, path: "/api/v1/smart-lockers/devices/88/channel-tests", body: `{"grid_id":8804,"reason":"The lock is stuck","attended":true}`},
 			"sites.create":                           {token: admin, path: "/api/v1/sites", body: `{"name":"Once","address":"1 King St"}`},
 			"third_party.announced_packages.create":  {token: lives.provider(), path: base + "/announced-packages", body: `{"packages":[{"carrier_reference":"ONCE","recipient":{"name":"Jane","phone":"1"},"destination_location_id":12}]}`},
 			"device_orders.extend":                   {token: admin, path: "/api/v1/device-orders/8301/extend", body: `{"hours":24}`},

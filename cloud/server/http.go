@@ -37,6 +37,7 @@ import (
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/protocol/diagnosis"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -106,6 +107,7 @@ func (s *Server) faces() error {
 	for _, r := range s.HTTPDevices.Routes() {
 		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: httpdevice.MaxBody, Answer: r.Answer})
 	}
+	mounts = append(mounts, rest.Mount{Path: locker.AnswerPrefix + "{token}", MaxBody: diagnosis.MaxBundle, Answer: func(c context.Context, ctx *fasthttp.RequestCtx) (any, error) { return takeAnswer(c, s.Lockers, ctx) }})
 	mounts = append(mounts, rest.Mount{Path: artefact.Prefix + "{name}", MaxBody: 1, Slow: true, Handle: s.Programs.Serve})
 	mounts = append(mounts, rest.Mount{Path: page.ImportPath, MaxBody: page.MaxImport, Slow: true, Upload: page.SessionCookie, Handle: pages.Handler})
 	var challenge func(*fasthttp.RequestCtx) bool

@@ -4,10 +4,12 @@
 package webtest
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"testing"
@@ -20,9 +22,11 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/object"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/webhook"
+	"github.com/postern-io/postern/protocol/diagnosis"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
@@ -59,6 +63,8 @@ type World struct {
 	Lockers *locker.Service
 	Auth    *auth.Service
 
+	Files *object.Files // of cabinets
+
 	Business, Other cloud.Business
 	Tokens          map[cloud.AccountType]string // of Business
 	Emails          map[cloud.AccountType]string
@@ -83,11 +89,13 @@ func New(t testing.TB) *World { return NewOn(t, storetest.OpenSQLite(t)) }
 
 // NewOn fills an empty store.
 func NewOn(t testing.TB, db *store.DB) *World {
-	w := &World{DB: db, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
-		Lockers: locker.New(locker.Config{Store: db, Programs: programs{}, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})}
+	files, err := object.Open(t.TempDir(), bytes.Repeat([]byte{1}, 32))
+	require.NoError(t, err)
+	w := &World{DB: db, Files: files, Auth: auth.New(db), Tokens: map[cloud.AccountType]string{}, Emails: map[cloud.AccountType]string{},
+		Lockers: lockers(t, db, files)}
 	db.OnCommit(w.Lockers.Committed)
 	w.fill(t)
-	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110, cloud.RolloutIDs: 10} { // new ids start above those of the world
+	for kind, highest := range map[cloud.IDKind]int64{cloud.AccountIDs: 30, cloud.ProviderIDs: 30, cloud.ShipmentIDs: 110, cloud.RolloutIDs: 10, cloud.DiagnosisIDs: 10} { // new ids start above those of the world
 		for id := int64(0); id < highest; {
 			var err error
 			id, err = db.NewID(context.Background(), kind)
@@ -95,6 +103,36 @@ func NewOn(t testing.TB, db *store.DB) *World {
 		}
 	}
 	return w
+}
+
+func lockers(t testing.TB, db *store.DB, files *object.Files) *locker.Service {
+	return locker.New(locker.Config{Store: db, Programs: programs{}, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS},
+		Files: files, SignFile: files.Address, OpenFile: func(ctx context.Context, path string) (io.ReadCloser, int64, error) {
+			f, err := files.Get(ctx, path)
+			return f.ReadCloser, f.Size, err
+		}})
+}
+
+// Diagnosed is a board view of the cabinet that is answered, as the row of its file says.
+func (w *World) Diagnosed(t testing.TB, id cloud.DiagnosisID, device cloud.DeviceID, kind wire.CommandKind) (cloud.Diagnosis, cloud.KeptFile) {
+	t.Helper()
+	yes, ago := true, int64(120)
+	board := diagnosis.Board{Name: "A", Line: "main", Family: "cu48", Address: 1, State: "online", Polls: 900, Silent: 2, AnsweredMS: &ago, Error: "no_answer", ErrorMS: &ago,
+		Channels: []diagnosis.Channel{{Channel: 1, Door: 1, Switch: &yes, State: "closed", Edges: 4}, {Channel: 2, Door: 2, Switch: &yes, Item: &yes, State: "closed"}}}
+	var answer any = diagnosis.Boards{At: time.Now().UTC(), Boards: []diagnosis.Board{board}}
+	if kind == wire.CmdChannelTest {
+		answer = diagnosis.Test{At: time.Now().UTC(), OpeningID: "op_1", Door: 2, Channel: 2, Result: diagnosis.Opened, Pulses: 1, DelayMS: &ago, Closed: true, OpenMS: &ago, Board: &board,
+			Moves: []diagnosis.Move{{AfterMS: 120, Channel: 2, Bit: diagnosis.Switch}, {AfterMS: 130, Channel: 5, Bit: diagnosis.Switch, Set: true}}}
+	}
+	raw, err := diagnosis.Encode(answer)
+	require.NoError(t, err)
+	stored, err := w.Files.Put(context.Background(), "answer", bytes.NewReader(raw), diagnosis.MaxView, diagnosis.MIME)
+	require.NoError(t, err)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	unique := fmt.Sprint("diagnosis-", id)
+	d := cloud.Diagnosis{Kept: cloud.Kept[cloud.DiagnosisID]{ID: id, BusinessID: 42, CreatedAt: now.Add(-time.Minute), UpdatedAt: now}, DeviceID: device, Kind: kind, CommandID: unique, TokenHash: unique, RequestedBy: "Ana Admin",
+		Reason: "Doors 3 and 4 do not answer", Until: now.Add(time.Hour), State: cloud.DiagnosisDone, Path: stored.Path, SizeBytes: stored.Size, Digest: unique, EndedAt: now}
+	return d, cloud.KeptFile{Path: stored.Path, BusinessID: 42, At: now}
 }
 
 // signer signs QR codes of the world.
@@ -118,7 +156,7 @@ func (programs) FindUpdate(_ context.Context, version, platform string, _ time.T
 func (w *World) At(t testing.TB, db *store.DB) *World {
 	there := *w
 	there.DB, there.Auth = db, auth.New(db)
-	there.Lockers = locker.New(locker.Config{Store: db, Programs: programs{}, Sealer: storetest.Box(t), Webhooks: webhook.New(db, nil), Passes: signer(t), Links: Links, Channels: []cloud.NotificationChannel{cloud.ByEmail, cloud.BySMS}})
+	there.Lockers = lockers(t, db, w.Files)
 	db.OnCommit(there.Lockers.Committed)
 	return &there
 }
@@ -239,6 +277,8 @@ func (w *World) fill(t testing.TB) {
 	test.ID, test.DeliveryID, test.Sandbox = SandboxMessage, 64023, true
 	ch.Notifications = []cloud.Notification{note, test}
 	ch.Rows = append(ch.Rows, cloud.StaffCodeHolder{Kept: cloud.Kept[cloud.StaffCodeHolderID]{ID: 12, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, AccountID: 2})
+	seen, file := w.Diagnosed(t, 7, 88, wire.CmdBoardView)
+	ch.Rows, ch.Files = append(ch.Rows, seen), append(ch.Files, file)
 	ch.Rows = append(ch.Rows, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: 7, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, Version: "1.3.0", State: cloud.RolloutDone, Rings: 1, HealthySeconds: 3600, PatienceSeconds: 43200,
 		Devices: []cloud.RolloutDevice{{DeviceID: 88, Before: "v1.2.0", State: cloud.RolloutHealthy, BegunAt: now, HealthyAt: now}}})
 	ch.Rows = append(ch.Rows, cloud.Site{Kept: cloud.Kept[cloud.SiteID]{ID: 12, BusinessID: 42, CreatedAt: now, UpdatedAt: now}, Name: "Front St Lobby", Address: "120 Front St W, Toronto ON"},

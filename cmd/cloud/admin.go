@@ -16,6 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/internal/bundle"
 )
 
 // open opens a node's data without serving. It makes no new data.
@@ -69,7 +70,7 @@ func supportBundle(ctx context.Context, s settings, file string, log *slog.Logge
 	}
 	defer func() { err = errors.Join(err, closeAll(srv)) }()
 	now := time.Now().UTC()
-	b := cli.NewBundle(now)
+	b := bundle.New(now)
 	b.AddJSON("about.json", map[string]any{"program": "cloud", "version": cli.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": now})
 	b.AddJSON("settings.json", map[string]any{"settings": s, "database_set": s.Database != ""})
 	devices, err := deviceFacts(ctx, srv)
@@ -86,7 +87,11 @@ func supportBundle(ctx context.Context, s settings, file string, log *slog.Logge
 		return fmt.Errorf("support-bundle: %w", err)
 	}
 	b.AddJSON("store.json", map[string]any{"wal_bytes": wal, "outbox_waiting": waiting})
-	if err := b.Write(file); err != nil {
+	raw, err := b.Bytes()
+	if err != nil {
+		return err
+	}
+	if err := cli.WriteFile(file, raw); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(stdout, "wrote", file)

@@ -85,6 +85,8 @@ type cabinet struct {
 	// act gets what is to be shown; nil for nothing.
 	act func(edgelocker.Action)
 
+	upload *upload // of answers to diagnoses
+
 	agent *agent.Agent
 	stop  context.CancelFunc
 	run   sync.WaitGroup
@@ -187,7 +189,7 @@ func (c *cabinet) start() {
 				c.act(x)
 			}
 		},
-		Dial: c.dial}
+		Dial: c.dial, Origin: c.origin()}
 	a, err := agent.New(cfg)
 	for range 120 { // whatever supervises the program starts it again
 		if err == nil {

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -20,6 +22,7 @@ import (
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/buffer"
 	"github.com/postern-io/postern/edge/kiosk"
+	"github.com/postern-io/postern/internal/bundle"
 )
 
 // supportBundle collects what helps to understand a cabinet. It changes
@@ -27,19 +30,35 @@ import (
 // open it opens for reading.
 func supportBundle(ctx context.Context, s settings, file string, stdout io.Writer) error {
 	now := time.Now().UTC()
-	b := cli.NewBundle(now)
+	b := bundle.New(now)
 	b.AddJSON("about.json", map[string]any{"program": "edge", "version": cli.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": now})
-	b.AddJSON("settings.json", s) // it names the secrets' file, and holds none
-	b.AddJSON("secrets.json", secretsFacts(s.Secrets))
-	b.AddJSON("files.json", files(s.Data))
+	facts := programFacts(s)
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		b.AddJSON(name+".json", facts[name])
+	}
 	b.AddJSON("store.json", storeFacts(filepath.Join(s.Data, "edge.db")))
-	b.AddJSON("versions.json", versionFacts(s))
 	b.AddJSON("page.json", askPage(ctx, s))
-	if err := b.Write(file); err != nil {
+	raw, err := b.Bytes()
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(stdout, "wrote", file)
+	if err := cli.WriteFile(file, raw); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, "wrote", file)
 	return err
+}
+
+// programFacts are what this program knows of itself, without secrets: for each bundle, those
+// that the cloud asks for too.
+func programFacts(s settings) map[string]any {
+	s.Kiosk.Operator = kiosk.Operator{} // how a person is reached
+	return map[string]any{
+		"settings": s, // it names the secrets' file, and holds none
+		"secrets":  secretsFacts(s.Secrets),
+		"files":    files(s.Data),
+		"versions": versionFacts(s),
+	}
 }
 
 // secretsFacts says which secrets there are, and none of them.

@@ -178,11 +178,11 @@ func serve(ctx context.Context, s settings, roots *tls.Config, log *slog.Logger,
 	}
 	log = log.With("device", secrets.DeviceCode)
 	cfg := agent.Config{Dir: s.Data, Secrets: secrets, Lines: s.lines(), Scanners: s.scanners(), Supply: s.supply(), Version: cli.Version(), MaxBytes: s.Store.MaxMB << 20,
-		HealthEvery: s.HealthEvery, TLS: roots, Log: log}
+		HealthEvery: s.HealthEvery, TLS: roots, Log: log, Origin: newOrigin(secrets, roots), Facts: func() map[string]any { return programFacts(s) }}
 	if report := launcherPipe(); report != nil {
 		defer report.Close()
 		cfg.Healthy = func() { _, _ = report.WriteString("healthy\n") }
-		remote, err := newRemote(s, secrets, roots, log)
+		remote, err := newRemote(s, cfg.Origin, log)
 		if err != nil { // the doors come first
 			log.Error("the cabinet takes no updates from the cloud", "err", err)
 		} else {

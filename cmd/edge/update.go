@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/edge/origin"
 	"github.com/postern-io/postern/edge/update"
 )
 
@@ -57,13 +58,17 @@ type remoteUpdates struct {
 	end atomic.Pointer[context.CancelFunc] // of the cabinet that runs
 }
 
-func newRemote(s settings, secrets access.Secrets, roots *tls.Config, log *slog.Logger) (*remoteUpdates, error) {
+// newOrigin is the cloud that the cabinet was enrolled at, by HTTPS.
+func newOrigin(secrets access.Secrets, roots *tls.Config) *origin.Cloud {
+	return origin.New(secrets.CloudURL, &http.Transport{TLSClientConfig: roots, Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: enrolWait, DisableKeepAlives: true})
+}
+
+func newRemote(s settings, cloud *origin.Cloud, log *slog.Logger) (*remoteUpdates, error) {
 	v, err := openVersions(s, log)
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: roots, Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: enrolWait, DisableKeepAlives: true}
-	return &remoteUpdates{Remote: update.NewRemote(v, secrets.CloudURL, transport)}, nil
+	return &remoteUpdates{Remote: update.NewRemote(v, cloud)}, nil
 }
 
 // Restart ends the cabinet in order, as a signal does.

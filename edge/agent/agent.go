@@ -27,6 +27,7 @@ import (
 	"github.com/postern-io/postern/edge/board"
 	"github.com/postern-io/postern/edge/buffer"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/edge/origin"
 	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/edge/uplink"
 	"github.com/postern-io/postern/protocol/passcode"
@@ -67,6 +68,14 @@ type Config struct {
 	// Updates takes new versions of this program by command; nil: none is taken.
 	Updates Updates
 
+	// Origin is the cloud by HTTPS, to which answers to diagnoses go; nil: it is not known,
+	// and diagnoses are refused.
+	Origin *origin.Cloud
+
+	// Facts are what the program knows besides, for support bundles: by the names of their
+	// files, without an ending. They hold no secrets. nil: nothing.
+	Facts func() map[string]any
+
 	// Trace takes each pulse with its authority just before it is written to the
 	// line, which waits for it; nil is none. For tests.
 	Trace func(edge.PulseTrace)
@@ -103,7 +112,9 @@ type Agent struct {
 	scans    *scanner.Recorder
 	scanners []*scanner.Scanner
 
-	updates *updater
+	updates   *updater
+	diagnoses *diagnoser
+	key       *signed.DeviceKey // its own; nil: it signs nothing
 
 	instance  [16]byte
 	started   time.Time
@@ -138,8 +149,10 @@ func New(cfg Config) (*Agent, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
+	log, ring := keepLog(cfg.Log)
+	cfg.Log = log
 	a := &Agent{cfg: cfg, log: cfg.Log, clock: edge.NewClock(cfg.System()), started: time.Now()}
-	a.updates = newUpdater(a)
+	a.updates, a.diagnoses = newUpdater(a), newDiagnoser(a, ring)
 	_, _ = rand.Read(a.instance[:]) // never fails
 	store, err := buffer.Open(buffer.Config{Path: filepath.Join(cfg.Dir, "edge.db"), MaxBytes: cfg.MaxBytes, Logger: cfg.Log, OpenFile: cfg.OpenFile, Disk: cfg.Disk,
 		Stamp: func() wire.Record { a.Recorded.Add(1); return a.clock.Stamp(time.Now()) }})
@@ -226,14 +239,13 @@ func (a *Agent) build() error {
 	}
 	a.links.adopt(state.Config)
 	s := a.cfg.Secrets
-	var key *signed.DeviceKey
 	if len(s.DeviceKey) > 0 {
-		if key, err = signed.NewDeviceKey(s.DeviceCode, s.DeviceKey); err != nil {
+		if a.key, err = signed.NewDeviceKey(s.DeviceCode, s.DeviceKey); err != nil {
 			return fmt.Errorf("use device key: %w", err)
 		}
 	}
 	a.link, err = uplink.New(uplink.Config{DeviceCode: s.DeviceCode, Secret: s.DeviceSecret, Prefix: s.Prefix, Brokers: brokers(a.links.brokers(), s.Brokers), TLS: a.cfg.TLS,
-		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Key: key, Receipt: a.receipt,
+		Dial: a.cfg.Dial, Store: a.store, Status: a.status, Sample: func() wire.Sample { return a.clock.Sample(time.Now()) }, Handler: (*handler)(a), Key: a.key, Receipt: a.receipt,
 		Forged: func(err error) { a.forgery("ack", err) }, Forked: a.forked, Logger: a.log})
 	if err != nil {
 		return fmt.Errorf("build uplink: %w", err)
@@ -401,6 +413,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	run(&outside, outer, "healthy", a.reportHealthy)
 	run(&outside, outer, "updates", a.updates.run)
+	run(&outside, outer, "diagnoses", a.diagnoses.run)
 	err := a.store.Ready()
 	if err != nil {
 		a.log.Warn("mark the start as done", "err", err)
@@ -475,6 +488,8 @@ func (a *Agent) apply(x locker.Action) {
 		a.link.AskList()
 	case locker.UpdateWanted:
 		a.updates.wake()
+	case locker.DiagnosisWanted:
+		a.diagnoses.wake()
 	case locker.Show:
 		a.log.Debug("show", "action", fmt.Sprintf("%+v", x))
 	}
@@ -639,7 +654,11 @@ func (h *handler) Command(envelope []byte) {
 	if c.Trace != "" {
 		h.log.Info("a command whose call is followed", "command", c.CommandID, "kind", c.Kind, "traceparent", c.Trace)
 	}
-	h.step(h.updates.judgeCommand(c))
+	in := h.updates.judgeCommand(c)
+	if c.Kind.IsDiagnosis() {
+		in.Problem = h.diagnoses.problem(c)
+	}
+	h.step(in)
 }
 
 func (h *handler) Codes(x uplink.CodesAnswer) {

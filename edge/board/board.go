@@ -236,6 +236,33 @@ func (c *Cabinet) Health() map[string]edge.BoardHealth {
 	return all
 }
 
+// Views returns what each board answers, by its newest poll, in the order of the layout.
+func (c *Cabinet) Views() (all []edge.BoardView) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.lines {
+		for _, u := range l.units {
+			all = append(all, u.view(l.lc.Name))
+		}
+	}
+	return all
+}
+
+// Moves returns the raw bits of a board that changed since a time, of the newest
+// 128, oldest first. A new layout forgets them.
+func (c *Cabinet) Moves(board string, since time.Time) (all []edge.BitMove) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.lines {
+		for _, u := range l.units {
+			if u.cfg.Name == board {
+				all = u.movesSince(since)
+			}
+		}
+	}
+	return all
+}
+
 // Run drives the lines until ctx ends, and returns nil then. It fails at once
 // when the layout or the configuration is wrong. Ports that cannot be opened
 // are tried again for ever.

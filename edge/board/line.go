@@ -84,8 +84,9 @@ type unit struct {
 	watchUntil time.Time
 	nextPoll   time.Time
 
-	mu     sync.Mutex // guards health, which others read
+	mu     sync.Mutex // guards what follows, which others read
 	health edge.BoardHealth
+	sight  sight
 }
 
 // channel is one door's switch and sensor.
@@ -141,13 +142,8 @@ func (l *line) wakeUp() {
 func (l *line) health(into map[string]edge.BoardHealth) {
 	for _, u := range l.units {
 		u.mu.Lock()
-		h := u.health
-		h.Edges = make(map[uint]uint64, len(u.health.Edges))
-		for ch, n := range u.health.Edges {
-			h.Edges[ch] = n
-		}
+		into[u.cfg.Name] = u.healthNow()
 		u.mu.Unlock()
-		into[u.cfg.Name] = h
 	}
 }
 
@@ -336,7 +332,7 @@ func (l *line) find(d edge.DoorNumber) (*unit, *channel) {
 
 // poll reads one board and draws the conclusions.
 func (l *line) poll(u *unit) {
-	start := time.Now()
+	start, damaged := time.Now(), u.driver.Health().Bad
 	s, out := State{}, NotSent
 	if l.port != nil {
 		s, out = u.driver.Read()
@@ -351,6 +347,7 @@ func (l *line) poll(u *unit) {
 	if out != Confirmed {
 		l.miss(u)
 	}
+	u.look(s, out, u.driver.Health().Bad != damaged, start)
 	now := time.Now()
 	u.nextPoll = now.Add(l.interval(u, now))
 	if u.driver.Unasked(nil) {

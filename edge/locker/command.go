@@ -104,6 +104,8 @@ func (d commands) execute(in Ordered) string {
 		return ""
 	case wire.CmdUpdate:
 		return d.update(in)
+	case wire.CmdChannelTest, wire.CmdSupportBundle, wire.CmdBoardView:
+		return d.diagnose(in)
 	}
 	var b wire.DoorReason
 	if len(c.Body) > 0 && wire.Decode(c.Body, &b) != nil {

@@ -117,6 +117,8 @@ type Meta struct {
 	Awake Instant `cbor:",omitzero"`
 	// Update is what CmdUpdate asked for, until its outcome; nil: nothing.
 	Update *Update `cbor:",omitempty"`
+	// Diagnosis is what a diagnosis asked for, until its outcome; nil: nothing.
+	Diagnosis *Diagnosis `cbor:",omitempty"`
 	// Tries is the former single counter, only as long as it has not been taken
 	// over.
 	Tries *formerTries `cbor:",omitempty"`
@@ -324,6 +326,8 @@ type (
 	StatusChanged struct{}
 	// UpdateWanted asks for Meta.Update; an Updated answers.
 	UpdateWanted struct{}
+	// DiagnosisWanted asks for Meta.Diagnosis; a Diagnosed answers.
+	DiagnosisWanted struct{}
 	// AskList asks for a status with a nonce, for which a whole code list can come.
 	AskList struct{}
 	// Show is text for the person at the cabinet.
@@ -340,6 +344,8 @@ func (StatusChanged) action() {}
 func (UpdateWanted) action()  {}
 func (AskList) action()       {}
 func (Show) action()          {}
+
+func (DiagnosisWanted) action() {}
 
 // Out is what one step leads to.
 type Out struct {
@@ -403,11 +409,18 @@ type (
 		Command wire.Command
 		// Update is the body of CmdUpdate where this machine can take one; nil: it cannot.
 		Update *wire.Update
-		// Problem is why CmdUpdate is refused for reasons outside these rules; "": it is not.
+		// Problem is why CmdUpdate, or a diagnosis, is refused for reasons outside these
+		// rules; "": it is not.
 		Problem string
 	}
 	// Updated is the outcome of Meta.Update.
 	Updated struct{ CommandID, Outcome, Reason string }
+	// Diagnosed is the outcome of Meta.Diagnosis. Digest is that of the file that the cloud
+	// has taken, nil for none.
+	Diagnosed struct {
+		CommandID, Outcome, Reason string
+		Digest                     []byte
+	}
 	// Refuse records that a command was not carried out.
 	Refuse struct {
 		Command wire.Command
@@ -461,6 +474,7 @@ func (Lost) input()        {}
 func (Pulsing) input()     {}
 func (Ordered) input()     {}
 func (Updated) input()     {}
+func (Diagnosed) input()   {}
 func (Refuse) input()      {}
 func (CodesCame) input()   {}
 func (ConfigCame) input()  {}
@@ -516,6 +530,8 @@ func Step(s State, in Input, now Now) (State, Out) {
 		d.order(in)
 	case Updated:
 		d.updated(in)
+	case Diagnosed:
+		d.diagnosed(in)
 	case Refuse:
 		d.refuse(in)
 	case CodesCame:

@@ -58,6 +58,15 @@ func TestAnyOrderOfThings(t *testing.T) {
 				kind := rapid.SampledFrom([]wire.OpeningKind{wire.OpenDeposit, wire.OpenStaff, wire.OpenCorrection, wire.OpenPickup, wire.OpenReassign}).Draw(rt, "kind")
 				w.order("op_"+string(rune('A'+started)), kind, set...)
 			},
+			"a channel is tested": func(rt *rapid.T) {
+				started++
+				w.step(w.testOrder("op_"+string(rune('A'+started)), uint(door.Draw(rt, "door")), rapid.Bool().Draw(rt, "occupied")))
+			},
+			"a diagnosis is sent": func(rt *rapid.T) {
+				if x := w.s.Meta.Diagnosis; x != nil {
+					w.step(Diagnosed{CommandID: x.CommandID, Outcome: rapid.SampledFrom([]string{wire.OutcomeDone, wire.OutcomeFailed}).Draw(rt, "outcome")})
+				}
+			},
 			"type the code": func(*rapid.T) { w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}) },
 			"board answers": func(rt *rapid.T) {
 				for _, p := range w.takeAsked() {
@@ -159,6 +168,18 @@ func TestAnyOrderOfThings(t *testing.T) {
 }
 
 func (w *world) endsOnce() {
+	outcomes := map[string]int{}
+	for _, o := range bodies[wire.CommandOutcome](w) {
+		outcomes[o.CommandID]++
+		require.LessOrEqual(w.t, outcomes[o.CommandID], 1, "outcomes of %s", o.CommandID)
+	}
+	if x := w.s.Meta.Diagnosis; x != nil {
+		require.Zero(w.t, outcomes[x.CommandID], "an outcome of a diagnosis that is still wanted")
+		if x.Test != nil {
+			o, running := w.s.Openings[x.Test.OpeningID]
+			require.Equal(w.t, !running || o.LeftOpen, x.Test.Over, "a test is over with its opening or session")
+		}
+	}
 	ends := map[string]int{}
 	for _, r := range w.records {
 		switch b := r.Body.(type) {

@@ -25,6 +25,8 @@ func (w *world) everyCommand() map[wire.CommandKind]wire.Command {
 		wire.CmdBeep:         wire.DoorReason{},
 		wire.CmdShowMessage:  wire.DoorReason{Reason: "hello"},
 		wire.CmdCapture:      wire.DoorReason{Door: 1},
+		wire.CmdBoardView:    wire.Diagnosis{Upload: testUpload},
+		wire.CmdChannelTest:  wire.ChannelTest{OpeningID: "op_test", Kind: wire.OpenStaff, Doors: []uint{1}, SessionSeconds: 120, Upload: testUpload, Occupied: true},
 	} {
 		c := w.command(kind, nil, body)
 		c.ExpiresAt = c.IssuedAt + int64(24*time.Hour)

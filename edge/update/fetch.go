@@ -8,10 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
+	"github.com/postern-io/postern/edge/origin"
 	"github.com/postern-io/postern/protocol/release"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
@@ -31,17 +31,13 @@ var ErrFetch = errors.New("the artefact was not fetched")
 // Remote takes updates from the cloud of a cabinet. Safe for concurrent use.
 type Remote struct {
 	versions *Versions
-	cloud    string // https://host, without a path; "": not known
-	client   *http.Client
+	cloud    *origin.Cloud
 	log      *slog.Logger
 }
 
-// NewRemote takes updates from cloud, the address that the cabinet was enrolled at, "" when
-// it is not known. transport is how it is reached.
-func NewRemote(v *Versions, cloud string, transport http.RoundTripper) *Remote {
-	// No redirect is followed: the cabinet trusts one host.
-	return &Remote{versions: v, cloud: strings.TrimSuffix(cloud, "/"), log: v.cfg.Log,
-		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+// NewRemote takes updates from cloud.
+func NewRemote(v *Versions, cloud *origin.Cloud) *Remote {
+	return &Remote{versions: v, cloud: cloud, log: v.cfg.Log}
 }
 
 // Judge says why an update is not taken, one of wire's reasons, before anything is fetched;
@@ -64,7 +60,7 @@ func (r *Remote) Judge(u wire.Update) string {
 	if err != nil {
 		return Reason(err)
 	}
-	if _, err := r.address(u.URL); err != nil {
+	if _, err := r.cloud.Address(u.URL); err != nil {
 		return wire.ReasonNoCloud
 	}
 	return ""
@@ -99,7 +95,7 @@ func (r *Remote) Install(ctx context.Context, u wire.Update) error {
 	if s, err := r.versions.read(); err == nil && s.Floor == u.Version {
 		return nil
 	}
-	address, err := r.address(u.URL)
+	address, err := r.cloud.Address(u.URL)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFetch, err)
 	}
@@ -131,18 +127,6 @@ func (r *Remote) State(version string) wire.UpdateState {
 	return wire.UpdateState{Trial: report.Trial != "" && report.Trial == release.VersionOf(version), GivenUp: report.GivenUp, Reason: reason}
 }
 
-// address is that of a path at the cloud.
-func (r *Remote) address(path string) (string, error) {
-	if r.cloud == "" {
-		return "", errors.New("the cloud's address is not known: enrol again, or add cloud_url to the secrets file")
-	}
-	u, err := url.Parse(path)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") {
-		return "", errors.New("the address of the artefact must be a path at the cloud, such as /api/v1/…")
-	}
-	return r.cloud + u.String(), nil
-}
-
 // fetch reads the program of an artefact, over as many connections as it takes. One
 // goroutine uses it.
 type fetch struct {
@@ -157,11 +141,6 @@ type fetch struct {
 	stop  context.CancelFunc
 }
 
-// refusal is an answer that another try does not change.
-type refusal struct{ status int }
-
-func (e *refusal) Error() string { return fmt.Sprintf("the cloud answers %d", e.status) }
-
 // Read reads on, and connects again after an error that passes.
 func (f *fetch) Read(p []byte) (int, error) {
 	for f.at < f.end {
@@ -171,11 +150,11 @@ func (f *fetch) Read(p []byte) (int, error) {
 			return n, nil
 		}
 		f.drop()
-		var final *refusal
+		var final *origin.Refusal
 		if errors.As(err, &final) {
 			return 0, fmt.Errorf("%w: %w", ErrFetch, err)
 		}
-		f.remote.log.Warn("an update is not fetched yet", "bytes", f.at, "of", f.end, "err", withoutAddress(err), "again_in", f.pause)
+		f.remote.log.Warn("an update is not fetched yet", "bytes", f.at, "of", f.end, "err", origin.WithoutAddress(err), "again_in", f.pause)
 		select {
 		case <-f.ctx.Done():
 			return 0, fmt.Errorf("%w: %w", ErrFetch, context.Cause(f.ctx))
@@ -184,15 +163,6 @@ func (f *fetch) Read(p []byte) (int, error) {
 		f.pause = min(2*f.pause, lastPause)
 	}
 	return 0, io.EOF
-}
-
-// withoutAddress is an error of a request without its address, which lets its holder fetch.
-func withoutAddress(err error) error {
-	var failed *url.Error
-	if errors.As(err, &failed) {
-		return failed.Err
-	}
-	return err
 }
 
 func (f *fetch) read(p []byte) (int, error) {
@@ -218,18 +188,18 @@ func (f *fetch) connect() error {
 		return err
 	}
 	req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", f.at, f.end-1))
-	answer, err := f.remote.client.Do(req)
+	answer, err := f.remote.cloud.Do(req)
 	if err != nil {
 		return err
 	}
 	f.body = answer.Body
-	switch {
-	case answer.StatusCode == http.StatusPartialContent && strings.HasPrefix(answer.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", f.at)):
+	if answer.StatusCode == http.StatusPartialContent && strings.HasPrefix(answer.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", f.at)) {
 		return nil
-	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusRequestTimeout, answer.StatusCode/100 == 5:
-		return fmt.Errorf("the cloud answers %d", answer.StatusCode)
 	}
-	return &refusal{answer.StatusCode}
+	if err := origin.CheckAnswer(answer.StatusCode); err != nil {
+		return err
+	}
+	return &origin.Refusal{Status: answer.StatusCode} // it is not the part that was asked for
 }
 
 // drop ends the connection.

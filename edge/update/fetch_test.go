@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/edge/origin"
 	"github.com/postern-io/postern/protocol/release"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -55,7 +56,7 @@ func fetching(t *testing.T, cloud string, serve http.HandlerFunc, f func(t *test
 			<-done
 			synctest.Wait()
 		}()
-		f(t, NewRemote(open(t, "1.0.0", d), cloud, transport), d)
+		f(t, NewRemote(open(t, "1.0.0", d), origin.New(cloud, transport)), d)
 	})
 }
 
@@ -161,7 +162,7 @@ func TestJudge(t *testing.T) {
 		t.Helper()
 		v, u := open(t, "1.0.0", newSimDisk()), good
 		change(&u, v)
-		require.Equal(t, want, NewRemote(v, cloud, nil).Judge(u))
+		require.Equal(t, want, NewRemote(v, origin.New(cloud, nil)).Judge(u))
 	}
 	judge("", testCloud, func(*wire.Update, *Versions) {})
 	for _, forged := range []func(*wire.Update){

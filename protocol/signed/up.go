@@ -22,7 +22,7 @@ const (
 type upProof struct {
 	_       struct{} `cbor:",toarray"`
 	Purpose Purpose
-	Kind    string // batch, status
+	Kind    string // batch, status, answer
 	Device  string // device code
 	Last    uint64 // sequence number of a batch's last record
 	Bytes   []byte // the message without records and signature
@@ -73,6 +73,20 @@ func (k *DeviceKey) SignStatus(st *wire.Status) error {
 	bare.Signature = nil
 	st.Signature = ed25519.Sign(k.private, proof(upProof{Kind: "status", Device: k.device, Bytes: wire.MustEncode(&bare)}))
 	return nil
+}
+
+// SignAnswer signs a file that answers a diagnosis: where it goes, and its SHA-256.
+func (k *DeviceKey) SignAnswer(path string, digest [32]byte) []byte {
+	return ed25519.Sign(k.private, answerProof(k.device, path, digest))
+}
+
+// VerifyAnswer reports whether the device signed a file of that digest for that path.
+func VerifyAnswer(public []byte, device, path string, digest [32]byte, signature []byte) bool {
+	return verify(public, answerProof(device, path, digest), signature)
+}
+
+func answerProof(device, path string, digest [32]byte) []byte {
+	return proof(upProof{Kind: "answer", Device: device, Bytes: append(digest[:], path...)})
 }
 
 // VerifyBatch reports whether the device signed this batch, as it came, whatever

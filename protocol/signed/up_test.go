@@ -115,3 +115,21 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+// An answer's signature is for one device, one address and one file.
+func TestSignedAnswersCannotBeMoved(t *testing.T) {
+	t.Parallel()
+	key, err := NewDeviceKey("CAB-1", bytes.Repeat([]byte{7}, 32))
+	require.NoError(t, err)
+	good := key.SignAnswer("/x", [32]byte{1})
+	require.True(t, VerifyAnswer(key.Public(), "CAB-1", "/x", [32]byte{1}, good))
+	_, other := NewSeed()
+	require.False(t, VerifyAnswer(other, "CAB-1", "/x", [32]byte{1}, good))
+	require.False(t, VerifyAnswer(key.Public(), "CAB-2", "/x", [32]byte{1}, good))
+	require.False(t, VerifyAnswer(key.Public(), "CAB-1", "/y", [32]byte{1}, good))
+	require.False(t, VerifyAnswer(key.Public(), "CAB-1", "/x", [32]byte{2}, good))
+	require.False(t, VerifyAnswer(key.Public(), "CAB-1", "/x", [32]byte{1}, nil))
+	st := upStatus()
+	require.NoError(t, key.SignStatus(&st))
+	require.False(t, VerifyAnswer(key.Public(), "CAB-1", "/x", [32]byte{1}, st.Signature))
+}

@@ -186,6 +186,10 @@ const (
 	ReasonUpdating   = "update_running"   // another update is being fetched
 	ReasonFetch      = "not_fetched"      // the cloud did not give the artefact, or not in time
 	ReasonDisk       = "not_kept"         // the disk did not take it
+	// Reasons of diagnoses, beside ReasonNoCloud and ReasonDisk.
+	ReasonDiagnosing = "diagnosis_running" // another one has no outcome yet
+	ReasonNotSent    = "not_sent"          // the cloud did not take the answer, or not in time
+	ReasonRestarted  = "restarted"         // the agent started in the middle of it
 	DoorOpenFailed   = "open_failed"
 	DoorNotSeen      = "not_seen"
 )
@@ -196,6 +200,8 @@ type CommandOutcome struct {
 	Outcome   string          `cbor:"2,keyasint"`
 	Doors     map[uint]string `cbor:"3,keyasint,omitempty"` // error code per door that has one
 	Reason    string          `cbor:"4,keyasint,omitempty"`
+	// Digest is the SHA-256 of the file that a diagnosis has sent up.
+	Digest []byte `cbor:"5,keyasint,omitempty"`
 }
 
 // Exception is the body of kinds 8 and 9. In kind 9 Evidence says how it

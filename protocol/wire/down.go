@@ -81,7 +81,16 @@ const (
 	CmdShowMessage  CommandKind = "show_message"
 	CmdCapture      CommandKind = "capture"
 	CmdUpdate       CommandKind = "update"
+	// Diagnoses. Their answer goes up as a file.
+	CmdChannelTest   CommandKind = "channel_test"
+	CmdSupportBundle CommandKind = "support_bundle"
+	CmdBoardView     CommandKind = "board_view"
 )
+
+// IsDiagnosis reports whether a command asks for a file that goes up.
+func (k CommandKind) IsDiagnosis() bool {
+	return k == CmdChannelTest || k == CmdSupportBundle || k == CmdBoardView
+}
 
 // Command is the payload of a signed command.
 type Command struct {
@@ -150,6 +159,31 @@ type Update struct {
 	Size      int64  `cbor:"3,keyasint"` // of the program, bytes
 	Digest    []byte `cbor:"4,keyasint"` // SHA-256 of the program
 	Signature []byte `cbor:"5,keyasint"` // envelope of the manifest, by a release key
+}
+
+// Upload is where the answer to a diagnosis goes, once.
+type Upload struct {
+	// Path is at the cloud that the device was enrolled at, such as /api/v1/…; it names no
+	// host. It has a token, which is secret.
+	Path  string `cbor:"1,keyasint"`
+	Until int64  `cbor:"2,keyasint"` // unix ns, after which nothing is taken
+	Max   int64  `cbor:"3,keyasint"` // bytes of the file
+}
+
+// Diagnosis is the body of CmdBoardView and CmdSupportBundle.
+type Diagnosis struct {
+	Upload Upload `cbor:"1,keyasint"`
+}
+
+// ChannelTest is the body of CmdChannelTest: an opening by staff of one door, whose readings
+// are the answer. Its keys are those of OpenDoors where it has the same.
+type ChannelTest struct {
+	OpeningID      string      `cbor:"1,keyasint"`
+	Kind           OpeningKind `cbor:"2,keyasint"` // OpenStaff
+	Doors          []uint      `cbor:"3,keyasint"` // one
+	SessionSeconds uint        `cbor:"4,keyasint"` // from the intent
+	Upload         Upload      `cbor:"10,keyasint"`
+	Occupied       bool        `cbor:"11,keyasint,omitempty"` // a delivery may lie behind the door
 }
 
 // Time is the payload of a signed time answer.

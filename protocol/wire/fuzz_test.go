@@ -116,7 +116,7 @@ func FuzzCommandAndEveryBody(f *testing.F) {
 		if Decode(p, &c) == nil {
 			again(t, c)
 		}
-		for _, body := range []any{OpenDoors{}, CloseSession{}, DoorReason{}, SyncConfig{}, Update{}, Time{}} {
+		for _, body := range []any{OpenDoors{}, CloseSession{}, DoorReason{}, SyncConfig{}, Update{}, Diagnosis{}, ChannelTest{}, Time{}} {
 			if v, err := decodeLike(body, p); err == nil {
 				_, err = Encode(v)
 				require.NoError(t, err)

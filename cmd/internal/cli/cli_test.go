@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -70,28 +67,4 @@ func TestFilesAreReplacedWholeAndPrivate(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left behind")
 	require.Error(t, WriteFile(filepath.Join(dir, "none", "x"), nil))
-}
-
-func TestBundleCanBeRead(t *testing.T) {
-	t.Parallel()
-	name := filepath.Join(t.TempDir(), "b.tar.gz")
-	b := NewBundle(time.Unix(1_700_000_000, 0))
-	b.AddJSON("a.json", map[string]int{"n": 1})
-	require.NoError(t, b.Write(name))
-	f, err := os.Open(name)
-	require.NoError(t, err)
-	defer f.Close()
-	gz, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	r := tar.NewReader(gz)
-	h, err := r.Next()
-	require.NoError(t, err)
-	require.Equal(t, "support/a.json", h.Name)
-	raw, err := io.ReadAll(r)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"n":1}`, string(raw))
-
-	bad := NewBundle(time.Now())
-	bad.AddJSON("b.json", func() {})
-	require.ErrorContains(t, bad.Write(name), "b.json")
 }

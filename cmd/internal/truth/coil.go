@@ -272,10 +272,12 @@ func (j *judge) refusesCommand(b *Cabinet, p Pulse, began time.Time) string {
 		return "the cloud has no such command"
 	case c.DeviceID != d.Row.ID:
 		return "a command for another cabinet"
-	case c.Kind != wire.CmdOpenDoors || wire.Decode(c.Body, &body) != nil || !slices.Contains(body.Doors, uint(p.Door)):
+	case c.Kind != wire.CmdOpenDoors && c.Kind != wire.CmdChannelTest || wire.Decode(c.Body, &body) != nil || !slices.Contains(body.Doors, uint(p.Door)):
 		return "a command that does not open this door"
 	case body.OpeningID != p.OpeningID:
 		return "a command for another opening: " + body.OpeningID
+	case c.Kind == wire.CmdChannelTest && (body.Kind != wire.OpenStaff || len(body.Doors) != 1):
+		return "a channel test is an opening by staff of one door"
 	case began.Before(c.IssuedAt.Add(-clockSlack)) || began.After(c.ExpiresAt.Add(clockSlack)):
 		return fmt.Sprintf("obeyed at %s, issued at %s and good until %s", clockTime(began), clockTime(c.IssuedAt), clockTime(c.ExpiresAt))
 	}

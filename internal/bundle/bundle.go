@@ -1,4 +1,6 @@
-package cli
+// Package bundle fills support bundles: named files, as a tar in gzip. Secrets and codes are
+// left out by those who fill it, and hidden where one slips through.
+package bundle
 
 import (
 	"archive/tar"
@@ -6,29 +8,48 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
 // Bundle is a support bundle being filled: named files that help to understand
-// a program's state. Secrets and codes are left out of it.
+// a program's state. One goroutine uses it.
 type Bundle struct {
 	buf  bytes.Buffer
 	gz   *gzip.Writer
 	tar  *tar.Writer
 	made time.Time
+	hide *strings.Replacer // nil: nothing
 	err  error
 }
 
-// NewBundle begins a bundle made at now.
-func NewBundle(now time.Time) *Bundle {
+// Hidden stands where a secret stood.
+const Hidden = "[hidden]"
+
+// New begins a bundle made at now.
+func New(now time.Time) *Bundle {
 	b := &Bundle{made: now}
 	b.gz = gzip.NewWriter(&b.buf)
 	b.tar = tar.NewWriter(b.gz)
 	return b
 }
 
-// Add puts a file into the bundle. The first error is kept for Write.
+// Hide hides texts in the files that are added from now on. Empty ones count for nothing.
+func (b *Bundle) Hide(secrets ...string) {
+	var pairs []string
+	for _, s := range secrets {
+		if s != "" {
+			pairs = append(pairs, s, Hidden)
+		}
+	}
+	b.hide = strings.NewReplacer(pairs...)
+}
+
+// Add puts a file into the bundle. The first error is kept for Bytes.
 func (b *Bundle) Add(name string, content []byte) {
+	if b.hide != nil {
+		content = []byte(b.hide.Replace(string(content)))
+	}
 	if b.err != nil {
 		return
 	}
@@ -47,15 +68,15 @@ func (b *Bundle) AddJSON(name string, v any) {
 	b.Add(name, append(raw, '\n'))
 }
 
-// Write writes the bundle as a tar.gz file, mode 0600.
-func (b *Bundle) Write(name string) error {
+// Bytes ends the bundle: a tar.gz file.
+func (b *Bundle) Bytes() ([]byte, error) {
 	for _, end := range []func() error{b.tar.Close, b.gz.Close} {
 		if err := end(); b.err == nil {
 			b.err = err
 		}
 	}
 	if b.err != nil {
-		return fmt.Errorf("make support bundle: %w", b.err)
+		return nil, fmt.Errorf("make support bundle: %w", b.err)
 	}
-	return WriteFile(name, b.buf.Bytes())
+	return b.buf.Bytes(), nil
 }
