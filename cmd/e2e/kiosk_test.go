@@ -110,7 +110,7 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 		}
 		return out, nil
 	})
-	act("/taken", func(uint) (parcel, error) { // where the cabinet put it, by word of the cloud
+	act("/delivered", func(uint) (parcel, error) { // where the cabinet put it, by word of the cloud
 		ref := "K-" + strconv.Itoa(n)
 		w.delivered(ref)
 		return parcel{}, nil

@@ -201,6 +201,7 @@ for (const [kind, size] of Object.entries(sizes).filter(([k]) => (process.env.KI
   await look(page, name("dropped off"));
   await page.click("#next");
   await at(page, "dropoff");
+  await act("/collected");
 
   // A parcel that does not fit, while the link is cut.
   p = await act("/create");
@@ -224,7 +225,11 @@ for (const [kind, size] of Object.entries(sizes).filter(([k]) => (process.env.KI
   await page.click("#finish");
   await at(page, "start");
   await act("/mend");
-  await act("/taken");
+  await act("/delivered");
+  await act("/collected"); // the screen shows what was begun elsewhere
+  await at(page, "finished");
+  await page.click("#finish");
+  await at(page, "start");
   await page.waitForSelector(".standing.good");
 
   // A door that does not open.

@@ -204,7 +204,7 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 	case edge.ByCode:
 		return j.refusesCode(b, p, a, began)
 	case edge.ByLarger:
-		return j.refusesLarger(b, p, a)
+		return refusesLarger(j, b, p, a)
 	case edge.ByPass:
 		return refusesPass(j, b, p, a, began, acts)
 	}

@@ -10,7 +10,7 @@ import (
 
 // refusesLarger says why a courier was not to be given a larger compartment, "" when
 // they were: it is for the delivery whose code they had used.
-func (j *judge) refusesLarger(b *Cabinet, p Pulse, a Act) string {
+func refusesLarger(j *judge, b *Cabinet, p Pulse, a Act) string {
 	e := j.entry(b, p.CodeNumber)
 	switch {
 	case e == nil && isForgotten(j.Forgotten, p.At):
