@@ -105,6 +105,11 @@ func (w reports) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Openi
 		if c == nil {
 			return nil, foreign, nil
 		}
+		if b.Kind == wire.OpenReassign && d != nil {
+			if err := w.takeOver(d, c); err != nil {
+				return nil, "", err
+			}
+		}
 		od := cloud.OpeningDoor{Door: n, GridID: c.GridID, Status: "unknown"}
 		if d != nil {
 			od.Packages = packagesIn(d, c.GridID)

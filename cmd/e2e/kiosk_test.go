@@ -39,6 +39,7 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 		Code string `json:"code"`
 		QR   string `json:"qr,omitempty"`
 		Door uint   `json:"door,omitempty"`
+		Left uint   `json:"left,omitempty"` // door that was left for Door
 	}
 	act := func(path string, do func(door uint) (parcel, error)) {
 		mux.HandleFunc("GET "+path, func(rw http.ResponseWriter, r *http.Request) {
@@ -70,7 +71,7 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 			return parcel{}, err
 		}
 		w.delivered(ref)
-		return parcel{*out.PickupCode, passcode.QR(c.code, *out.PickupCode), door}, nil
+		return parcel{Code: *out.PickupCode, QR: passcode.QR(c.code, *out.PickupCode), Door: door}, nil
 	}
 	act("/deposit", deposit)
 	act("/create", func(uint) (parcel, error) {
@@ -98,6 +99,21 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 			}
 		}
 		return parcel{}, fmt.Errorf("no door is open")
+	})
+	act("/larger", func(uint) (out parcel, err error) { // the doors of a courier whose parcel did not fit
+		for _, o := range c.agent.Loop().State().Openings {
+			if n := uint(o.Doors[0].Door); o.Cancelled {
+				out.Left = n
+			} else {
+				out.Door = n
+			}
+		}
+		return out, nil
+	})
+	act("/delivered", func(uint) (parcel, error) { // where the cabinet put it, by word of the cloud
+		ref := "K-" + strconv.Itoa(n)
+		w.delivered(ref)
+		return parcel{}, nil
 	})
 	act("/staff", func(uint) (parcel, error) { return parcel{Code: staff}, nil })
 	plain("/cut", func(uint) error { c.setCut(true); return nil })
@@ -181,9 +197,11 @@ func TestPeopleUseTheScreenOfACabinet(t *testing.T) {
 		require.True(t, came, "%s: the start comes back by itself, after a question", screen)
 	}
 	for _, kind := range kinds {
-		for what, want := range map[string]any{"shown": true, "stays-while-open": "flow", "thanks": "Thank you", "jammed": "The door did not open", "staff-left": true, "choices-are-reset": true} {
+		for what, want := range map[string]any{"shown": true, "stays-while-open": "flow", "thanks": "Thank you", "jammed": "The door did not open", "larger-stays-while-open": "flow", "staff-left": true, "choices-are-reset": true} {
 			require.Equal(t, want, found.Screens[kind+"-"+what], "%s %s", kind, what)
 		}
 		require.Regexp(t, `^Door \d`, found.Screens[kind+"-door"])
+		require.Regexp(t, `^Put the parcel in and close door`, found.Screens[kind+"-larger-lead"])
+		require.Regexp(t, `^Door .* is closed\.$`, found.Screens[kind+"-larger-thanks"])
 	}
 }

@@ -211,6 +211,20 @@ func (w *world) deposit(x *task, boxes map[uint][]string, rnd *rand.Rand) {
 			w.courier(x, rnd)
 			return
 		}
+	case 3: // it does not fit: a larger one, chosen at the screen
+		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
+		if w.shutIn(c, boxes) {
+			break
+		}
+		if n := w.takeLarger(c, x, doors); n != 0 {
+			for _, d := range doors {
+				items, _ := c.sim.TakeOut(d)
+				w.hold(items, true)
+			}
+			w.leave(c, doors, rnd)
+			w.deposit(x, map[uint][]string{n: x.packages}, rnd)
+			return
+		}
 	case 2: // too large after all
 		w.atDoors(c, doors, func(n uint) error { return w.look(c, n) })
 		_, err := w.server().Lockers.Fail(w.soon(), w.box.ProviderCaller, locker.FailInput{Delivery: x.key(), FailureCode: "PARCEL_TOO_LARGE"})
@@ -424,4 +438,27 @@ func (w *world) collectWith(x *task, code former, scan bool, rnd *rand.Rand) {
 		doors = append(doors, uint(n))
 	}
 	w.recipient(x, doors, rnd)
+}
+
+// takeLarger is a courier who takes a larger compartment in place of the open one; 0 when
+// the screen offers none.
+func (w *world) takeLarger(c *cabinet, x *task, doors []uint) uint {
+	a := c.running()
+	s := a.Loop().State()
+	for id, o := range s.Openings {
+		if o.DeliveryRef != x.number || !slices.Equal(doors, []uint{uint(o.Doors[0].Door)}) || s.Larger(id, a.Now()) == 0 {
+			continue
+		}
+		n := w.act(truth.Act{Cabinet: c.code, Kind: edge.ByLarger, Delivery: x.number, Code: wire.CodeDelivery})
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+		defer cancel()
+		out, err := a.Loop().Do(ctx, edgelocker.TakeLarger{OpeningID: id})
+		w.answered(n, out, err)
+		if err == nil && out.Outcome == wire.CodeOK {
+			w.effect("larger", nil)
+			return uint(out.Doors[0])
+		}
+		return 0
+	}
+	return 0
 }

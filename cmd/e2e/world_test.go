@@ -135,7 +135,11 @@ func newWorld(t testing.TB, seed uint64, cabinets int, more ...server.SandboxDev
 	for i := range cabinets {
 		d := server.SandboxDevice{Code: fmt.Sprintf("CAB-%d", i+1), Name: fmt.Sprintf("Cabinet %d", i+1), Type: "smart_locker"}
 		for n := uint(1); n <= doors; n++ {
-			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: "M"})
+			l := wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: "M"}
+			if n > 1 && n+1 >= doors { // for parcels that do not fit
+				l.Size = "L"
+			}
+			d.Layout = append(d.Layout, l)
 		}
 		cfg.Devices = append(cfg.Devices, d)
 	}

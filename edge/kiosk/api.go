@@ -97,6 +97,16 @@ func (k *Kiosk) done(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+func (k *Kiosk) larger(w http.ResponseWriter, r *http.Request) {
+	var in openingInput
+	if !read(w, r, &in) {
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
+		return k.cfg.Loop.Do(ctx, locker.TakeLarger{OpeningID: in.OpeningID})
+	})
+}
+
 // try asks the cabinet and tells the page what became of it. A page that goes
 // away meanwhile changes nothing: what was begun is seen through.
 func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Context) (locker.Answer, error)) {

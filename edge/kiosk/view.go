@@ -84,6 +84,11 @@ type OpeningView struct {
 	// CanBeDone says that the courier may press done: everything that opened
 	// is closed or will be.
 	CanBeDone bool `json:"can_be_done"`
+	// CanBeLarger says that the courier may take a larger compartment, which is free.
+	CanBeLarger bool `json:"can_be_larger"`
+	// Left says that a larger one was taken, or that it was cancelled: nothing stays
+	// behind its doors.
+	Left bool `json:"left"`
 }
 
 // OpeningDoor is a door of an opening.
@@ -117,7 +122,7 @@ const fullFrom = 90
 func (k *Kiosk) publicView() PublicView {
 	s, now := k.cfg.Loop.State(), k.cfg.Now()
 	v := PublicView{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Store: k.storeView().State, Doors: []DoorPlace{}, LeftOpen: []DoorRef{},
-		Openings: openingsOf(&s), Reopen: reopenOf(&s, now), Locks: locksOf(&s, now), Notice: s.Config.Texts[wire.TextNotice]}
+		Openings: openingsOf(&s, now), Reopen: reopenOf(&s, now), Locks: locksOf(&s, now), Notice: s.Config.Texts[wire.TextNotice]}
 	if k.cfg.OnSite != nil {
 		v.OnSite = k.cfg.OnSite()
 	}
@@ -132,7 +137,7 @@ func (k *Kiosk) publicView() PublicView {
 
 func (k *Kiosk) view() View {
 	s, now := k.cfg.Loop.State(), k.cfg.Now()
-	v := View{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Store: k.storeView(), Doors: []DoorView{}, Openings: openingsOf(&s), Reopen: reopenOf(&s, now),
+	v := View{DeviceCode: k.cfg.DeviceCode, Online: k.cfg.Link.Connected(), Store: k.storeView(), Doors: []DoorView{}, Openings: openingsOf(&s, now), Reopen: reopenOf(&s, now),
 		Exceptions: exceptionsOf(&s), Locks: locksOf(&s, now), CodeList: s.Meta.CodeList, ConfigVersion: s.Config.Version}
 	v.doors(&s, now)
 	if k.cfg.Health != nil {
@@ -181,11 +186,11 @@ func (v *View) doors(s *locker.State, now locker.Now) {
 	}
 }
 
-func openingsOf(s *locker.State) []OpeningView {
+func openingsOf(s *locker.State, now locker.Now) []OpeningView {
 	list := []OpeningView{}
 	for _, id := range slices.Sorted(maps.Keys(s.Openings)) {
 		o := s.Openings[id]
-		out := OpeningView{OpeningID: id, Kind: string(o.Kind), CanBeDone: o.Kind.IsDeposit() && !o.Done}
+		out := OpeningView{OpeningID: id, Kind: string(o.Kind), CanBeDone: o.Kind.IsDeposit() && !o.Done && !o.Cancelled, CanBeLarger: s.Larger(id, now) != 0, Left: o.Cancelled}
 		for _, d := range o.Doors {
 			out.Doors = append(out.Doors, OpeningDoor{DoorRef: ref(s, d.Door), Phase: phases[d.Phase]})
 		}

@@ -111,7 +111,7 @@ func (d keypad) dropOff(e wire.CodeEntry) string {
 	for _, id := range sorted(d.Openings) {
 		if o := d.Openings[id]; o.DeliveryRef == e.DeliveryRef && o.Kind.IsDeposit() && !o.Cancelled {
 			named := numbers(e.Doors)
-			if len(named) == 0 {
+			if len(named) == 0 || o.Kind == wire.OpenReassign { // the list may still name those that it has left
 				named = o.numbers()
 			}
 			return d.codeAgain(o, named, edge.ByCode, e)

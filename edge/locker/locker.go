@@ -457,6 +457,8 @@ type (
 	}
 	// Reopen opens a pickup again without a code.
 	Reopen struct{ OpeningID string }
+	// TakeLarger is the courier's "does not fit": the opening is one that Larger allows.
+	TakeLarger struct{ OpeningID string }
 	// PressedDone is the courier's "done".
 	PressedDone struct{ OpeningID string }
 	// Tampered is a tampering seen outside the doors.
@@ -481,6 +483,7 @@ func (ConfigCame) input()  {}
 func (CodeTried) input()   {}
 func (PassShown) input()   {}
 func (Reopen) input()      {}
+func (TakeLarger) input()  {}
 func (PressedDone) input() {}
 func (Tampered) input()    {}
 func (Tick) input()        {}
@@ -544,6 +547,8 @@ func Step(s State, in Input, now Now) (State, Out) {
 		d.showPass(in)
 	case Reopen:
 		d.reopen(in)
+	case TakeLarger:
+		d.takeLarger(in)
 	case PressedDone:
 		d.pressedDone(in)
 	case Tampered:

@@ -23,12 +23,21 @@ var _ = flag.Set("rapid.checks", strconv.Itoa(ring.Count(30, 100)))
 // is enough to go on after any step.
 func TestAnyOrderOfThings(t *testing.T) {
 	t.Parallel()
+	taken := 0
+	defer func() { require.NotZero(t, taken, "larger compartments that were taken") }()
 	rapid.Check(t, func(rt *rapid.T) {
 		const doors = 3
 		w := newWorld(t, doors)
+		for i, size := range []string{"S", "M", "L"} {
+			w.s.Config.Layout[i].Size = size
+		}
+		named := []uint{1, 2, 3}
+		if rapid.Bool().Draw(rt, "of one door") {
+			named = []uint{1}
+		}
 		w.list(
 			wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(7), DeliveryRef: "LD-1", Active: wire.ActiveAtSettle},
-			wire.CodeEntry{Number: 2, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-2", Doors: []uint{1, 2, 3}},
+			wire.CodeEntry{Number: 2, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-2", Doors: named},
 			wire.CodeEntry{Number: 3, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: verifier(8)},
 		)
 		started := 0
@@ -123,6 +132,28 @@ func TestAnyOrderOfThings(t *testing.T) {
 			"a pass is shown again": func(rt *rapid.T) {
 				if len(passes) > 0 {
 					show(rt, passes[rapid.IntRange(0, len(passes)-1).Draw(rt, "pass")])
+				}
+			},
+			"does not fit": func(rt *rapid.T) {
+				if rapid.Bool().Draw(rt, "just now") {
+					w.typed(5)
+					for _, p := range w.takeAsked() {
+						w.step(Pulsing{Door: p.Door, By: p.By, Outcome: edge.PulseConfirmed, Mono: w.now.Mono})
+						if !lost[p.Door] {
+							w.setDoor(p.Door, true)
+						}
+					}
+					w.wait(time.Second)
+				}
+				for _, id := range sorted(w.s.Openings) {
+					n := w.s.Larger(id, w.now)
+					a := w.step(TakeLarger{OpeningID: id}).Answer
+					require.Equal(rt, n != 0, a.Outcome == wire.CodeOK)
+					if n != 0 {
+						taken++
+						require.Equal(rt, []edge.DoorNumber{n}, a.Doors)
+						require.True(rt, w.s.Openings[id].Cancelled)
+					}
 				}
 			},
 			"done": func(*rapid.T) {

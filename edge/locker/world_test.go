@@ -132,7 +132,7 @@ func (w *world) swing() {
 
 // restart loses everything that was not kept.
 func (w *world) restart(off time.Duration, clock wire.Clock) {
-	w.s = New(testConfig(len(w.s.Doors)))
+	w.s = New(w.s.Config)
 	for k, v := range w.kept {
 		require.NoError(w.t, w.s.Load(k, v))
 	}

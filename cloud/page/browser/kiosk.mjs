@@ -201,6 +201,40 @@ for (const [kind, size] of Object.entries(sizes).filter(([k]) => (process.env.KI
   await look(page, name("dropped off"));
   await page.click("#next");
   await at(page, "dropoff");
+  await home(page);
+  await act("/collected"); // the screen shows what was begun elsewhere
+  await at(page, "finished");
+  await page.click("#finish");
+  await at(page, "start");
+
+  // A parcel that does not fit, while the link is cut.
+  p = await act("/create");
+  await typed(page, "dropoff", p.code);
+  await at(page, "flow");
+  await page.waitForSelector("#larger");
+  await look(page, name("fits or not"));
+  await act("/cut");
+  await page.click("#larger");
+  await page.waitForFunction(() => document.querySelectorAll(".steps b.open").length === 2);
+  await look(page, name("larger"));
+  found.screens[name("larger lead")] = await page.textContent("#lead");
+  p = await act("/larger");
+  await act("/close?door=" + p.left);
+  await page.clock.fastForward(61000);
+  found.screens[name("larger stays while open")] = await screen(page);
+  await act("/put?door=" + p.door);
+  await act("/close?door=" + p.door);
+  await at(page, "finished");
+  found.screens[name("larger thanks")] = await page.textContent("#lead");
+  await page.click("#finish");
+  await at(page, "start");
+  await act("/mend");
+  await act("/delivered");
+  await act("/collected");
+  await at(page, "finished");
+  await page.click("#finish");
+  await at(page, "start");
+  await page.waitForSelector(".standing.good");
 
   // A door that does not open.
   p = jammed;

@@ -203,6 +203,8 @@ func (j *judge) refuses(b *Cabinet, p Pulse, began time.Time, acts map[string]in
 	switch p.Kind {
 	case edge.ByCode:
 		return j.refusesCode(b, p, a, began)
+	case edge.ByLarger:
+		return refusesLarger(j, b, p, a)
 	case edge.ByPass:
 		return refusesPass(j, b, p, a, began, acts)
 	}

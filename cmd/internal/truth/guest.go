@@ -23,6 +23,11 @@ func (j *judge) refusesGuest(b *Cabinet, p Pulse, began time.Time) (why string, 
 	switch {
 	case p.Kind == edge.ByReopen:
 		return b.refusesReopening(p), true
+	case p.Kind == edge.ByLarger:
+		if e == nil || e.Entry.Kind != wire.CodeDelivery {
+			return "", false
+		}
+		return b.refusesGuestLarger(p), true
 	case e == nil || (e.Entry.Kind == wire.CodeStaff) != (p.Kind == edge.ByStaff):
 		return "", false
 	}

@@ -49,6 +49,13 @@ func TestGuestsAreJudgedByTheCodesAlone(t *testing.T) {
 		"a pickup that is opened once more": func(_ *Case, b *Cabinet) {
 			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByReopen})
 		},
+		"a larger compartment": func(c *Case, b *Cabinet) {
+			d := c.Cloud.Devices["CAB-1"]
+			d.Codes = append(d.Codes, cloud.CodeRow{DeviceID: 7, Entry: wire.CodeEntry{Number: 9, Op: wire.CodeSet, Kind: wire.CodeDelivery, DeliveryRef: "LD-9"}})
+			c.Cloud.Devices["CAB-1"] = d
+			open(b, 1, 230, edge.Authority{Act: "act-2", Kind: edge.ByCode, CodeNumber: 9})
+			open(b, 2, 260, edge.Authority{Act: "act-3", Kind: edge.ByLarger, CodeNumber: 9})
+		},
 		"a staff code": func(c *Case, b *Cabinet) {
 			d := c.Cloud.Devices["CAB-1"]
 			d.Codes = append(d.Codes, cloud.CodeRow{DeviceID: 7, Entry: wire.CodeEntry{Number: 9, Op: wire.CodeSet, Kind: wire.CodeStaff}})
@@ -83,6 +90,15 @@ func TestGuestsOpenNothingWithoutACode(t *testing.T) {
 		},
 		"a staff code that was never listed": func(_ *Case, b *Cabinet) {
 			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByStaff, CodeNumber: 9})
+		},
+		"a larger compartment for a pickup code": func(_ *Case, b *Cabinet) {
+			open(b, 1, 230, edge.Authority{Act: "act-2", Kind: edge.ByLarger, CodeNumber: 4})
+		},
+		"a larger compartment without a code before": func(c *Case, b *Cabinet) {
+			d := c.Cloud.Devices["CAB-1"]
+			d.Codes = append(d.Codes, cloud.CodeRow{DeviceID: 7, Entry: wire.CodeEntry{Number: 9, Op: wire.CodeSet, Kind: wire.CodeDelivery, DeliveryRef: "LD-9"}})
+			c.Cloud.Devices["CAB-1"] = d
+			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByLarger, CodeNumber: 9})
 		},
 		"a pickup code as a staff code": func(_ *Case, b *Cabinet) {
 			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByStaff, CodeNumber: 4})

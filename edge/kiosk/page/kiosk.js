@@ -19,6 +19,7 @@ const m = {
   go, start, enter, choose, speakIn,
   eye: operator.camera && camera(() => t("camera")), // of the screen
   done: (id) => send("/api/done", { opening_id: id }),
+  larger: (id) => send("/api/larger", { opening_id: id }),
   reopen: (id) => send("/api/reopen", { opening_id: id }),
 };
 let token = "";     // of the staff session
@@ -212,7 +213,7 @@ function observe(next) {
       if (!was.opened.has(d.door)) play("open");
       was.opened.add(d.door);
     }
-    seen.set(o.opening_id, Object.assign(was, { kind: o.kind, doors: o.doors, running: true }));
+    seen.set(o.opening_id, Object.assign(was, { kind: o.kind, doors: o.doors, left: o.left, running: true }));
     if (m.screen === "start" && !m.mine.has(o.opening_id) && !m.dismissed.has(o.opening_id)) {
       m.mine.add(o.opening_id); // begun elsewhere, such as by a recipient's telephone, or before a reload
       setTimeout(() => m.mine.has(o.opening_id) && m.screen === "start" && go("flow"));
@@ -225,7 +226,7 @@ function observe(next) {
     m.dismissed.delete(id);
     if (!m.mine.delete(id)) continue;
     play(was.opened.size ? "closed" : "error");
-    m.last = { id, ...was };
+    if (!was.left || !m.last) m.last = { id, ...was }; // one that was left for another is not what a person waits for
     if (m.screen === "flow" && m.mine.size === 0) setTimeout(() => m.last && go("finished"));
   }
 }

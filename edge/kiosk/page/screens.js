@@ -97,18 +97,23 @@ const staffopen = (m) => keypad(m, t("staff"), t("staff_again", { door: names(m.
 
 const phases = { opening: "opening", open: "is_open", closed: "closed", failed: "failed", not_seen: "not_seen" };
 
+// brings reports whether openings of a kind are for putting a parcel in.
+const brings = (kind) => kind === "deposit" || kind === "reassign";
+
 // flow shows the doors of this person's openings, one after the other.
 function flow(m) {
   const openings = m.state.openings.filter((o) => m.mine.has(o.opening_id)), doors = openings.flatMap((o) => o.doors);
-  const now = doors.find((d) => d.phase === "open") ?? doors.find((d) => d.phase === "opening") ?? doors.find((d) => d.phase === "not_seen") ?? doors[0];
+  const left = new Set(openings.filter((o) => o.left).flatMap((o) => o.doors)), stays = doors.filter((d) => !left.has(d));
+  const now = stays.find((d) => d.phase === "open") ?? stays.find((d) => d.phase === "opening") ?? doors.find((d) => d.phase === "open") ?? doors.find((d) => d.phase === "opening") ?? doors.find((d) => d.phase === "not_seen") ?? doors[0];
   if (!now) return { headline: t("wait"), lead: "", picture: [cabinet(m.state.doors)], controls: [] };
   const kind = openings.find((o) => o.doors.includes(now)).kind;
-  const lead = now.phase !== "open" ? t(phases[now.phase], { door: now.label }) : kind === "pickup" ? t("take", { door: now.label }) : kind === "deposit" ? t("put", { door: now.label }) : t("is_open", { door: now.label });
+  const lead = now.phase !== "open" ? t(phases[now.phase], { door: now.label }) : kind === "pickup" ? t("take", { door: now.label }) : left.has(now) ? t("take_back", { door: now.label }) : brings(kind) ? t("put", { door: now.label }) : t("is_open", { door: now.label });
   const lit = new Map(doors.map((d) => [d.door, d === now ? "lit " + d.phase : d.phase]));
   return {
     headline: t("door", { door: now.label }), lead,
     picture: [cabinet(m.state.doors, lit)],
-    controls: [list("steps", doors.map((d) => [make("b", { className: d.phase }, d.label), t(phases[d.phase], { door: d.label })])),
+    controls: [list("steps", doors.map((d) => [make("b", { className: d.phase }, d.label), t(left.has(d) && d.phase === "open" ? "take_back" : phases[d.phase], { door: d.label })])),
+      ...openings.filter((o) => o.can_be_larger).map((o) => button("larger", "dropoff", t("larger"), () => m.larger(o.opening_id), "big", t("larger_hint"))),
       ...openings.filter((o) => o.can_be_done && !o.doors.some((d) => d.phase === "open" || d.phase === "opening")).map((o) => button("done", "check", t("done"), () => m.done(o.opening_id), "main big"))],
   };
 }
@@ -121,8 +126,8 @@ function finished(m) {
   return {
     headline: words[0], lead: words[1], picture: [opened.size === 0 && contact(m.operator, "contact"), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
     controls: [...reopens(m, m.state.reopen.filter((r) => r.opening_id === m.last.id)),
-      failed.length > 0 && button("again", "again", t("again"), () => m.go(kind === "deposit" ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
-      kind === "deposit" && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
+      failed.length > 0 && button("again", "again", t("again"), () => m.go(brings(kind) ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
+      brings(kind) && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
       button("finish", "check", t("finish"), () => m.start(), opened.size ? "main big" : "big"), failed.length > 0 && button("help", "help", t("help"), () => m.go("help"), "big")],
   };
 }

@@ -1,0 +1,92 @@
+package locker
+
+import (
+	"slices"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// takeOver moves packages that a running deposit was to leave elsewhere into the
+// compartment that the courier took instead, at the cabinet: their parcel did not fit. A
+// delivery for which it was reserved is given another one.
+func (w reports) takeOver(d *cloud.Delivery, c *cloud.Compartment) error {
+	packages, err := w.awaited(d)
+	if err != nil || len(packages) == 0 {
+		return err
+	}
+	other := cloud.DeliveryID(0)
+	if c.State == cloud.GridReserved && c.DeliveryID != d.ID {
+		other = c.DeliveryID
+	}
+	if c.State == cloud.GridFree || c.State == cloud.GridReserved {
+		c.State, c.DeliveryID = cloud.GridReserved, d.ID
+		w.touch(c)
+	}
+	for _, p := range packages {
+		p.GridID = c.GridID
+	}
+	w.touch(d)
+	if err := w.place(d); err != nil || other == 0 {
+		return err
+	}
+	return w.displace(other, c)
+}
+
+// awaited are the packages of a delivery's running deposits that no settlement has
+// named yet.
+func (w reports) awaited(d *cloud.Delivery) (out []*cloud.Package, err error) {
+	stored, err := w.v.DeliveryOpenings(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range stored {
+		if _, err := w.opening(o.ID); err != nil {
+			return nil, err
+		}
+	}
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		if p.Status != cloud.PackageCreated && p.Status != cloud.PackageAwaitingDeposit {
+			continue
+		}
+		for _, o := range w.openings {
+			if o != nil && o.DeliveryID == d.ID && o.Kind.IsDeposit() && !o.Ended() && holds(o, p.TrackingNumber) {
+				out = append(out, p)
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+// displace finds other compartments for packages of a delivery that has not come yet,
+// whose compartment another delivery has taken. Where none is free the cabinet chooses
+// one when the courier is there.
+func (w reports) displace(id cloud.DeliveryID, taken *cloud.Compartment) error {
+	d, err := w.delivery(id)
+	if err != nil || d == nil || d.Status != cloud.DeliveryCreated {
+		return err
+	}
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	w.touch(d)
+	var next *cloud.Compartment
+	for i := range d.Packages {
+		p := &d.Packages[i]
+		if p.GridID != taken.GridID {
+			continue
+		}
+		p.GridID = 0
+		if next == nil || !fits(p.Size, next.Size) {
+			next = pick(cells, p.Size, func(c *cloud.Compartment) bool { return !slices.Contains([]*cloud.Compartment{taken, next}, c) })
+		}
+		if next != nil {
+			p.GridID = next.GridID
+			next.State, next.DeliveryID = cloud.GridReserved, d.ID
+			w.touch(next)
+		}
+	}
+	return w.place(d)
+}
