@@ -127,7 +127,7 @@ func (d keypad) dropOff(e wire.CodeEntry) string {
 	}
 	if len(doors) == 0 {
 		for i, size := range e.Sizes {
-			n := d.firstFree(size, doors)
+			n := d.firstFree(size, doors, e.DeliveryRef)
 			if n == 0 {
 				return wire.ReasonOccupied
 			}
@@ -161,11 +161,12 @@ func (d openings) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e w
 	return wire.CodeOK
 }
 
-// firstFree finds a free compartment of a size, in the layout's order.
-func (d keypad) firstFree(size string, taken []edge.DoorNumber) edge.DoorNumber {
+// firstFree finds a free compartment of a size that the list keeps for no other
+// delivery, in the layout's order.
+func (d keypad) firstFree(size string, taken []edge.DoorNumber, ref string) edge.DoorNumber {
 	for _, l := range d.Config.Layout {
 		n := edge.DoorNumber(l.Door)
-		if l.Size == size && !slices.Contains(taken, n) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
+		if l.Size == size && !slices.Contains(taken, n) && !d.isReserved(n, ref) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
 			return n
 		}
 	}

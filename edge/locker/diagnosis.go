@@ -92,8 +92,8 @@ func (d commands) beginTest(c wire.Command, b wire.ChannelTest) string {
 	return ""
 }
 
-// tested keeps what an opening has shown for the test that began it, once.
-func (d openings) tested(o Opening) {
+// recordTest keeps what an opening has shown for the test that began it, once.
+func recordTest(d openings, o Opening) {
 	x := d.Meta.Diagnosis
 	if x == nil || x.Test == nil || x.Test.OpeningID != o.ID || x.Test.Over {
 		return

@@ -364,3 +364,14 @@ func TestOnlyACompartmentLeftUnverifiedComesBack(t *testing.T) {
 	require.Equal(t, wire.CodeNotActive, w.step(CodeTried{Verifier: verifier(9), Input: "keypad"}).Answer.Outcome)
 	require.Empty(t, w.takePulses())
 }
+
+// A courier whose delivery has no compartment of its own gets none that the list keeps for
+// another delivery, though it is free.
+func TestAKeptCompartmentIsGivenToNoOtherDelivery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	other := wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-1", Doors: []uint{1}, Packages: map[uint][]string{1: {"PK1"}}, Active: wire.ActiveNow}
+	w.list(other, anywhere(2))
+	require.Equal(t, []edge.DoorNumber{2}, w.typed(8).Doors)
+	require.Equal(t, []edge.DoorNumber{1}, w.typed(5).Doors, "it is there for whom it was kept")
+}

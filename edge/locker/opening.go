@@ -301,7 +301,7 @@ func (d openings) leftOpen(o Opening) {
 	if !o.LeftOpen {
 		o.LeftOpen = true
 		d.setOpening(o)
-		d.tested(o)
+		recordTest(d, o)
 		for _, n := range o.numbers() {
 			if door := d.Doors[n]; door.Known && door.Open && !door.settling() {
 				d.raise(wire.ExDoorLeftOpen, wire.SeverityMedium, n, "open at the end of the session")
@@ -323,7 +323,7 @@ func (d openings) end(o Opening, reason string) {
 // drop forgets a running opening, remembers its end and lets its doors go.
 func (d openings) drop(o Opening, settled bool) {
 	d.withdraw(o)
-	d.tested(o)
+	recordTest(d, o)
 	for _, n := range o.numbers() {
 		if door := d.Doors[n]; door.Opening == o.ID {
 			door.Opening = ""
