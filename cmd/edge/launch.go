@@ -177,14 +177,19 @@ func (l *launcher) runAgent(ctx context.Context, c update.Choice) (proven bool, 
 	return proven, err
 }
 
-// watchTrial waits for the end of a program on trial, and until then for its report.
-func (l *launcher) watchTrial(c update.Choice, reports io.Reader, done <-chan error, cancel context.CancelCauseFunc) (proven bool, err error) {
-	healthy := make(chan struct{}, 1)
+// lastReport bounds how long a report is waited for of a program that has ended: it stands
+// in the pipe, unless a program that it started holds the pipe open.
+const lastReport = time.Second
+
+// watchTrial waits for the end of a program on trial, and for its report, which may be read
+// only after its end.
+func (l *launcher) watchTrial(c update.Choice, reports *os.File, done <-chan error, cancel context.CancelCauseFunc) (proven bool, err error) {
+	report := make(chan bool, 1)
 	go func() {
-		if n, _ := reports.Read(make([]byte, 1)); n == 1 {
-			healthy <- struct{}{}
-		}
+		n, _ := reports.Read(make([]byte, 1))
+		report <- n == 1
 	}()
+	healthy := false
 	over := time.NewTimer(l.trial)
 	defer over.Stop()
 	again := time.NewTimer(0)
@@ -193,21 +198,34 @@ func (l *launcher) watchTrial(c update.Choice, reports io.Reader, done <-chan er
 	for {
 		select {
 		case err := <-done:
-			return proven, err
+			if report != nil {
+				_ = reports.SetReadDeadline(time.Now().Add(lastReport))
+				healthy = <-report
+			}
+			return proven || healthy && l.confirm(c), err
 		case <-over.C:
 			cancel(errTrialOver)
 			return false, <-done
-		case <-healthy:
-			over.Stop()
-			again.Reset(0)
-		case <-again.C:
-			if err := l.versions.Confirm(c); err != nil {
-				l.log.Error("keep that an update is healthy", "err", err)
-				again.Reset(keepPause)
-				continue
+		case healthy = <-report:
+			report = nil
+			if healthy {
+				over.Stop()
+				again.Reset(0)
 			}
-			proven = true
-			l.log.Info("the update is healthy", "version", c.Version)
+		case <-again.C:
+			if proven = l.confirm(c); !proven {
+				again.Reset(keepPause)
+			}
 		}
 	}
+}
+
+// confirm keeps that an update is healthy, and reports whether it could.
+func (l *launcher) confirm(c update.Choice) bool {
+	if err := l.versions.Confirm(c); err != nil {
+		l.log.Error("keep that an update is healthy", "err", err)
+		return false
+	}
+	l.log.Info("the update is healthy", "version", c.Version)
+	return true
 }

@@ -167,6 +167,7 @@ for (const colorScheme of full ? ["light", "dark"] : ["light"]) {
   await page.selectOption("#state", "success");
   await page.fill("#event", "order.status_change");
   await page.click(".sieve button");
+  await page.waitForURL((u) => u.searchParams.get("event") === "order.status_change");
   found.hooks.filtered = await page.locator("#log tbody tr").count();
   await page.click("#log tbody a");
   found.hooks.event = await page.textContent("h1");
