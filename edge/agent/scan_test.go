@@ -162,7 +162,7 @@ func TestLabelsLeaveRoomForDoors(t *testing.T) {
 			}
 			require.Greater(t, n, 100)
 			if post {
-				require.Greater(t, b.agent.store.Filled(), scansUpTo+2)
+				require.Greater(t, b.agent.store.Filled(), scansUpTo)
 			} else {
 				require.InDelta(t, scansUpTo, b.agent.store.Filled(), 5)
 				require.False(t, b.agent.loop.Full(), "doors are served")
