@@ -30,6 +30,9 @@ const (
 	maxBoards   = 100
 	maxChannels = 64 // of a board
 	maxText     = 200
+	// maxCommas bounds the members and elements of an answer before they are read: each
+	// may take a hundred times its bytes in memory.
+	maxCommas = 64 << 10
 	// MaxMoves bounds the moves that a board remembers.
 	MaxMoves = 128
 )
@@ -156,6 +159,8 @@ func decode(file io.Reader, into any) error {
 		return fmt.Errorf("%w: it is cut short or damaged", ErrBad)
 	case len(raw) > MaxView:
 		return fmt.Errorf("%w: it has more than %d bytes", ErrBad, MaxView)
+	case bytes.Count(raw, []byte{','}) > maxCommas:
+		return fmt.Errorf("%w: it has more members than an answer of its kind", ErrBad)
 	case json.Unmarshal(raw, into) != nil:
 		return fmt.Errorf("%w: it is not the JSON of its kind", ErrBad)
 	}

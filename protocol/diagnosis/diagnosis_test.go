@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"bytes"
 	"compress/gzip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,34 @@ func TestBadAnswersAreRefused(t *testing.T) {
 		_, err := DecodeTest(bytes.NewReader(file))
 		require.ErrorIs(t, err, ErrBad, name)
 	}
+}
+
+// A kilobyte of gzip does not become a hundred megabytes of boards that are refused then.
+func TestMemoryIsBounded(t *testing.T) {
+	for name, file := range map[string][]byte{
+		"boards":   packed(t, `{"boards":[`+strings.Repeat(`{},`, 330_000)+`{}]}`),
+		"numbers":  packed(t, `{"boards":[`+strings.Repeat(`0,`, 500_000)+`0]}`),
+		"channels": packed(t, `{"boards":[{"channels":[`+strings.Repeat(`0,`, 500_000)+`0]}]}`),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeBoards(bytes.NewReader(file))
+		runtime.ReadMemStats(&after)
+		require.ErrorIs(t, err, ErrBad, name)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16*MaxView), "%s: of %d bytes", name, len(file))
+	}
+	var all Boards
+	for range maxBoards {
+		b := Board{Name: strings.Repeat("n", maxText), AnsweredMS: number(1), ErrorMS: number(1), Error: "no_answer"}
+		for n := range maxChannels {
+			b.Channels = append(b.Channels, Channel{Channel: uint(n + 1), Door: 1, Switch: flag(true), Item: flag(true), State: "closed", Edges: 9})
+		}
+		all.Boards = append(all.Boards, b)
+	}
+	file, err := Encode(all)
+	require.NoError(t, err)
+	_, err = DecodeBoards(bytes.NewReader(file))
+	require.NoError(t, err, "the largest answer")
 }
 
 func TestTextIsBounded(t *testing.T) {
