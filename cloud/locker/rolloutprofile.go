@@ -21,8 +21,12 @@ import (
 // settingsOf are those of the device's configuration that a profile can have.
 func settingsOf(w *Work) (s cloud.CabinetSettings, err error) {
 	conf, err := w.config()
+	return settingsIn(w.device, conf), err
+}
+
+func settingsIn(d cloud.Device, conf wire.Config) cloud.CabinetSettings {
 	return cloud.CabinetSettings{SessionS: conf.Times.SessionS, LeftOpenSoundS: conf.Times.LeftOpenSoundS, ReopenS: conf.Times.ReopenS,
-		Notice: conf.Texts[wire.TextNotice], Hours: w.device.Profile.Hours}, err
+		Notice: conf.Texts[wire.TextNotice], Hours: d.Profile.Hours}
 }
 
 // setSettings publishes the device's configuration with settings. mark says whose they are.
@@ -51,6 +55,16 @@ func hasSettings(d cloud.Device, r cloud.Rollout) bool {
 	return m.ProfileID == r.ProfileID && m.Revision == r.Revision
 }
 
+// waitsForSettings reports whether a roll-out still has to bring its settings to a device: it
+// has others, or people have changed them before the roll-out came to it.
+func waitsForSettings(device cloud.Device, d cloud.RolloutDevice, r cloud.Rollout) bool {
+	if !hasSettings(device, r) {
+		return true
+	}
+	var conf wire.Config
+	return d.State == cloud.RolloutWaiting && d.Former == nil && wire.Decode(device.Config, &conf) == nil && !settingsIn(device, conf).Equal(r.Settings)
+}
+
 // takesSettings reports whether a device takes configurations: it runs the agent and has
 // compartments.
 func takesSettings(d cloud.Device) bool {
@@ -64,7 +78,7 @@ func judgeSettings(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, device 
 		d.State = cloud.RolloutSkipped
 		return d, "", nil
 	}
-	if !hasSettings(device, r) {
+	if waitsForSettings(device, d, r) {
 		d.State, d.HealthyAt = cloud.RolloutWaiting, time.Time{}
 		return d, "", nil
 	}
@@ -133,8 +147,9 @@ func (s rollouts) sendSettings(v cloud.View, r *cloud.Rollout, i int, now time.T
 	if err != nil {
 		return err
 	}
+	waits := waitsForSettings(device, *d, *r)
 	d.State = cloud.RolloutSent
-	if hasSettings(device, *r) {
+	if !waits {
 		return nil
 	}
 	w := s.Begin(v, device, now)
@@ -149,11 +164,11 @@ func (s rollouts) sendSettings(v cloud.View, r *cloud.Rollout, i int, now time.T
 	return w.Finish(ch)
 }
 
-// returnRing gives the devices of the ring that runs, except those that are through, their
-// former settings back.
+// returnRing gives the devices of the ring that runs, except those that have proven the
+// settings, their former ones back: also those that were taken out of use meanwhile.
 func (s rollouts) returnRing(v cloud.View, r *cloud.Rollout, now time.Time, ch *cloud.Changes) error {
 	for i, d := range r.Devices {
-		if d.Ring != r.Ring || d.IsEnded() || d.Former == nil {
+		if d.Ring != r.Ring || d.State == cloud.RolloutHealthy || d.Former == nil {
 			continue
 		}
 		if err := s.returnSettings(v, r, i, now, ch); err != nil {
@@ -171,7 +186,10 @@ func (s rollouts) returnRing(v cloud.View, r *cloud.Rollout, now time.Time, ch *
 func (s rollouts) returnSettings(v cloud.View, r *cloud.Rollout, i int, now time.Time, ch *cloud.Changes) error {
 	d := &r.Devices[i]
 	device, err := v.Device(d.DeviceID)
-	if err != nil || !hasSettings(device, *r) {
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (device.BusinessID != r.BusinessID || !device.RetiredAt.IsZero() || !hasSettings(device, *r)) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	w := s.Begin(v, device, now)

@@ -284,3 +284,43 @@ func TestRaisedConfigurationIsNotTheProfiles(t *testing.T) {
 	require.NoError(t, device.RaiseConfig(&d, 13))
 	require.Zero(t, d.Profile.Settings)
 }
+
+// A cabinet that is taken out of use in the middle has proven nothing: it goes back with its ring.
+func TestDisabledCabinetsGoBackWithTheirRing(t *testing.T) {
+	t.Parallel()
+	c := newCabinets(newFleet(t, webtest.New(t), 6030, []fate{works, refuses}))
+	c.begin(locker.RolloutInput{Profile: c.profile(cloud.CabinetSettings{Notice: "new"}, 1), First: 2, Percent: 100, Healthy: 30, Patience: 300})
+	c.step()
+	d := c.device(c.devices[0])
+	require.Equal(t, "new", c.conf(d.ID).Texts[wire.TextNotice])
+	d.Disabled = true
+	c.write(cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
+	c.step()
+	c.live()
+	c.step()
+	r := c.find()
+	require.Equal(t, []any{cloud.RolloutStopped, cloud.RolloutSkipped}, []any{r.State, r.Devices[0].State})
+	require.Equal(t, "old", c.conf(d.ID).Texts[wire.TextNotice], "nobody has seen it work with them")
+}
+
+// A profile comes again to a cabinet whose opening hours people have changed since.
+func TestProfilesComeAgain(t *testing.T) {
+	t.Parallel()
+	c := newCabinets(newFleet(t, webtest.New(t), 6040, []fate{works}))
+	in := locker.RolloutInput{Profile: c.profile(cloud.CabinetSettings{Notice: "new", Hours: []cloud.OpeningHours{{Day: 1, Open: "06:00", Close: "22:00"}}}, 1), First: 1, Percent: 100, Healthy: 30, Patience: 300}
+	bring := func() {
+		c.begin(in)
+		for range 5 {
+			c.step()
+			c.live()
+			c.now = c.now.Add(20 * time.Minute)
+		}
+		require.Equal(t, cloud.RolloutDone, c.find().State)
+	}
+	bring()
+	own := []check.HoursInput{{Day: new(2), Open: "08:00", Close: "12:00"}}
+	_, err := c.nodes[0].EditDevice(ctx, c.staff, locker.DeviceEdit{Device: c.devices[0], Hours: &own})
+	require.NoError(t, err)
+	bring()
+	require.Equal(t, []wire.Hours{{Day: 1, Open: "06:00", Close: "22:00"}}, c.conf(c.devices[0]).Hours)
+}
