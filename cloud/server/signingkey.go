@@ -99,8 +99,17 @@ func ListKeyHolders(ctx context.Context, s *Server) (out []KeyHolder, err error)
 	return out, err
 }
 
+// ErrFormerKeys says that cabinets were given newer keys than those of the keys file.
+var ErrFormerKeys = errors.New("the keys file is one from before the last rotation: cabinets have newer keys")
+
+// isFormer reports whether a configuration has the keys of a rotation after those of pinned.
+func isFormer(c wire.Config, pinned []wire.PinnedKey) bool {
+	return len(c.Keys) > 0 && device.HasKeys(wire.Config{Keys: c.Keys[:1]}, pinned[1:]) && !device.HasKeys(c, pinned[:1])
+}
+
 // PublishKeys gives every agent the present keys, as a configuration of the next version where
-// it has others. It counts them. It may end at any moment, and be run again.
+// it has others. It counts them. It may end at any moment, and be run again. Error:
+// ErrFormerKeys; former keys would come back with it.
 func PublishKeys(ctx context.Context, s *Server) (published int, err error) {
 	pinned := s.pinnedKeys()
 	err = eachDevice(ctx, s, func(d cloud.Device) error {
@@ -109,6 +118,10 @@ func PublishKeys(ctx context.Context, s *Server) (published int, err error) {
 			d, err := v.Device(d.ID)
 			if err != nil || d.Protocol == cloud.ProtocolHTTP {
 				return nil, err
+			}
+			var c wire.Config
+			if wire.Decode(d.Config, &c) == nil && isFormer(c, pinned) {
+				return nil, ErrFormerKeys
 			}
 			if changed, err = device.PinKeys(&d, pinned); err != nil || !changed {
 				return nil, err

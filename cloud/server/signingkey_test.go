@@ -80,6 +80,33 @@ func TestKeyHolders(t *testing.T) {
 	require.NoError(t, s.Store.Close())
 }
 
+// A host that still has the keys file from before a rotation brings no former key back.
+func TestFormerKeysAreNotPublished(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	s, err := server.New(ctx, server.Config{Dir: dir})
+	require.NoError(t, err)
+	box, err := s.Sandbox(ctx, server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Devices: []server.SandboxDevice{
+		{Code: "CAB-1", Name: "CAB-1", Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}}})
+	require.NoError(t, err)
+	former := s.Keys
+	s.Keys = former.Rotate(time.Now())
+	n, err := server.PublishKeys(ctx, s)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	config := func() (d cloud.Device) {
+		require.NoError(t, s.Store.Look(ctx, func(v cloud.View) (err error) { d, err = v.Device(box.Devices[0].DeviceID); return err }))
+		return d
+	}
+	has := config()
+	s.Keys = former
+	_, err = server.PublishKeys(ctx, s)
+	require.ErrorIs(t, err, server.ErrFormerKeys)
+	require.Equal(t, has.Config, config().Config)
+	require.NoError(t, s.Broker.Close())
+	require.NoError(t, s.Store.Close())
+}
+
 // A file of keys is the former or the next one, also where it cannot be replaced.
 func TestReplaceKeysIsWholeOrNot(t *testing.T) {
 	t.Parallel()
