@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -52,12 +53,13 @@ type Camera struct {
 	lines   chan []byte
 
 	mu   sync.Mutex
-	last string
-	seen time.Time
+	seen map[string]time.Time // symbols of the last moments: two in view may be found by turns
 }
 
 // NewCamera makes a camera that has seen nothing.
-func NewCamera() *Camera { return &Camera{lines: make(chan []byte, cameraQueue)} }
+func NewCamera() *Camera {
+	return &Camera{lines: make(chan []byte, cameraQueue), seen: map[string]time.Time{}}
+}
 
 // Opener opens the camera where that is a scanner's port, and other ports by open.
 func (c *Camera) Opener(open Opener) Opener {
@@ -85,15 +87,16 @@ func (c *Camera) Show(frame []byte) (found bool, err error) {
 	}
 	c.mu.Lock()
 	now := time.Now()
-	again := line == c.last && now.Sub(c.seen) < sameSymbol
-	c.last, c.seen = line, now
+	maps.DeleteFunc(c.seen, func(_ string, at time.Time) bool { return now.Sub(at) >= sameSymbol })
+	_, again := c.seen[line]
+	c.seen[line] = now
 	c.mu.Unlock()
 	if !again {
 		select {
 		case c.lines <- []byte(line):
 		default: // the scanner is behind: the person holds it there once more
 			c.mu.Lock()
-			c.last = ""
+			delete(c.seen, line)
 			c.mu.Unlock()
 		}
 	}

@@ -174,6 +174,27 @@ func TestASymbolInViewIsOneScan(t *testing.T) {
 	})
 }
 
+// Two symbols in view, such as a code beside a label, may be found by turns: each is one
+// scan, and a wrong code among them costs one try.
+func TestSymbolsThatAreFoundByTurnsAreOneScanEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		cam := scanner.NewCamera()
+		p := cameraPort(t, cam)
+		views := [][]byte{picture(qrSymbol(t, "PU:PIER-7:482913"), 5, 0, rnd), picture(drawn(t, oned.NewCode128Writer(), "1Z999AA10123456784", gozxing.BarcodeFormat_CODE_128, 40), 2, 0, rnd)}
+		var got []string
+		for i := range 20 {
+			_, err := cam.Show(views[i%2])
+			require.NoError(t, err)
+			time.Sleep(250 * time.Millisecond)
+			if line := lineOf(t, p); line != "" {
+				got = append(got, line)
+			}
+		}
+		require.Equal(t, []string{"]Q1PU:PIER-7:482913", "]C01Z999AA10123456784"}, got)
+	})
+}
+
 func TestCameraRefusesWhatIsNoPicture(t *testing.T) {
 	cam := scanner.NewCamera()
 	for _, n := range []int{0, 1, scanner.FrameSize - 1, scanner.FrameSize + 1} {
