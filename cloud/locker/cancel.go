@@ -101,15 +101,24 @@ func (s partners) Fail(ctx context.Context, c cloud.Caller, in FailInput) (Deliv
 			return conflict(*d) // before doors have opened, a package is taken out of the delivery
 		}
 		d.FailureCode = ""
+		correction, err := w.newestOpening(d, func(o cloud.Opening) bool { return o.Kind == wire.OpenCorrection })
+		if err != nil {
+			return err
+		}
 		for _, x := range in.Packages {
 			p := findPackage(d, x.TrackingNumber)
-			if d.Status == cloud.DeliveryCorrecting && p.Status != cloud.PackageCorrecting && p.Status != cloud.PackageFailed {
+			if d.Status == cloud.DeliveryCorrecting && p.Status != cloud.PackageFailed && !hasOpened(correction, x.TrackingNumber) {
 				return conflict(*d) // its door stayed closed
 			}
 			p.Status = cloud.PackageFailed
 		}
 		return errPart
 	})
+}
+
+// hasOpened reports whether the door behind which a package lies was seen open in an opening.
+func hasOpened(o *cloud.Opening, number string) bool {
+	return o != nil && slices.ContainsFunc(o.Doors, func(d cloud.OpeningDoor) bool { return slices.Contains(d.Packages, number) && !d.OpenedAt.IsZero() })
 }
 
 // errPart says that a report was about a part of the packages: the delivery goes

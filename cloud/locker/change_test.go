@@ -198,6 +198,37 @@ func TestCorrection(t *testing.T) {
 		require.NoError(s.t, err, "of what is left")
 		s.told("doors_opened", "delivered", "correction_reopened", "delivered", "delivery_failed", "correction_reopened", "delivered")
 	})
+	f("one of two reported as taken out, of which its door tells nothing", 2, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		var b asked
+		_, err := s.correct(func(x asked) { b = x; s.opened(x) }, s.cell(a.Doors[1]).GridID)
+		require.NoError(s.t, err)
+		_, err = s.Lockers.Fail(ctx, s.Box.ProviderCaller, locker.FailInput{Delivery: "ref:R-1", Packages: []locker.FailPackage{{TrackingNumber: "PK-2", FailureCode: "RECIPIENT_UNKNOWN"}}})
+		require.NoError(s.t, err)
+		b.Packages = map[uint][]string{b.Doors[0]: {"PK-2"}} // as the cabinet has it
+		s.settle(b)
+		require.Equal(s.t, []string{"PK-1 stored", "PK-2 removed"}, s.orders())
+		s.pickUp("op_p", 2, nil, a.Doors...) // the code opens both
+		s.status(cloud.DeliveryPickedUp)
+		require.Empty(s.t, s.exceptions(), "nothing is missing")
+		require.Equal(s.t, cloud.GridFree, s.cell(a.Doors[1]).State)
+	})
+	f("one reported as taken out whose door stayed shut", 2, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		_, err := s.correct(func(b asked) {
+			s.begin(b)
+			s.outcome(b.id, wire.OutcomePartial, map[uint]string{b.Doors[1]: wire.DoorOpenFailed})
+		})
+		require.NoError(s.t, err)
+		fail := func(number string) string {
+			_, err := s.Lockers.Fail(ctx, s.Box.ProviderCaller, locker.FailInput{Delivery: "ref:R-1", Packages: []locker.FailPackage{{TrackingNumber: number, FailureCode: "RECIPIENT_UNKNOWN"}}})
+			return code(err)
+		}
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", fail("PK-2"), "it lies inside")
+		require.Empty(s.t, fail("PK-1"))
+	})
 	f("the cabinet lost its store meanwhile", 1, func(s *story) {
 		a := s.open()
 		s.settle(a)

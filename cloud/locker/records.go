@@ -906,11 +906,10 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 		if err := w.acceptCollected(r, d, c); err != nil {
 			return err
 		}
-		if c.DeliveryID == d.ID {
+		if c.DeliveryID == d.ID { // also where a courier has reported all packages as taken out: no door tells of that
 			c.State, c.DeliveryID = cloud.GridFree, 0
 			w.touch(c)
-		}
-		if err := w.doubtRemoved(r, d, c, b.OpeningID); err != nil {
+		} else if err := w.doubtRemoved(r, d, c, b.OpeningID); err != nil {
 			return err
 		}
 		for i := range d.Packages {
