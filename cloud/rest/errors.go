@@ -86,8 +86,23 @@ func (s *Server) publicError(ctx *fasthttp.RequestCtx, id string, err error) *cl
 		_ = errors.As(ended(err), &e)
 		return e
 	}
-	s.log.Error("request failed", "request_id", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "err", err)
+	s.log.Error("request failed", "request_id", id, "method", string(ctx.Method()), "path", loggedPath(ctx), "err", err)
 	return cloud.E(cloud.Internal, "INTERNAL_ERROR")
+}
+
+// longSegment is from how many characters on a part of a path may be a secret, such as the
+// token of an address that works once.
+const longSegment = 32
+
+// loggedPath is the path of a request without what may be secret in it.
+func loggedPath(ctx *fasthttp.RequestCtx) string {
+	parts := strings.Split(string(ctx.Path()), "/")
+	for i, p := range parts {
+		if len(p) >= longSegment {
+			parts[i] = "…"
+		}
+	}
+	return strings.Join(parts, "/")
 }
 
 func localised(lang string, fields map[string][]string) map[string][]string {

@@ -316,7 +316,7 @@ func (s *Server) guarded(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 		id := requestID(ctx)
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("request panicked", "request_id", id, "path", string(ctx.Path()), "panic", p, "stack", stack())
+				s.log.Error("request panicked", "request_id", id, "path", loggedPath(ctx), "panic", p, "stack", stack())
 				ctx.Response.Reset()
 				s.refuse(ctx, cloud.E(cloud.Internal, "INTERNAL_ERROR"))
 			}

@@ -166,7 +166,7 @@ func (d openings) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e w
 func (d keypad) firstFree(size string, taken []edge.DoorNumber, ref string) edge.DoorNumber {
 	for _, l := range d.Config.Layout {
 		n := edge.DoorNumber(l.Door)
-		if l.Size == size && !slices.Contains(taken, n) && !d.isReserved(n, ref) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
+		if l.Size == size && !slices.Contains(taken, n) && !d.isReserved(n, ref, d.now) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
 			return n
 		}
 	}

@@ -77,7 +77,7 @@ func (d commands) beginTest(c wire.Command, b wire.ChannelTest) string {
 	switch {
 	case len(d.Openings) > 0:
 		return wire.ReasonBusy
-	case d.Doors[n].Delivery != "" && !b.Occupied:
+	case (d.Doors[n].Delivery != "" || d.Doors[n].Item == wire.ItemPresent) && !b.Occupied:
 		return wire.ReasonOccupied
 	case d.Doors[n].Known && d.Doors[n].Open:
 		return wire.ReasonBusy // nothing would move

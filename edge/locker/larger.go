@@ -31,7 +31,7 @@ func (s *State) Larger(id string, now Now) edge.DoorNumber {
 		if hadSize < 0 || size <= hadSize || best != 0 && size >= bestSize {
 			continue
 		}
-		if !s.isReserved(n, o.DeliveryRef) && d.free([]edge.DoorNumber{n}, wire.OpenReassign, o.DeliveryRef, "") == "" {
+		if !s.isReserved(n, o.DeliveryRef, now) && d.free([]edge.DoorNumber{n}, wire.OpenReassign, o.DeliveryRef, "") == "" {
 			best, bestSize = n, size
 		}
 	}
@@ -47,10 +47,22 @@ func (s *State) sizeOf(n edge.DoorNumber) string {
 	return ""
 }
 
-// isReserved reports whether the code list keeps a door for another delivery.
-func (s *State) isReserved(n edge.DoorNumber, ref string) bool {
+// isReserved reports whether the code list keeps a door for another delivery that may still
+// come: not for one whose courier's code has certainly expired.
+func (s *State) isReserved(n edge.DoorNumber, ref string, now Now) bool {
 	for _, e := range s.Codes {
-		if _, named := e.Packages[uint(n)]; e.DeliveryRef != "" && e.DeliveryRef != ref && (named || slices.Contains(e.Doors, uint(n))) {
+		_, named := e.Packages[uint(n)]
+		if e.DeliveryRef != "" && e.DeliveryRef != ref && (named || slices.Contains(e.Doors, uint(n))) && !s.isOverdue(e.DeliveryRef, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOverdue reports whether the courier's code of a delivery has certainly expired.
+func (s *State) isOverdue(ref string, now Now) bool {
+	for _, e := range s.Codes {
+		if e.DeliveryRef == ref && e.Kind == wire.CodeDelivery && e.NotAfter != 0 && now.certain() > e.NotAfter {
 			return true
 		}
 	}

@@ -374,4 +374,11 @@ func TestAKeptCompartmentIsGivenToNoOtherDelivery(t *testing.T) {
 	w.list(other, anywhere(2))
 	require.Equal(t, []edge.DoorNumber{2}, w.typed(8).Doors)
 	require.Equal(t, []edge.DoorNumber{1}, w.typed(5).Doors, "it is there for whom it was kept")
+
+	w = newWorld(t, 2)
+	other.NotAfter = w.now.Mono + w.now.Offset + int64(time.Hour)
+	w.list(other, anywhere(2))
+	w.wait(2 * time.Hour)
+	w.readAll()
+	require.Equal(t, []edge.DoorNumber{1}, w.typed(8).Doors, "the other did not come in time")
 }

