@@ -77,6 +77,7 @@ func diagnosing(t *testing.T, k *taker, f func(t *testing.T, b *bench)) {
 		b.start()
 		b.sync("n1")
 		time.Sleep(time.Minute) // a command must be younger than the store
+		synctest.Wait()
 		f(t, b)
 	})
 }
@@ -96,6 +97,7 @@ func TestBoardViewIsSent(t *testing.T) {
 	diagnosing(t, k, func(t *testing.T, b *bench) {
 		c := b.orderDiagnosis(wire.CmdBoardView)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, k.files, 1)
 		require.Equal(t, "PUT https://cloud.example"+answerPath, k.path)
 		sum := sha256.Sum256(k.files[0])
@@ -113,6 +115,7 @@ func TestBoardViewIsSent(t *testing.T) {
 		require.Empty(t, left)
 		b.orderDiagnosis(wire.CmdBoardView)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, k.files, 1, "a repeat")
 	})
 }
@@ -136,6 +139,7 @@ func TestAnswerIsSentUntilItIsTaken(t *testing.T) {
 	diagnosing(t, k, func(t *testing.T, b *bench) {
 		b.orderDiagnosis(wire.CmdBoardView)
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		require.Len(t, k.files, 5)
 		for _, f := range k.files {
 			require.Equal(t, k.files[0], f)
@@ -161,11 +165,13 @@ func TestAnswerOutlivesPower(t *testing.T) {
 		c := b.orderDiagnosis(wire.CmdSupportBundle)
 		for range 3 {
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			b.run.Wait()
 			require.NotNil(t, b.agent.loop.State().Meta.Diagnosis)
 			b.start()
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, k.files, 4)
 		for _, f := range k.files {
 			require.Equal(t, k.files[0], f)
@@ -175,6 +181,7 @@ func TestAnswerOutlivesPower(t *testing.T) {
 		b.halt()
 		b.start()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, k.files, 4)
 		require.Len(t, b.outcomes(), 1)
 	})
@@ -187,6 +194,7 @@ func TestHalfAnAnswerIsNotSent(t *testing.T) {
 	diagnosing(t, k, func(t *testing.T, b *bench) {
 		b.orderDiagnosis(wire.CmdBoardView)
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		b.halt()
 		files, err := os.ReadDir(filepath.Join(b.dir, answerFolder))
 		require.NoError(t, err)
@@ -201,6 +209,7 @@ func TestHalfAnAnswerIsNotSent(t *testing.T) {
 		k.mu.Unlock()
 		b.start()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, k.files, 1)
 		_, err = diagnosis.DecodeBoards(bytes.NewReader(k.files[0]))
 		require.NoError(t, err)
@@ -225,6 +234,7 @@ func TestDiagnosisSaysWhatHinderedIt(t *testing.T) {
 			diagnosing(t, x.k, func(t *testing.T, b *bench) {
 				c := b.orderDiagnosis(wire.CmdSupportBundle)
 				time.Sleep(40 * time.Minute)
+				synctest.Wait()
 				require.Equal(t, []wire.CommandOutcome{{CommandID: c.CommandID, Outcome: x.outcome, Reason: x.reason}}, b.outcomes())
 			})
 		})
@@ -282,6 +292,7 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 		log.Debug("canary debug")
 		b.orderDiagnosis(wire.CmdSupportBundle)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, k.files, 1)
 		files := unpack(t, k.files[0])
 		require.Equal(t, []string{"support/about.json", "support/boards.json", "support/health.json", "support/log.jsonl", "support/settings.json", "support/status.json", "support/store.json"}, slices.Sorted(maps.Keys(files)))
