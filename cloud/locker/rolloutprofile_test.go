@@ -300,7 +300,7 @@ func TestDisabledCabinetsGoBackWithTheirRing(t *testing.T) {
 	c.step()
 	r := c.find()
 	require.Equal(t, []any{cloud.RolloutStopped, cloud.RolloutSkipped}, []any{r.State, r.Devices[0].State})
-	require.Equal(t, "old", c.conf(d.ID).Texts[wire.TextNotice], "nobody has seen it work with them")
+	require.Equal(t, "old", c.conf(d.ID).Texts[wire.TextNotice], "the settings are not proven there")
 }
 
 // A profile comes again to a cabinet whose opening hours people have changed since.

@@ -173,7 +173,7 @@ func TestStaffDiagnoseACabinetFromAfar(t *testing.T) {
 
 // A channel test opens one door as staff do: the truth has one pulse with that command's
 // authority, and the report tells a lock that works from one that is stuck and a door that
-// nobody closes.
+// stays open.
 func TestStaffTestAChannelFromAfar(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		test := func(door uint, happens func()) locker.DiagnosisDetail {

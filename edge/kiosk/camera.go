@@ -9,7 +9,7 @@ import (
 )
 
 // picturePath takes what the camera of the screen sees, as scanner.Camera wants it. A
-// picture is looked at and forgotten; what a symbol opens is told to the page as with any
+// picture is looked at and forgotten; what a symbol opens is shown at the page as with any
 // other scanner.
 const picturePath = "/api/picture"
 

@@ -125,7 +125,7 @@ func TestChannelTestIsAnOpeningByStaff(t *testing.T) {
 	require.Equal(t, []wire.CommandOutcome{{CommandID: o.Command.CommandID, Outcome: wire.OutcomeDone, Digest: []byte{1}}}, bodies[wire.CommandOutcome](w))
 }
 
-// A lock that does not open, a door that nobody closes, a board that falls silent and a start
+// A lock that does not open, a door that stays open, a board that falls silent and a start
 // in the middle are told apart.
 func TestChannelTestTellsWhatItSaw(t *testing.T) {
 	t.Parallel()

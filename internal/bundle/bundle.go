@@ -1,5 +1,5 @@
 // Package bundle fills support bundles: named files, as a tar in gzip. Secrets and codes are
-// left out by those who fill it, and hidden where one slips through.
+// left out by its callers, and hidden where one slips through.
 package bundle
 
 import (
