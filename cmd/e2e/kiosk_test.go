@@ -79,17 +79,20 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 		w.listed(c)
 		return parcel{Code: *d.DeliveryCode}, nil
 	})
-	act("/collected", func(uint) (parcel, error) { // of the newest delivery, later
-		d, err := w.cloud.Lockers.Find(context.Background(), w.box.ProviderCaller, locker.DeliveryKey("ref:K-"+strconv.Itoa(n)))
-		if err != nil {
-			return parcel{}, err
+	act("/collected", func(uint) (parcel, error) { // of the newest delivery that waits, later
+		var d locker.DeliveryOutput
+		for i := n; d.Delivery.PickupCode == nil; i-- {
+			var err error
+			if d, err = w.cloud.Lockers.Find(context.Background(), w.box.ProviderCaller, locker.DeliveryKey("ref:K-"+strconv.Itoa(i))); err != nil {
+				return parcel{}, err
+			}
 		}
 		a := c.try(*d.Delivery.PickupCode)
 		if a.Outcome != wire.CodeOK {
 			return parcel{}, fmt.Errorf("the code opens nothing: %s", a.Outcome)
 		}
 		time.Sleep(2 * time.Second)
-		_, err = c.sim.TakeOut(uint(a.Doors[0]))
+		_, err := c.sim.TakeOut(uint(a.Doors[0]))
 		return parcel{}, errors.Join(err, c.sim.CloseDoor(uint(a.Doors[0])))
 	})
 	act("/opened", func(uint) (parcel, error) {
