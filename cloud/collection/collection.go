@@ -111,7 +111,7 @@ func Find[R cloud.Row, P kept[R], I ~int64, O any](ctx context.Context, s Store,
 		if err != nil {
 			return err
 		}
-		r, err := found(v, of[R, P](c, int64(id)))
+		r, err := FindIn(v, of[R, P](c, int64(id)))
 		if err == nil {
 			out = answer(r, b.Location())
 		}
@@ -141,7 +141,7 @@ func CreateIn[R cloud.Row, P kept[R], O any](ctx context.Context, s Store, c clo
 // again. Errors: those of fill, …_NOT_FOUND, …_EXISTS.
 func Change[R cloud.Row, P kept[R], I ~int64, O any](ctx context.Context, s Store, c cloud.Caller, id I, fill func(*R) error, answer func(R, *time.Location) O) (O, error) {
 	return save(ctx, s, c, "changed", func(v cloud.View, now time.Time) (R, error) {
-		r, err := found(v, of[R, P](c, int64(id)))
+		r, err := FindIn(v, of[R, P](c, int64(id)))
 		P(&r).Touch(now)
 		return r, err
 	}, fill, answer)
@@ -150,7 +150,7 @@ func Change[R cloud.Row, P kept[R], I ~int64, O any](ctx context.Context, s Stor
 // Remove removes a row of the caller's business. Error: …_NOT_FOUND.
 func Remove[R cloud.Row, P kept[R], I ~int64](ctx context.Context, s Store, c cloud.Caller, id I) (Done, error) {
 	err := s.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		r, err := found(v, of[R, P](c, int64(id)))
+		r, err := FindIn(v, of[R, P](c, int64(id)))
 		if err != nil {
 			return nil, err
 		}
@@ -187,8 +187,8 @@ func save[R cloud.Row, O any](ctx context.Context, s Store, c cloud.Caller, done
 	return out, nil
 }
 
-// found finds a row. Error: …_NOT_FOUND.
-func found[R cloud.Row](v cloud.View, like R) (R, error) {
+// FindIn finds a row in a decision. Error: …_NOT_FOUND, by its kind.
+func FindIn[R cloud.Row](v cloud.View, like R) (R, error) {
 	r, err := cloud.Find(v, like)
 	if errors.Is(err, cloud.ErrNotFound) {
 		err = cloud.E(cloud.NotFound, code(r, "NOT_FOUND"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/collection"
 )
 
 // DeviceRow is a device in a list of those of the business.
@@ -337,11 +338,7 @@ func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {
 	}
 	if in.Location != nil && *in.Location != d.Profile.SiteID {
 		if *in.Location != 0 {
-			_, err := cloud.Find(w.v, cloud.Site{Kept: cloud.Kept[cloud.SiteID]{ID: *in.Location, BusinessID: d.BusinessID}})
-			if errors.Is(err, cloud.ErrNotFound) {
-				return cloud.E(cloud.NotFound, "SITE_NOT_FOUND")
-			}
-			if err != nil {
+			if _, err := collection.FindIn(w.v, cloud.Site{Kept: cloud.Kept[cloud.SiteID]{ID: *in.Location, BusinessID: d.BusinessID}}); err != nil {
 				return err
 			}
 		}

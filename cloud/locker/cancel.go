@@ -101,9 +101,12 @@ func (s partners) Fail(ctx context.Context, c cloud.Caller, in FailInput) (Deliv
 			return conflict(*d) // before doors have opened, a package is taken out of the delivery
 		}
 		d.FailureCode = ""
-		correction, err := w.newestOpening(d, func(o cloud.Opening) bool { return o.Kind == wire.OpenCorrection })
-		if err != nil {
-			return err
+		var correction *cloud.Opening
+		if d.Status == cloud.DeliveryCorrecting {
+			var err error
+			if correction, err = w.newestOpening(d, func(o cloud.Opening) bool { return o.Kind == wire.OpenCorrection }); err != nil {
+				return err
+			}
 		}
 		for _, x := range in.Packages {
 			p := findPackage(d, x.TrackingNumber)

@@ -332,11 +332,7 @@ func (s diagnoses) FindDiagnosis(ctx context.Context, c cloud.Caller, in ByDiagn
 	var d cloud.Diagnosis
 	now := time.Now()
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err = cloud.Find(v, cloud.Diagnosis{Kept: cloud.Kept[cloud.DiagnosisID]{ID: in.ID, BusinessID: c.Account.BusinessID}})
-		if errors.Is(err, cloud.ErrNotFound) {
-			return cloud.E(cloud.NotFound, "DIAGNOSIS_NOT_FOUND")
-		}
-		if err != nil {
+		if d, err = collection.FindIn(v, cloud.Diagnosis{Kept: cloud.Kept[cloud.DiagnosisID]{ID: in.ID, BusinessID: c.Account.BusinessID}}); err != nil {
 			return err
 		}
 		biz, err := v.Business(d.BusinessID)
@@ -464,11 +460,7 @@ func (s diagnoses) TakeAnswer(ctx context.Context, in Answer) error {
 // askedAnswer is the diagnosis whose answer may come now, or has come with the same file.
 func askedAnswer(v cloud.View, in Answer, sum [sha256.Size]byte, now time.Time) (d cloud.Diagnosis, err error) {
 	unknown := cloud.E(cloud.NotFound, "DIAGNOSIS_NOT_FOUND")
-	d, err = cloud.Find(v, cloud.Diagnosis{TokenHash: hashToken(in.Token)})
-	if errors.Is(err, cloud.ErrNotFound) {
-		return d, unknown
-	}
-	if err != nil {
+	if d, err = collection.FindIn(v, cloud.Diagnosis{TokenHash: hashToken(in.Token)}); err != nil {
 		return d, err
 	}
 	device, err := v.Device(d.DeviceID)

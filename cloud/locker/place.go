@@ -4,10 +4,11 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // sizes in growing order.
-var sizes = []string{"S", "M", "L", "XL"}
+var sizes = wire.Sizes()
 
 // fits reports whether a parcel of size want goes into a compartment of size
 // have; a parcel without a size goes anywhere.

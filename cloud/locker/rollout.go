@@ -172,11 +172,7 @@ func (s rollouts) FindRollout(ctx context.Context, c cloud.Caller, in ByRollout)
 }
 
 func findRollout(v cloud.View, b cloud.BusinessID, id cloud.RolloutID) (cloud.Rollout, error) {
-	r, err := cloud.Find(v, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: id, BusinessID: b}})
-	if errors.Is(err, cloud.ErrNotFound) {
-		err = cloud.E(cloud.NotFound, "ROLLOUT_NOT_FOUND")
-	}
-	return r, err
+	return collection.FindIn(v, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: id, BusinessID: b}})
 }
 
 // CreateRollout begins a roll-out. Errors: DEVICE_NOT_FOUND, RELEASE_NOT_FOUND,
@@ -597,13 +593,7 @@ func judgeDevice(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, now time.
 			return d, "", err
 		}
 	}
-	switch {
-	case !isHealthy:
-		d.HealthyAt = time.Time{}
-	case d.HealthyAt.IsZero():
-		d.State, d.HealthyAt = cloud.RolloutTrying, now
-	case now.Sub(d.HealthyAt) >= time.Duration(r.HealthySeconds)*time.Second:
-		d.State = cloud.RolloutHealthy
+	if d = countHealth(r, d, isHealthy, now); d.IsEnded() {
 		return d, "", nil
 	}
 	if d.State == cloud.RolloutSent {
@@ -621,11 +611,32 @@ func judgeDevice(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, now time.
 			d.State = cloud.RolloutTrying
 		}
 	}
-	if now.Sub(d.BegunAt) > time.Duration(r.PatienceSeconds)*time.Second {
-		d.State = cloud.RolloutSilent
-		return d, cloud.RolloutStopSilent, nil
+	d, why := endPatience(r, d, now)
+	return d, why, nil
+}
+
+// countHealth is a device whose health at this moment is known: healthy for good once it has
+// been so for the roll-out's time without a break.
+func countHealth(r cloud.Rollout, d cloud.RolloutDevice, isHealthy bool, now time.Time) cloud.RolloutDevice {
+	switch {
+	case !isHealthy:
+		d.HealthyAt = time.Time{}
+	case d.HealthyAt.IsZero():
+		d.State, d.HealthyAt = cloud.RolloutTrying, now
+	case now.Sub(d.HealthyAt) >= time.Duration(r.HealthySeconds)*time.Second:
+		d.State = cloud.RolloutHealthy
 	}
-	return d, "", nil
+	return d
+}
+
+// endPatience is a device that is not healthy for good yet, and why the roll-out is to stop once
+// its patience is over; "": it is not.
+func endPatience(r cloud.Rollout, d cloud.RolloutDevice, now time.Time) (cloud.RolloutDevice, cloud.RolloutStop) {
+	if now.Sub(d.BegunAt) <= time.Duration(r.PatienceSeconds)*time.Second {
+		return d, ""
+	}
+	d.State = cloud.RolloutSilent
+	return d, cloud.RolloutStopSilent
 }
 
 // isOfFormerHardware reports whether what the device last said is of the hardware before this
@@ -647,16 +658,18 @@ func isConnected(v cloud.View, id cloud.DeviceID) (bool, error) {
 func (s rollouts) sendRollout(ctx context.Context, ref cloud.Rollout, id cloud.DeviceID, now time.Time) error {
 	var update *wire.Update
 	var refused *cloud.Error
-	var device cloud.Device
-	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
-		device, err = v.Device(id)
-		return err
-	})
-	if err == nil && ref.ProfileID == 0 {
-		update, err = s.updateOf(ctx, device, ref.Version, now)
-	}
-	if err != nil && !errors.As(err, &refused) {
-		return err
+	if ref.ProfileID == 0 {
+		var device cloud.Device
+		err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
+			device, err = v.Device(id)
+			return err
+		})
+		if err == nil {
+			update, err = s.updateOf(ctx, device, ref.Version, now)
+		}
+		if err != nil && !errors.As(err, &refused) {
+			return err
+		}
 	}
 	return s.cfg.Store.Decide(ctx, id, func(v cloud.View) (*cloud.Changes, error) {
 		r, err := cloud.Find(v, cloud.Rollout{Kept: cloud.Kept[cloud.RolloutID]{ID: ref.ID, BusinessID: ref.BusinessID}})
@@ -671,15 +684,15 @@ func (s rollouts) sendRollout(ctx context.Context, ref cloud.Rollout, id cloud.D
 		r.Touch(now)
 		ch := &cloud.Changes{}
 		d := &r.Devices[i]
-		if r.ProfileID != 0 {
-			err := s.sendSettings(v, &r, i, now, ch)
-			ch.Rows = append(ch.Rows, r)
-			return ch, err
-		}
-		if refused != nil {
+		switch {
+		case r.ProfileID != 0:
+			if err := s.sendSettings(v, &r, i, now, ch); err != nil {
+				return nil, err
+			}
+		case refused != nil:
 			d.State, d.Reason = cloud.RolloutFailed, refused.Code
 			stopRollout(&r, cloud.RolloutStopFailed, deviceNote(v, *d))
-		} else {
+		default:
 			device, err := v.Device(id)
 			if err != nil {
 				return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/collection"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -104,20 +105,11 @@ func judgeSettings(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, device 
 	if has {
 		d.State = cloud.RolloutTrying
 	}
-	switch {
-	case !isHealthy:
-		d.HealthyAt = time.Time{}
-	case d.HealthyAt.IsZero():
-		d.HealthyAt = now
-	case now.Sub(d.HealthyAt) >= time.Duration(r.HealthySeconds)*time.Second:
-		d.State = cloud.RolloutHealthy
+	if d = countHealth(r, d, isHealthy, now); d.IsEnded() {
 		return d, "", nil
 	}
-	if now.Sub(d.BegunAt) > time.Duration(r.PatienceSeconds)*time.Second {
-		d.State = cloud.RolloutSilent
-		return d, cloud.RolloutStopSilent, nil
-	}
-	return d, "", nil
+	d, why := endPatience(r, d, now)
+	return d, why, nil
 }
 
 // refusalDetail is the detail of the exception of a configuration that was not taken.
@@ -210,9 +202,5 @@ func (s rollouts) returnSettings(v cloud.View, r *cloud.Rollout, i int, now time
 
 // profileOf is the profile that an input names. Errors: CABINET_PROFILE_NOT_FOUND.
 func profileOf(v cloud.View, c cloud.Caller, id cloud.CabinetProfileID) (cloud.CabinetProfile, error) {
-	p, err := cloud.Find(v, cloud.CabinetProfile{Kept: cloud.Kept[cloud.CabinetProfileID]{ID: id, BusinessID: c.Account.BusinessID}})
-	if errors.Is(err, cloud.ErrNotFound) {
-		err = cloud.E(cloud.NotFound, "CABINET_PROFILE_NOT_FOUND")
-	}
-	return p, err
+	return collection.FindIn(v, cloud.CabinetProfile{Kept: cloud.Kept[cloud.CabinetProfileID]{ID: id, BusinessID: c.Account.BusinessID}})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // layoutPage edits the layout of a cabinet: its compartments as fields, and its doors
@@ -56,7 +57,7 @@ const (
 	maxGrids   = 64
 )
 
-var layoutSizes = []string{"S", "M", "L", "XL"}
+var layoutSizes = wire.Sizes()
 
 // layoutForm shows the layout as it is.
 func (p setupPages) layoutForm(ctx *fasthttp.RequestCtx) {

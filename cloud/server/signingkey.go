@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device"
+	"github.com/postern-io/postern/internal/wholefile"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -51,27 +50,12 @@ func (k Keys) Rotate(now time.Time) Keys {
 
 // ReplaceKeys puts keys in place of those of a file: whole or not at all, also across a power
 // cut.
-func ReplaceKeys(path string, k Keys) (err error) {
+func ReplaceKeys(path string, k Keys) error {
 	raw, err := json.MarshalIndent(k, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode keys: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("keep keys: %w", err)
-	}
-	_, err = f.Write(append(raw, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("keep keys: %w", errors.Join(err, os.Remove(f.Name())))
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("keep keys: %w", err)
-	}
-	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
+	if err := wholefile.Replace(path, append(raw, '\n')); err != nil {
 		return fmt.Errorf("keep keys: %w", err)
 	}
 	return nil

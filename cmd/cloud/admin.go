@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/internal/bundle"
+	"github.com/postern-io/postern/internal/wholefile"
 )
 
 // open opens a node's data without serving. It makes no new data.
@@ -91,7 +92,7 @@ func supportBundle(ctx context.Context, s settings, file string, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	if err := cli.WriteFile(file, raw); err != nil {
+	if err := wholefile.Replace(file, raw); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(stdout, "wrote", file)

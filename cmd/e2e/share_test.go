@@ -13,16 +13,6 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// grid is the compartment behind a door of the first cabinet.
-func (w *world) grid(door uint) (cell cloud.Compartment) {
-	w.t.Helper()
-	require.NoError(w.t, w.cloud.Store.Look(context.Background(), func(v cloud.View) (err error) {
-		cell, err = v.Compartment(w.box.Devices[0].DeviceID, door)
-		return err
-	}))
-	return cell
-}
-
 // statusCodes counts the events of a parcel's timeline by their status codes.
 func (w *world) statusCodes(number string) map[string]int {
 	w.t.Helper()
@@ -42,7 +32,7 @@ func TestSeveralParcelsShareACompartment(t *testing.T) {
 	story(t, func(t *testing.T, w *world, c *cabinet) {
 		ctx, by := t.Context(), w.box.ProviderCaller
 		w.create("R-1", 0, "PK-1", "PK-2", "PK-3")
-		own, shared := w.grid(2).GridID, w.grid(4).GridID
+		own, shared := w.cellOf(c, 2).GridID, w.cellOf(c, 4).GridID
 		out, err := w.cloud.Lockers.OpenDoors(ctx, by, locker.OpenInput{Delivery: "ref:R-1", Compartments: []cloud.GridID{own, shared}})
 		require.NoError(t, err)
 		require.Len(t, out.Opening.Compartments, 2)
@@ -59,7 +49,7 @@ func TestSeveralParcelsShareACompartment(t *testing.T) {
 		}
 		require.Equal(t, map[cloud.GridID]int{own: 1, shared: 2}, held)
 		for n := uint(1); n <= doors; n++ {
-			require.Equal(t, n == 2 || n == 4, w.grid(n).State != cloud.GridFree, "door %d: none is kept for parcels that lie elsewhere", n)
+			require.Equal(t, n == 2 || n == 4, w.cellOf(c, n).State != cloud.GridFree, "door %d: none is kept for parcels that lie elsewhere", n)
 		}
 
 		_, err = w.cloud.Lockers.Correct(ctx, by, locker.CorrectInput{Delivery: "ref:R-1", Compartments: []cloud.GridID{shared}, Reason: "Another recipient's"})
@@ -73,7 +63,7 @@ func TestSeveralParcelsShareACompartment(t *testing.T) {
 		require.NoError(t, c.sim.Put(4, "PK-2"))
 		require.NoError(t, c.sim.CloseDoor(4))
 		w.delivered("R-1")
-		require.Equal(t, cloud.GridOccupied, w.grid(4).State, "one is left in it")
+		require.Equal(t, cloud.GridOccupied, w.cellOf(c, 4).State, "one is left in it")
 
 		c.setCut(true)
 		a := c.try(*out.PickupCode)
@@ -91,7 +81,7 @@ func TestSeveralParcelsShareACompartment(t *testing.T) {
 		w.awaits("collected", 10*time.Minute, func() bool { return w.find("R-1").Status == cloud.DeliveryPickedUp })
 		c.drained()
 		for _, n := range []uint{2, 4} {
-			require.Equal(t, cloud.GridFree, w.grid(n).State)
+			require.Equal(t, cloud.GridFree, w.cellOf(c, n).State)
 		}
 		waited := string(otep.AvailableForPickup)
 		collected := map[string]int{"information_submitted": 1, waited: 1, "delivered": 1}

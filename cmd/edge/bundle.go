@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/edge/buffer"
 	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/internal/bundle"
+	"github.com/postern-io/postern/internal/wholefile"
 )
 
 // supportBundle collects what helps to understand a cabinet. It changes
@@ -42,7 +43,7 @@ func supportBundle(ctx context.Context, s settings, file string, stdout io.Write
 	if err != nil {
 		return err
 	}
-	if err := cli.WriteFile(file, raw); err != nil {
+	if err := wholefile.Replace(file, raw); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(stdout, "wrote", file)

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/access"
+	"github.com/postern-io/postern/internal/wholefile"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/topic"
 )
@@ -75,7 +75,7 @@ func (e enrol) run(ctx context.Context, s settings, next func(settings) (command
 	secrets.CloudURL = strings.TrimSuffix(address, enrolPath)
 	raw, err := json.MarshalIndent(secrets, "", "  ")
 	if err == nil {
-		err = cli.WriteFile(s.Secrets, append(raw, '\n'))
+		err = wholefile.Replace(s.Secrets, append(raw, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("enrol: %w; the token is used up, ask for another one", err)

@@ -21,6 +21,7 @@ import (
 	"os"
 
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/internal/wholefile"
 	"github.com/postern-io/postern/protocol/release"
 	"github.com/postern-io/postern/protocol/signed"
 )
@@ -132,7 +133,7 @@ func (s sign) run(stdout io.Writer) error {
 	if err := release.Write(&out, signer, m, program); err != nil {
 		return err
 	}
-	if err := cli.WriteFile(s.Out, out.Bytes()); err != nil {
+	if err := wholefile.Replace(s.Out, out.Bytes()); err != nil {
 		return err
 	}
 	if err := os.Chmod(s.Out, 0o644); err != nil { // it is no secret, and the agent's user reads it

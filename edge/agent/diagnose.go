@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/origin"
+	"github.com/postern-io/postern/internal/wholefile"
 	"github.com/postern-io/postern/protocol/diagnosis"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -187,42 +187,10 @@ func (x *diagnoser) answer(ctx context.Context, d locker.Diagnosis) ([]byte, err
 	if int64(len(file)) > d.Upload.Max {
 		return nil, fmt.Errorf("it has %d bytes; the cloud takes %d", len(file), d.Upload.Max)
 	}
-	return file, keepFile(dir, name, file)
-}
-
-// newEnding ends the names of files that are not whole yet.
-const newEnding = ".new"
-
-// keepFile writes a file, whole or not at all, that survives a power cut.
-func keepFile(dir, name string, content []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return nil, err
 	}
-	path := filepath.Join(dir, name)
-	f, err := os.OpenFile(path+newEnding, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+newEnding, path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes the names of a folder durable, where folders can be synced.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return file, wholefile.Replace(filepath.Join(dir, name), file)
 }
 
 // dropAnswers removes the answers that are kept, but for one.

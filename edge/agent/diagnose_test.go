@@ -202,7 +202,7 @@ func TestHalfAnAnswerIsNotSent(t *testing.T) {
 		whole := filepath.Join(b.dir, answerFolder, files[0].Name())
 		raw, err := os.ReadFile(whole)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(whole+newEnding, raw[:5], 0o600))
+		require.NoError(t, os.WriteFile(whole+".new", raw[:5], 0o600))
 		require.NoError(t, os.Remove(whole))
 		k.mu.Lock()
 		k.answer, k.files = nil, nil

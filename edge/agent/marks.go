@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/internal/wholefile"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -118,7 +119,7 @@ func (m *marks) raise(next locker.Marks) error {
 func (m *marks) write(next keptMarks) error {
 	raw, err := json.Marshal(next)
 	if err == nil {
-		err = replaceFile(m.name, raw)
+		err = wholefile.Replace(m.name, raw)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", marksFile, err)
@@ -152,30 +153,4 @@ func (m *marks) pinned(own []wire.PinnedKey) (keys []wire.PinnedKey, known bool)
 func basis(own []wire.PinnedKey) string {
 	sum := sha256.Sum256(wire.MustEncode(own))
 	return hex.EncodeToString(sum[:8])
-}
-
-// replaceFile puts data in place of a file: whole or not at all, also across a
-// power cut.
-func replaceFile(name string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), name); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

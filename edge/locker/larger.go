@@ -8,7 +8,7 @@ import (
 )
 
 // sizes of compartments for parcels, in growing order.
-var sizes = []string{"S", "M", "L", "XL"}
+var sizes = wire.Sizes()
 
 // Larger gives the compartment that a courier gets whose parcel does not fit: the
 // smallest free one that is larger than the one they have open, 0 for none. That is for

@@ -24,6 +24,9 @@ type Config struct {
 // text says why it has not.
 const ResultOK = "ok"
 
+// Sizes are those of compartments for parcels, in growing order.
+func Sizes() []string { return []string{"S", "M", "L", "XL"} }
+
 // SizeStaff is the size of a compartment that no delivery may be given: a screen's, a
 // battery's.
 const SizeStaff = "staff"

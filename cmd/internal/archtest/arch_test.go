@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"edge/kiosk":   {"edge", "edge/access", "edge/locker", "edge/scanner", "protocol/otep", "protocol/passcode", "protocol/wire"},
 	"edge/origin":  {"protocol/diagnosis"},
 	"edge/update":  {"edge/origin", "internal/lockfile", "protocol/release", "protocol/signed", "protocol/wire"},
-	"edge/agent":   {"edge", "edge/...", "internal/bundle", "protocol/..."},
+	"edge/agent":   {"edge", "edge/...", "internal/bundle", "internal/wholefile", "protocol/..."},
 
 	"firmware-sim/board": {"protocol/lockbus"},
 	"firmware-sim/page":  {"firmware-sim/board"},
@@ -117,7 +117,7 @@ var allowed = map[string][]string{
 	"cloud/page/chart":         {},
 	"cloud/page/stream":        {"cloud"},
 	"cloud/page":               {"cloud", "cloud/docs/code", "cloud/page/chart", "cloud/account", "cloud/docs/asyncapi", "cloud/catalog", "cloud/chat", "cloud/docs/webhook", "cloud/approval", "cloud/limit", "cloud/auth", "cloud/docs/otep", "cloud/job", "cloud/locale", "cloud/locker", "cloud/oauth", "cloud/oidc", "cloud/page/stream", "cloud/peer", "cloud/report", "cloud/seal", "cloud/search", "cloud/webhook", "cloud/work", "cloud/setup", "cloud/tracking", "protocol/diagnosis", "protocol/otep", "protocol/wire", "protocol/wiring", "internal/shell"},
-	"cloud/server":             {"cloud", "cloud/...", "protocol/..."},
+	"cloud/server":             {"cloud", "cloud/...", "internal/wholefile", "protocol/..."},
 
 	"cloud/docs/asyncapi":                {"cloud", "cloud/catalog", "protocol/signature"},
 	"cloud/docs/webhook":                 {"cloud"},
@@ -129,6 +129,7 @@ var allowed = map[string][]string{
 	"internal/lockfile":                  {},
 	"internal/ring":                      {},
 	"internal/shell":                     {},
+	"internal/wholefile":                 {},
 }
 
 type listed struct {

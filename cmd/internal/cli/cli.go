@@ -1,6 +1,6 @@
 // Package cli holds what the programs share on their command lines: flags with
 // one dash or two, settings files that refuse unknown keys, versions, logs, and
-// files that are there whole or not at all. Nothing here keeps state; every
+// files with secrets. Nothing here keeps state; every
 // function may be called from anywhere.
 package cli
 
@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -115,41 +114,6 @@ func Logger(w io.Writer, level string) (*slog.Logger, error) {
 		return nil, fmt.Errorf("log level %q: use one of %s", level, strings.Join(Levels, ", "))
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
-}
-
-// WriteFile makes or replaces a file in one step that survives a power cut,
-// mode 0600: other programs see the old content or the new.
-func WriteFile(name string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", name, errors.Join(err, os.Remove(f.Name())))
-		}
-	}()
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), name); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(name))
-}
-
-// syncFolder makes a rename durable. Where folders cannot be synced there is
-// nothing to do.
-func syncFolder(name string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // ReadSecret reads a file with secrets, which others on this machine cannot read.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/internal/wholefile"
 )
 
 func TestLongFlagsHaveOneDashOrTwo(t *testing.T) {
@@ -58,7 +60,7 @@ func TestFilesAreReplacedWholeAndPrivate(t *testing.T) {
 	name := filepath.Join(dir, "secrets.json")
 	require.NoError(t, os.WriteFile(name, []byte("old"), 0o644))
 	require.ErrorContains(t, CheckSecret(name), "chmod 600")
-	require.NoError(t, WriteFile(name, []byte("new")))
+	require.NoError(t, wholefile.Replace(name, []byte("new")))
 	require.NoError(t, CheckSecret(name))
 	b, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -66,5 +68,5 @@ func TestFilesAreReplacedWholeAndPrivate(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left behind")
-	require.Error(t, WriteFile(filepath.Join(dir, "none", "x"), nil))
+	require.Error(t, wholefile.Replace(filepath.Join(dir, "none", "x"), nil))
 }
