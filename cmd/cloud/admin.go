@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -70,9 +69,8 @@ func supportBundle(ctx context.Context, s settings, file string, log *slog.Logge
 		return fmt.Errorf("support-bundle: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeAll(srv)) }()
-	now := time.Now().UTC()
-	b := bundle.New(now)
-	b.AddJSON("about.json", map[string]any{"program": "cloud", "version": cli.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": now})
+	b := bundle.New(time.Now().UTC())
+	b.AddAbout("cloud", cli.Version())
 	b.AddJSON("settings.json", map[string]any{"settings": s, "database_set": s.Database != ""})
 	devices, err := deviceFacts(ctx, srv)
 	if err != nil {

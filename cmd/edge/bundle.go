@@ -8,13 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -30,13 +27,9 @@ import (
 // nothing: of a running agent it asks the local page, a store that no process has
 // open it opens for reading.
 func supportBundle(ctx context.Context, s settings, file string, stdout io.Writer) error {
-	now := time.Now().UTC()
-	b := bundle.New(now)
-	b.AddJSON("about.json", map[string]any{"program": "edge", "version": cli.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": now})
-	facts := programFacts(s)
-	for _, name := range slices.Sorted(maps.Keys(facts)) {
-		b.AddJSON(name+".json", facts[name])
-	}
+	b := bundle.New(time.Now().UTC())
+	b.AddAbout("edge", cli.Version())
+	b.AddFacts(programFacts(s))
 	b.AddJSON("store.json", storeFacts(filepath.Join(s.Data, "edge.db")))
 	b.AddJSON("page.json", askPage(ctx, s))
 	raw, err := b.Bytes()

@@ -3,8 +3,6 @@ package agent
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"maps"
-	"runtime"
 	"slices"
 	"time"
 
@@ -61,16 +59,12 @@ func (x *diagnoser) bundle(max int) (file []byte, err error) {
 
 func (x *diagnoser) bundleWith(log []byte) ([]byte, error) {
 	a := x.agent
-	now := x.wallNow()
-	b := bundle.New(now)
+	b := bundle.New(x.wallNow())
 	s := a.loop.State()
 	b.Hide(append(secretTexts(a.cfg.Secrets), privateTexts(&s)...)...)
-	b.AddJSON("about.json", map[string]any{"program": "edge", "version": x.version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": now})
+	b.AddAbout("edge", x.version())
 	if a.cfg.Facts != nil {
-		facts := a.cfg.Facts()
-		for _, name := range slices.Sorted(maps.Keys(facts)) {
-			b.AddJSON(name+".json", facts[name])
-		}
+		b.AddFacts(a.cfg.Facts())
 	}
 	b.AddJSON("status.json", x.supportStatus())
 	b.AddJSON("health.json", a.healthBody())

@@ -8,6 +8,9 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -66,6 +69,18 @@ func (b *Bundle) AddJSON(name string, v any) {
 		b.err = fmt.Errorf("%s: %w", name, err)
 	}
 	b.Add(name, append(raw, '\n'))
+}
+
+// AddAbout says which program made the bundle, and when: about.json.
+func (b *Bundle) AddAbout(program, version string) {
+	b.AddJSON("about.json", map[string]any{"program": program, "version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "made_at": b.made})
+}
+
+// AddFacts puts each fact into a JSON file of its name, in the order of names.
+func (b *Bundle) AddFacts(facts map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		b.AddJSON(name+".json", facts[name])
+	}
 }
 
 // Bytes ends the bundle: a tar.gz file.
