@@ -2,10 +2,12 @@ package locker_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -27,5 +29,49 @@ func TestALabelNamesItsParcel(t *testing.T) {
 			s.Tell(wire.KindTrackingEvent, wire.TrackingEvent{Subject: label, StatusCode: "in_transit"})
 		}
 		require.Len(s.t, s.moves(), before+4, "of others and of none")
+	})
+}
+
+// What a batch scanner sends later stands at the time of its own clock, once, where that time may
+// be; else at that of sending.
+func TestScansThatCameLater(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		made := time.Now().Add(-3 * time.Hour).Truncate(time.Second)
+		before := len(s.moves())
+		say := func(at int64, step string) {
+			s.t.Helper()
+			time.Sleep(time.Minute)
+			s.Tell(wire.KindTrackingEvent, wire.TrackingEvent{Subject: "PK-1", StatusCode: step, Location: "Yard", ScannedAt: at})
+			require.Empty(s.t, s.Faults())
+		}
+		find := func(step otep.Code) (out []otep.Event) {
+			for _, e := range s.timeline().Events {
+				if e.StatusCode == step {
+					out = append(out, e)
+				}
+			}
+			return out
+		}
+		say(made.UnixNano(), "picked_up")
+		sent := time.Now()
+		say(made.UnixNano(), "picked_up")
+		got := find(otep.PickedUp)
+		require.Len(s.t, got, 1, "the scanner was docked twice")
+		require.True(s.t, got[0].OccurredAt.Equal(made), got[0].OccurredAt)
+		require.Equal(s.t, true, got[0].Extensions["occurred_at_approximate"])
+		require.Contains(s.t, got[0].Extensions["occurred_latest"], sent.UTC().Format("2006-01-02T15:04"))
+		say(made.Add(time.Second).UnixNano(), "picked_up")
+		require.Len(s.t, find(otep.PickedUp), 2, "another scan")
+		for i, x := range []struct {
+			at   int64
+			step otep.Code
+		}{{wire.ScannedUnknown, otep.ArrivalScan}, {time.Now().Add(time.Hour).UnixNano(), otep.InTransit}, {time.Now().AddDate(0, -4, 0).UnixNano(), otep.Received}, {-1 << 62, otep.OutForDelivery}} {
+			say(x.at, string(x.step))
+			got := find(x.step)
+			require.Len(s.t, got, 1, i)
+			require.WithinDuration(s.t, time.Now(), got[0].OccurredAt.Time, 10*time.Second, i)
+			require.Equal(s.t, true, got[0].Extensions["occurred_at_approximate"])
+		}
+		require.Len(s.t, s.moves(), before+6)
 	})
 }

@@ -1,7 +1,11 @@
 package locker
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"maps"
+	"time"
 
 	"github.com/postern-io/postern/protocol/gs1"
 	"github.com/postern-io/postern/protocol/otep"
@@ -32,7 +36,7 @@ func (w *timeline) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e o
 	if !ok {
 		return nil, e, badBody, nil
 	}
-	e = w.event(r, number, code)
+	e = w.scanEvent(r, number, code, b)
 	if b.Location != "" {
 		e.Location.Name = b.Location
 	}
@@ -50,6 +54,33 @@ func (w *timeline) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e o
 	}
 	return s, events[0], "", nil
 }
+
+// maxScanAge is how old a scan that was sent later may be by its scanner's clock.
+const maxScanAge = 90 * 24 * time.Hour
+
+// scanEvent is the event of a record; of a scan that was sent later at the time that its
+// scanner's clock gave, where that may be. Such a scan is known again however often a scanner
+// sends it.
+func (w *timeline) scanEvent(r Occurrence, number string, code otep.Code, b wire.TrackingEvent) otep.Event {
+	if b.ScannedAt == 0 {
+		return w.event(r, number, code)
+	}
+	sent, at := r.OccurredAt, time.Unix(0, b.ScannedAt).UTC()
+	r.Approximate, r.Latest = true, sent
+	known := b.ScannedAt != wire.ScannedUnknown && !at.After(sent.Add(scanClock)) && sent.Sub(at) <= maxScanAge
+	if known && at.Before(sent) {
+		r.OccurredAt = at.Truncate(time.Millisecond)
+	}
+	e := w.event(r, number, code)
+	if known {
+		sum := sha256.Sum256(fmt.Appendf(nil, "scan\n%s\n%d\n%s\n%s\n%s", w.device.Code, b.ScannedAt, number, code, b.Location))
+		e.EventID = "evt_" + hex.EncodeToString(sum[:10])
+	}
+	return e
+}
+
+// scanClock is how far a scanner's clock may be ahead.
+const scanClock = 5 * time.Minute
 
 // parcel is the shipment of the device's business that a label names: by its
 // tracking number, else by a carrier's, else by the SSCC of a GS1 label, of several the

@@ -99,17 +99,24 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 	terminal, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer terminal.Close()
-	c, shown := w.post("POST-1", scanner.Config{Name: "dock", Port: "tcp://" + terminal.Addr().String(), Use: scanner.UseLabels, Post: "Dock 3", Step: otep.Received})
+	dock, err := net.Listen("tcp", "127.0.0.1:0") // of a scanner that keeps its scans
+	require.NoError(t, err)
+	defer dock.Close()
+	columns, err := scanner.ParseBatch([]string{"code", "DD/MM/YYYY", "HH:mm:ss"}, "", "UTC")
+	require.NoError(t, err)
+	c, shown := w.post("POST-1", scanner.Config{Name: "dock", Port: "tcp://" + terminal.Addr().String(), Use: scanner.UseLabels, Post: "Dock 3", Step: otep.Received},
+		scanner.Config{Name: "hand", Port: "tcp://" + dock.Addr().String(), Use: scanner.UseLabels, Post: "Yard", Step: otep.Received, Batch: columns})
 	c.start()
 	defer func() { c.halt(); c.drop() }()
 	w.awaits("the post is online", time.Minute, func() bool {
 		return c.agent.Link().Connected() && w.cloud.Devices.Online(c.code) && c.agent.Now().Clock == wire.ClockSynced
 	})
-	plug := func() net.Conn {
-		conn, err := terminal.Accept()
+	accept := func(l net.Listener) net.Conn {
+		conn, err := l.Accept()
 		require.NoError(t, err)
 		return conn
 	}
+	plug := func() net.Conn { return accept(terminal) }
 	send := func(to net.Conn, text string, want ...scanner.Outcome) {
 		t.Helper()
 		before := len(shown.outcomes())
@@ -119,6 +126,7 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 		require.Equal(t, want, shown.outcomes()[before:])
 	}
 	hand := plug()
+	accept(dock)
 	c.setCut(true)
 	began := time.Now()
 	send(hand, "]C100"+sscc+"\r\n]C100"+sscc+"400PO1\r\nPU:CAB-1:482913\r\n", scanner.Accepted, scanner.Repeated, scanner.Refused)
@@ -131,6 +139,7 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 	time.Sleep(time.Second)
 	c.start()
 	hand = plug()
+	docked := accept(dock)
 	w.awaits("one event", time.Minute, func() bool { at, _ := w.received("PK-1"); return len(at) > 0 })
 	at, places := w.received("PK-1")
 	require.Len(t, at, 1)
@@ -146,6 +155,21 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 	require.NotContains(t, strings.Join(rawOf(c.scans()), " "), "482913")
 	c.cut.Store(false)
 	w.awaits("the second event", time.Minute, func() bool { at, _ := w.received("PK-1"); return len(at) == 2 })
+
+	// The scans of yesterday come when their scanner is docked, at their own times, and once.
+	yesterday := time.Now().UTC().AddDate(0, 0, -1).Truncate(time.Second)
+	lines := "PK-1," + yesterday.Format("02/01/2006,15:04:05") + "\r\n]C100" + sscc + "," + yesterday.Add(time.Hour).Format("02/01/2006,15:04:05") + "\r\n"
+	send(docked, lines, scanner.Accepted, scanner.Accepted)
+	w.awaits("both", time.Minute, func() bool { at, _ := w.received("PK-1"); return len(at) == 4 })
+	c.kill()
+	c.start()
+	docked = accept(dock)
+	send(docked, lines, scanner.Accepted, scanner.Accepted)
+	w.awaits("nothing waits", time.Minute, func() bool { b := c.agent.Store().Backlog(); return b == [2]uint64{} })
+	at, places = w.received("PK-1")
+	require.Len(t, at, 4)
+	require.Subset(t, at, []time.Time{yesterday, yesterday.Add(time.Hour)})
+	require.Subset(t, places, []string{"Yard"})
 }
 
 func rawOf(scans []wire.Scan) (out []string) {

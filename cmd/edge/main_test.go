@@ -101,6 +101,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"set kiosk.listen", []string{"-check", "-config", file(t, "kiosk: {listen: ''}\nscanners: [{name: a, port: camera, use: codes}]")}},
 		{"one port has one use", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu16}]}]\nscanners: [{name: a, port: /dev/x, use: codes}]")}},
 		{"repeat_seconds -1", []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: received, repeat_seconds: -1}]")}},
+		{`scanner "a": batch: columns ["code" "HH:mm"]: MM stands there 0 times`, []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: received, batch: {columns: [code, 'HH:mm']}}]")}},
 		{"tls_roots", []string{"-check", "-tls-roots", file(t, "no certificate")}},
 		{"chmod 600", []string{"-check", "-secrets", readable}},
 		{"not the JSON", []string{"-check", "-secrets", broken}},

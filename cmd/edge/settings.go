@@ -66,6 +66,14 @@ type scannerEntry struct {
 	Step          string      `yaml:"step" json:"step"`             // status code of the events
 	Steps         []string    `yaml:"steps" json:"steps,omitempty"` // to choose from at the screen
 	RepeatSeconds int         `yaml:"repeat_seconds" json:"repeat_seconds"`
+	Batch         *batchEntry `yaml:"batch" json:"batch,omitempty"` // of one that sends its scans later
+}
+
+// batchEntry says how a batch scanner writes its scans; see scanner.ParseBatch.
+type batchEntry struct {
+	Columns   []string `yaml:"columns" json:"columns"`
+	Separator string   `yaml:"separator" json:"separator"`
+	Timezone  string   `yaml:"timezone" json:"timezone"`
 }
 
 // defaults are the settings of a cabinet without configuration.
@@ -151,6 +159,9 @@ func (s settings) check() error {
 func (s settings) checkScanners() error {
 	errs := []error{scanner.Check(s.scanners())}
 	for _, c := range s.Scanners {
+		if _, err := c.batch(); err != nil {
+			errs = append(errs, fmt.Errorf("scanner %q: batch: %w", c.Name, err))
+		}
 		if slices.ContainsFunc(s.Lines, func(l line) bool { return l.Port == c.Port }) {
 			errs = append(errs, fmt.Errorf("scanner %q: port %q is a line's of lock boards: one port has one use", c.Name, c.Port))
 		}
@@ -169,6 +180,7 @@ func (s settings) scanners() []scanner.Config {
 		if step, err := scanner.ParseStep(e.Step); err == nil {
 			c.Step = step
 		}
+		c.Batch, _ = e.batch() // checkScanners says what is wrong
 		for _, text := range e.Steps {
 			step, err := scanner.ParseStep(text)
 			if err != nil {
@@ -179,6 +191,13 @@ func (s settings) scanners() []scanner.Config {
 		out = append(out, c)
 	}
 	return out
+}
+
+func (e scannerEntry) batch() (*scanner.Batch, error) {
+	if e.Batch == nil {
+		return nil, nil
+	}
+	return scanner.ParseBatch(e.Batch.Columns, e.Batch.Separator, e.Batch.Timezone)
 }
 
 // isPost reports whether this is a warehouse post: it scans labels and has no

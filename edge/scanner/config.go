@@ -37,6 +37,9 @@ type Config struct {
 	// Choices are the steps that people choose from at the post's screen, Step among
 	// them; none: Step alone.
 	Choices []otep.Code
+	// Batch is how one that keeps its scans and sends them later writes them; nil: it sends
+	// each at once.
+	Batch *Batch
 	// Repeat is how long the same code at the same post and step is the same scan,
 	// counted from the first; 0 is 5 s.
 	Repeat time.Duration
@@ -117,14 +120,18 @@ func (c Config) Purpose() string {
 		return "pickup codes"
 	}
 	c = c.withDefaults()
-	return fmt.Sprintf("labels at %s, step %s, the same within %s is one scan", c.Post, c.Step, c.Repeat)
+	text := fmt.Sprintf("labels at %s, step %s, the same within %s is one scan", c.Post, c.Step, c.Repeat)
+	if c.Batch != nil {
+		text += ", sent later in lines of " + c.Batch.String()
+	}
+	return text
 }
 
 func (c Config) checkUse() error {
 	switch c.Use {
 	case UseCodes:
-		if c.Post != "" || c.Step != "" || len(c.Choices) > 0 || c.Repeat != 0 {
-			return errors.New("post, step, steps and repeat_seconds are for use labels; a scanner of codes has none")
+		if c.Post != "" || c.Step != "" || len(c.Choices) > 0 || c.Repeat != 0 || c.Batch != nil {
+			return errors.New("post, step, steps, batch and repeat_seconds are for use labels; a scanner of codes has none")
 		}
 		return nil
 	case UseLabels:
@@ -132,6 +139,9 @@ func (c Config) checkUse() error {
 		return fmt.Errorf("use %q: use %s or %s", c.Use, UseCodes, UseLabels)
 	}
 	_, err := ParseStep(string(c.Step))
+	if c.Batch != nil && c.Port == CameraPort {
+		err = errors.Join(err, errors.New("batch: the camera sends each scan at once"))
+	}
 	for i, s := range c.Choices {
 		if _, bad := ParseStep(string(s)); bad != nil {
 			err = errors.Join(err, bad)

@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"bytes"
 	"errors"
 	"net/url"
 	"strings"
@@ -29,6 +30,17 @@ type reading struct {
 // readLabel reads a line. It depends on nothing but its arguments, and holds
 // nothing of a line that may be a code.
 func readLabel(raw []byte, c Config) reading {
+	taken := int64(0)
+	if c.Batch != nil {
+		code, at, ok := c.Batch.split(raw)
+		switch {
+		case !ok && len(bytes.TrimSpace(raw)) == 0:
+			return reading{}
+		case !ok:
+			return reading{outcome: Refused, message: "the line has other columns than the settings name: " + c.Batch.String()}
+		}
+		raw, taken = code, at
+	}
 	if isCode(raw) {
 		return reading{outcome: Refused, message: "a code of a cabinet is no label: scan the label of the parcel"}
 	}
@@ -36,7 +48,7 @@ func readLabel(raw []byte, c Config) reading {
 	if errors.Is(err, gs1.ErrEmpty) {
 		return reading{}
 	}
-	r := reading{text: readable(label.Text), scan: wire.Scan{Raw: raw, Symbology: label.Symbology, Post: c.Post, Step: string(c.Step)}}
+	r := reading{text: readable(label.Text), scan: wire.Scan{Raw: raw, Symbology: label.Symbology, Post: c.Post, Step: string(c.Step), ScannedAt: taken}}
 	if err != nil {
 		r.outcome, r.message = Unreadable, "the label cannot be read: scan it again, or another one of the parcel"
 		return r
@@ -56,7 +68,7 @@ func readLabel(raw []byte, c Config) reading {
 		r.outcome, r.message = Unreadable, "the label names no parcel: scan the label with the tracking number"
 	default:
 		r.outcome, r.text = Accepted, subject
-		r.event = wire.TrackingEvent{Subject: subject, StatusCode: string(c.Step), Location: c.Post}
+		r.event = wire.TrackingEvent{Subject: subject, StatusCode: string(c.Step), Location: c.Post, ScannedAt: taken}
 	}
 	return r
 }

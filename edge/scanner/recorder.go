@@ -70,9 +70,10 @@ func (r *Recorder) Scan(ctx context.Context, at time.Time, raw []byte, c Config)
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
 	m := l.mark(c)
-	if w := r.open.find(m, at); w != nil && w.pending == nil {
-		return r.repeat(w, l, at)
-	} else if w != nil {
+	if w := r.open.find(m, at); w != nil && w.isSame(l, at, c) {
+		if w.pending == nil {
+			return r.repeat(w, l, at)
+		}
 		return r.keepScan(ctx, w, l, at)
 	}
 	r.forget(ctx, m)
@@ -81,7 +82,11 @@ func (r *Recorder) Scan(ctx context.Context, at time.Time, raw []byte, c Config)
 		r.forget(ctx, first)
 	}
 	stamp := r.store.Stamp(at)
-	w := &window{ends: at.Add(c.Repeat), took: c.Repeat, kept: stamp.At + int64(c.Repeat), outcome: l.outcome, scan: l.scan}
+	took := c.Repeat
+	if c.Batch != nil {
+		took = batchWindow
+	}
+	w := &window{ends: at.Add(took), took: took, kept: stamp.At + int64(took), outcome: l.outcome, scan: l.scan}
 	r.open[m] = w
 	stamp.Kind, stamp.Body = wire.KindScan, wire.MustEncode(l.scan)
 	w.pending = []wire.Record{stamp}

@@ -59,6 +59,8 @@ type Scanner struct {
 const (
 	paceLines = 20
 	paceBurst = 100
+	// batchFaster is how many times as much a batch scanner may send, which people wait for.
+	batchFaster = 10
 )
 
 // New builds a scanner of checked settings; nothing is opened yet.
@@ -74,6 +76,9 @@ func New(cfg Config, opt Options) *Scanner {
 	}
 	opt.Log = opt.Log.With("scanner", cfg.Name)
 	s := &Scanner{cfg: cfg.withDefaults(), opt: opt, pace: rate.NewLimiter(paceLines, paceBurst)}
+	if cfg.Batch != nil {
+		s.pace = rate.NewLimiter(batchFaster*paceLines, batchFaster*paceBurst)
+	}
 	s.step.Store(&cfg.Step)
 	return s
 }
@@ -185,6 +190,20 @@ func (s *Scanner) takeLine(ctx context.Context, raw []byte, fits bool) {
 	if r.Outcome == "" {
 		return // an empty line
 	}
+	s.report(r, at, c)
+	for c.Batch != nil && r.Outcome == Failed { // a batch scanner may have forgotten it
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(countRetry):
+		}
+		if r = s.opt.Recorder.Scan(ctx, time.Now(), raw, c); r.Outcome != Failed {
+			s.report(r, at, c)
+		}
+	}
+}
+
+func (s *Scanner) report(r Result, at time.Time, c Config) {
 	r.At, r.Scanner, r.Use, r.Post, r.Step = at, s.cfg.Name, c.Use, c.Post, string(c.Step)
 	s.opt.Log.Debug("scan", "outcome", r.Outcome)
 	s.opt.Report(r)

@@ -33,6 +33,22 @@ type window struct {
 	pending []wire.Record
 }
 
+// isSame reports whether what was scanned at a moment within a window is the same scan. Scans of a
+// batch scanner come at once: there the scanner's clock says it. The cloud knows those that a
+// start has come between.
+func (w *window) isSame(l reading, at time.Time, c Config) bool {
+	switch {
+	case c.Batch == nil:
+		return true
+	case l.scan.ScannedAt == wire.ScannedUnknown:
+		return at.Before(w.ends.Add(c.Repeat - w.took))
+	}
+	return w.scan.ScannedAt != 0 && time.Duration(max(w.scan.ScannedAt, l.scan.ScannedAt)-min(w.scan.ScannedAt, l.scan.ScannedAt)) < c.Repeat
+}
+
+// batchWindow is how long scans of batch scanners are remembered: longer than one is sent.
+const batchWindow = 10 * time.Minute
+
 // maxWindows is how many codes are remembered at once, also by the store; of more
 // the one that ends first is forgotten.
 const maxWindows = 1024

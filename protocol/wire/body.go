@@ -231,7 +231,12 @@ type TrackingEvent struct {
 	StatusCode string            `cbor:"2,keyasint"`
 	Location   string            `cbor:"3,keyasint,omitempty"` // name of the post
 	Extensions map[string]string `cbor:"4,keyasint,omitempty"`
+	ScannedAt  int64             `cbor:"5,keyasint,omitempty"` // see Scan
 }
+
+// ScannedUnknown is the ScannedAt of a scan that came later, of which nothing says when it was
+// made.
+const ScannedUnknown = -1
 
 // Scan is the body of kind 11.
 type Scan struct {
@@ -242,6 +247,9 @@ type Scan struct {
 	Post        string            `cbor:"5,keyasint,omitempty"`
 	Step        string            `cbor:"6,keyasint,omitempty"`
 	Repeats     uint              `cbor:"7,keyasint,omitempty"`
+	// ScannedAt is of a scanner that keeps its scans and sends them later: when it was made by
+	// the scanner's own clock, unix ns, or ScannedUnknown. The record's time is that of sending.
+	ScannedAt int64 `cbor:"8,keyasint,omitempty"`
 }
 
 // Measurement is the body of kind 12.
