@@ -41,6 +41,7 @@ func (s *Service) Routes() []Route {
 		{prefix + "/heartbeat", s.called(fasthttp.MethodPost, s.heartbeat)},
 		{prefix + "/commands", s.called(fasthttp.MethodGet, s.commands)},
 		{prefix + "/commands/{cmd_id}/ack", s.called(fasthttp.MethodPost, s.acknowledge)},
+		{prefix + "/events", s.called(fasthttp.MethodPost, s.events)},
 		{prefix + "/doors/report", s.called(fasthttp.MethodPost, s.report)},
 		{prefix + "/config", s.called(fasthttp.MethodGet, s.config)},
 		{prefix + "/codes/verify", s.called(fasthttp.MethodPost, s.verify)},

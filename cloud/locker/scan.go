@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/protocol/gs1"
@@ -106,4 +107,32 @@ func (w *timeline) parcel(label string) (s *shipment, number string, err error) 
 	number = found[len(found)-1].Number
 	s, err = w.shipment(number)
 	return s, number, err
+}
+
+// Problems of a reported event beside those of a record.
+const ProblemFull = "timeline_full"
+
+// maxTimeline is how many events a parcel's timeline has before a device adds none.
+const maxTimeline = 2000
+
+// ReportEvent takes an event that a device names itself. One with the name of an earlier one of
+// the same device changes nothing. problem is "", foreign_reference, bad_batch or ProblemFull.
+func (w reports) ReportEvent(id string, r Occurrence, b wire.TrackingEvent) (problem string, err error) {
+	s, e, problem, err := w.scanned(r, b)
+	if problem != "" || err != nil {
+		return problem, err
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "event\n%s\n%s", w.device.Code, id))
+	e.EventID = "evt_" + hex.EncodeToString(sum[:10])
+	there, err := w.timeline.events(s)
+	switch {
+	case err != nil:
+		return "", err
+	case slices.ContainsFunc(there, func(x otep.Event) bool { return x.EventID == e.EventID }):
+		return "", nil
+	case len(there) >= maxTimeline:
+		return ProblemFull, nil
+	}
+	w.add(s, e)
+	return "", nil
 }
