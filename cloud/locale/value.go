@@ -235,6 +235,8 @@ var choices = map[string]texts{
 	"value.stored":                    {"Inside", "在柜内", "在櫃內", "En consigne", "Im Schrank", "En taquilla"},
 	"value.removed":                   {"Taken out", "已取出", "已取出", "Sorti", "Entnommen", "Sacado"},
 	"value.locker_delivery":           {"Locker delivery", "快递柜投递", "智慧櫃投遞", "Livraison en consigne", "Schließfachlieferung", "Entrega en taquilla"},
+	"value.customer_dropoff":          {"Parcel to be sent", "待寄包裹", "待寄包裹", "Colis à expédier", "Paket zum Versand", "Paquete para enviar"},
+	"value.return_dropoff":            {"Return", "退件", "退件", "Retour", "Rücksendung", "Devolución"},
 	"value.overdue_return":            {"Returned, overdue", "逾期退回", "逾期退回", "Retourné, en retard", "Zurückgesandt, überfällig", "Devuelto por vencer el plazo"},
 	"value.handover":                  {"Handed over in person", "当面交付", "當面交付", "Remis en main propre", "Persönlich übergeben", "Entregado en mano"},
 	"value.relay":                     {"Moved to another cabinet", "转至其他柜", "轉至其他櫃", "Déplacé vers une autre consigne", "In anderen Schrank gelegt", "Pasado a otra taquilla"},

@@ -119,6 +119,8 @@ func runByLink[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, lan
 				x.Key = linkKey(ctx)
 			case *locker.ParcelOpenInput:
 				x.Key = linkKey(ctx)
+			case *locker.ParcelReturnInput:
+				x.Key = linkKey(ctx)
 			}
 			return o.Values(in)(x)
 		}
