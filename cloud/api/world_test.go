@@ -837,9 +837,15 @@ func (x *world) collected() string {
 		for i := range d.Packages {
 			d.Packages[i].Status = cloud.PackagePickedUp
 		}
+		cells, err := v.Compartments(d.DeviceID)
+		if err != nil {
+			return nil, err
+		}
+		cells = slices.DeleteFunc(cells, func(c cloud.Compartment) bool { return c.GridID != d.Packages[0].GridID })
+		cells[0].State, cells[0].DeliveryID = cloud.GridFree, 0 // for the return
 		b, err := v.Business(d.BusinessID)
 		b.Settings.LockerReturns = true
-		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}, AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
+		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}, Compartments: cells}, AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
 	}))
 	return number
 }

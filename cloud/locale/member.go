@@ -81,6 +81,8 @@ var members = map[string]texts{
 	"member.config_version":                   {"Configuration wanted", "目标配置版本", "目標設定版本", "Configuration voulue", "Gewünschte Konfiguration", "Configuración deseada"},
 	"member.connect_ms":                       {"Connecting (ms)", "连接（毫秒）", "連線（毫秒）", "Connexion (ms)", "Verbindung (ms)", "Conexión (ms)"},
 	"member.contents_mismatch":                {"Contents disagree", "内容不一致", "內容不一致", "Contenu discordant", "Inhalt stimmt nicht überein", "Contenido discordante"},
+	"member.purpose":                          {"Purpose", "用途", "用途", "But", "Zweck", "Finalidad"},
+	"member.sender_name":                      {"Sender", "寄件人", "寄件人", "Expéditeur", "Absender", "Remitente"},
 	"member.locker_returns":                   {"Returns at lockers", "快递柜退件", "智慧櫃退件", "Retours en consigne", "Rücksendungen an Schränken", "Devoluciones en taquillas"},
 	"member.correction_window_minutes":        {"Time for corrections (minutes)", "更正时限（分钟）", "更正時限（分鐘）", "Délai de correction (minutes)", "Korrekturfrist (Minuten)", "Plazo de corrección (minutos)"},
 	"member.count":                            {"Count", "数量", "數量", "Nombre", "Anzahl", "Cantidad"},
