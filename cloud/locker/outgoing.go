@@ -9,6 +9,9 @@ import (
 // Purposes of deliveries as the interface names them. The first is "" in rows and code lists.
 const purposeDelivery = "delivery"
 
+// bySender names who brings a parcel that a courier collects.
+const bySender = "sender"
+
 // purposeName is the purpose of a delivery in the interface.
 func purposeName(d cloud.Delivery) string {
 	if d.Purpose == "" {

@@ -95,6 +95,9 @@ func (w reports) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Openi
 			return nil, foreign, nil
 		}
 		o.DeliveryID = d.ID
+		if d.IsOutgoing() && o.Requester.Type == byCourier && b.Kind.IsDeposit() { // whose code it is
+			o.Requester.Type = bySender
+		}
 	}
 	for _, n := range b.Doors {
 		c, err := w.cell(n)
