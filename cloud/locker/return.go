@@ -59,7 +59,7 @@ type CollectedBody struct {
 // PARCEL_TOO_LARGE.
 func (s recipients) ReturnParcel(ctx context.Context, _ cloud.Caller, in ParcelReturnInput) (out ParcelReturnOutput, err error) {
 	now := time.Now().UTC()
-	of, device, err := s.toReturn(ctx, in, now)
+	device, err := s.toReturn(ctx, in, now)
 	if err != nil {
 		return out, err
 	}
@@ -69,7 +69,7 @@ func (s recipients) ReturnParcel(ctx context.Context, _ cloud.Caller, in ParcelR
 			return out, err
 		}
 		err = s.cfg.Store.Decide(ctx, device.ID, func(v cloud.View) (*cloud.Changes, error) {
-			ch, shown, err := s.makeReturn(v, of, in, now, drawn)
+			ch, shown, err := s.makeReturn(v, in, now, drawn)
 			out = shown
 			return ch, err
 		})
@@ -103,10 +103,11 @@ func (s recipients) FindReturn(ctx context.Context, _ cloud.Caller, in ParcelRet
 	return out, err
 }
 
-// toReturn is a delivery that can be returned at now, or has a return, and its cabinet.
-func (s recipients) toReturn(ctx context.Context, in ParcelReturnInput, now time.Time) (d cloud.Delivery, device cloud.Device, err error) {
+// toReturn is the cabinet of a delivery that can be returned at now, or has a return.
+func (s recipients) toReturn(ctx context.Context, in ParcelReturnInput, now time.Time) (device cloud.Device, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
-		if d, err = s.collectedBy(v, in); err != nil {
+		d, err := s.collectedBy(v, in)
+		if err != nil {
 			return err
 		}
 		if device, err = v.Device(d.DeviceID); err != nil {
@@ -118,7 +119,7 @@ func (s recipients) toReturn(ctx context.Context, in ParcelReturnInput, now time
 		}
 		return s.returnable(v, d, device, now)
 	})
-	return d, device, err
+	return device, err
 }
 
 // collectedBy is a delivery for who has the link of one of its parcels, whatever has become
@@ -187,7 +188,7 @@ func returnOf(v cloud.View, d cloud.Delivery) (*cloud.Delivery, error) {
 }
 
 // makeReturn decides on a return once more and makes it.
-func (s recipients) makeReturn(v cloud.View, d cloud.Delivery, in ParcelReturnInput, now time.Time, drawn drawnCodes) (*cloud.Changes, ParcelReturnOutput, error) {
+func (s recipients) makeReturn(v cloud.View, in ParcelReturnInput, now time.Time, drawn drawnCodes) (*cloud.Changes, ParcelReturnOutput, error) {
 	var out ParcelReturnOutput
 	d, err := s.collectedBy(v, in)
 	if err != nil {

@@ -187,9 +187,9 @@ var (
 	goneOut    = []string{"picked_up"}
 )
 
-// outgoing judges what senders have brought: the list has no code with which a recipient
+// judgeOutgoing judges what senders have brought: the list has no code with which a recipient
 // would collect it, and it is collected once.
-func (j *judge) outgoing(b *Cabinet, d Device) {
+func judgeOutgoing(j *judge, b *Cabinet, d Device) {
 	for number, x := range d.Deliveries {
 		if !x.IsOutgoing() {
 			continue
