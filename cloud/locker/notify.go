@@ -368,7 +368,7 @@ func (s partners) ResendDeliveryCode(ctx context.Context, c cloud.Caller, in Res
 			return "", conflict(*d)
 		}
 		if d.IsOutgoing() {
-			return w.sendToSender(d, cloud.NotifyDropoffCode, in.Channel)
+			return sendToSender(w.rows, d, cloud.NotifyDropoffCode, in.Channel)
 		}
 		to := ""
 		if in.Channel == cloud.BySMS && d.Courier != nil && s.reaches(*d, in.Channel) {

@@ -79,7 +79,7 @@ func (w *rows) notifySender(d *cloud.Delivery, kind cloud.NotificationKind) erro
 		if !wanted {
 			continue
 		}
-		if _, err := w.sendToSender(d, kind, by); err != nil {
+		if _, err := sendToSender(w, d, kind, by); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (w *rows) notifySender(d *cloud.Delivery, kind cloud.NotificationKind) erro
 }
 
 // sendToSender adds one notification, and gives where it goes: "" nowhere.
-func (w *rows) sendToSender(d *cloud.Delivery, kind cloud.NotificationKind, by cloud.NotificationChannel) (to string, err error) {
+func sendToSender(w *rows, d *cloud.Delivery, kind cloud.NotificationKind, by cloud.NotificationChannel) (to string, err error) {
 	if d.Sender == nil {
 		return "", nil
 	}
