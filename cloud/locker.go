@@ -108,6 +108,15 @@ type Recipient struct {
 	Phone    string `json:"phone,omitempty" doc:"A phone number or an email address is required"`
 	Email    string `json:"email,omitempty"`
 	Language string `json:"language,omitempty"`
+	Address  string `json:"address,omitempty" max:"255" doc:"Where the parcel goes; for the purposes send and return alone"`
+}
+
+// Sender is who brings a parcel that a courier collects.
+type Sender struct {
+	Name     string `json:"name" required:"true" max:"120"`
+	Phone    string `json:"phone,omitempty" max:"32" doc:"A phone number or an email address is required"`
+	Email    string `json:"email,omitempty" max:"254"`
+	Language string `json:"language,omitempty" max:"35"`
 }
 
 // Courier is who brings.
@@ -162,12 +171,20 @@ type Delivery struct {
 	Metadata         []byte // JSON object as given, nil when none
 	Packages         []Package
 	Handover         *Handover // nil: the recipient collects
+	// Purpose is "", wire.PurposeSend or wire.PurposeReturn. The latter are brought by their
+	// Sender and collected by a courier; "" has no sender.
+	Purpose string
+	Sender  *Sender
+	Returns DeliveryID // whose packages a return brings back; 0 of others
 
 	CreatedAt, DoorsOpenedAt, DepositedAt, PickedUpAt, ExpiredAt, CancelledAt, FailedAt time.Time
 	// DepositedEarliest and DepositedLatest bound a deposit whose moment was not
 	// seen; zero when it was.
 	DepositedEarliest, DepositedLatest time.Time
 }
+
+// IsOutgoing reports whether a delivery is brought by its sender, for a courier to collect.
+func (d Delivery) IsOutgoing() bool { return d.Purpose != "" }
 
 // PackagesOf are the packages of a delivery that the link of a shipment is for: those of its
 // order, or the one with its number, in deliveries from LinkFrom on. A test delivery has none.
@@ -417,6 +434,8 @@ type LockerView interface {
 	// DeliveriesOf lists the deliveries that hold packages of a shipment, by id: the newest
 	// 100 (see Delivery.PackagesOf).
 	DeliveriesOf(Shipment) ([]Delivery, error)
+	// ReturnsOf lists the returns of a delivery's packages, by id.
+	ReturnsOf(DeliveryID) ([]Delivery, error)
 	Opening(string) (Opening, error)
 	// RunningOpenings lists openings of a device that have no end yet.
 	RunningOpenings(DeviceID) ([]Opening, error)

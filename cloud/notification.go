@@ -25,11 +25,14 @@ const (
 	NotifyParcelReminder NotificationKind = "parcel_reminder" // the time to collect it is over soon
 	NotifyParcelOverdue  NotificationKind = "parcel_overdue"  // it was not collected in time, and still can be
 	NotifyDeliveryCode   NotificationKind = "delivery_code"   // the code of a delivery, for its courier
+
+	NotifyDropoffCode     NotificationKind = "dropoff_code"     // the code with which a sender brings a parcel
+	NotifyParcelCollected NotificationKind = "parcel_collected" // a courier has collected what a sender brought
 )
 
 // NotificationKinds lists them.
 func NotificationKinds() []NotificationKind {
-	return []NotificationKind{NotifyInvitation, NotifyReset, NotifyAdminReset, NotifyAdminPassword, NotifyPassword, NotifyFactorRemoved, NotifyPasskey, NotifyParcelWaiting, NotifyParcelCode, NotifyParcelReminder, NotifyParcelOverdue, NotifyDeliveryCode}
+	return []NotificationKind{NotifyInvitation, NotifyReset, NotifyAdminReset, NotifyAdminPassword, NotifyPassword, NotifyFactorRemoved, NotifyPasskey, NotifyParcelWaiting, NotifyParcelCode, NotifyParcelReminder, NotifyParcelOverdue, NotifyDeliveryCode, NotifyDropoffCode, NotifyParcelCollected}
 }
 
 // NotificationChannel is a way by which notifications reach people.

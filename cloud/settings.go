@@ -63,6 +63,7 @@ type Rules struct {
 	PhotoRequired      bool `json:"photo_required"`
 	DriverMarksReady   bool `json:"driver_may_mark_ready"`
 	DriverAccepts      bool `json:"driver_acceptance_required"`
+	LockerReturns      bool `json:"locker_returns" doc:"Recipients may return at a locker, for 14 days, what they have collected there"`
 	SecondFactor       bool `json:"second_factor_required" doc:"People of the business can do nothing but set up a second factor until they have one"`
 }
 

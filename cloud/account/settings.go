@@ -54,6 +54,7 @@ type SettingsInput struct {
 	PhotoRequired      *bool   `json:"photo_required"`
 	DriverMarksReady   *bool   `json:"driver_may_mark_ready"`
 	DriverAccepts      *bool   `json:"driver_acceptance_required"`
+	LockerReturns      *bool   `json:"locker_returns" doc:"Recipients may return at a locker, for 14 days, what they have collected there"`
 	SecondFactor       *bool   `json:"second_factor_required" doc:"true lets people without a second factor do nothing but set one up, those who are logged in too"`
 }
 
@@ -94,6 +95,7 @@ func (s *Service) SaveSettings(ctx context.Context, c cloud.Caller, in SettingsI
 		set(&r.PhotoRequired, in.PhotoRequired)
 		set(&r.DriverMarksReady, in.DriverMarksReady)
 		set(&r.DriverAccepts, in.DriverAccepts)
+		set(&r.LockerReturns, in.LockerReturns)
 		set(&r.SecondFactor, in.SecondFactor)
 		if in.CorrectionWindow != nil {
 			b.Settings.CorrectionMinutes = in.CorrectionWindow

@@ -75,6 +75,38 @@ func (c Config) customers() []catalog.Operation {
 			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT"},
 			Example:     `{"delivery_number":"LD-000064021"}`,
 		}, c.Lockers.TakeBackParcel, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "customer.parcels.find_return",
+			Summary:     "Get the return of a collected parcel",
+			Description: "For the recipient, whose key of the parcel's link in X-Tracking-Key is the proof: where and until when the return can be brought, with the drop-off code and its QR code while it works, and how far it has come.",
+			Tag:         "Customer",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/customer/lockers/parcels/{delivery_number}/return",
+			NoToken:     true,
+			Secret:      true,
+			Errors:      []string{"DELIVERY_NOT_FOUND"},
+			Example:     `{"delivery_number":"LD-000064021"}`,
+		}, c.Lockers.FindReturn, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "customer.parcels.return",
+			Summary:     "Return a collected parcel at its locker",
+			Description: "The recipient brings back what was collected at most 14 days ago, where the business offers it (locker_returns in its settings). The key of the parcel's link in X-Tracking-Key is the proof. The answer has the drop-off code for the locker; a courier of the partner collects the parcel there. A delivery has one return: asked again, it is shown, with 200 in place of 201. One that was cancelled, has failed or was not brought in time makes room for another.",
+			Tag:         "Customer",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/customer/lockers/parcels/{delivery_number}/return",
+			Status:      http.StatusCreated,
+			Also:        []int{http.StatusOK},
+			NoToken:     true,
+			Risk:        catalog.RiskMedium,
+			Secret:      true,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "RETURN_NOT_OFFERED", "RETURN_WINDOW_CLOSED", "DEVICE_DISABLED", "NO_COMPARTMENT", "PARCEL_TOO_LARGE"},
+			Example:     `{"delivery_number":"LD-000064021"}`,
+		}, c.Lockers.ReturnParcel, func(out locker.ParcelReturnOutput) catalog.Answer {
+			if out.Created {
+				return catalog.Answer{Status: http.StatusCreated, Body: out}
+			}
+			return catalog.Answer{Status: http.StatusOK, Body: out}
+		}),
 	}
 }
 

@@ -562,6 +562,13 @@ func (x *world) stand(name string) (s standIn) {
 	case "third_party.deliveries.take_back", "smart_lockers.deliveries.take_back", "customer.parcels.take_back":
 		x.made("POST", partner+"/deliveries/64021/handover", x.token(provider), `{"name":"Sam Smith"}`)
 
+	case "customer.parcels.return":
+		s.in = m{"delivery_number": x.collected()}
+	case "customer.parcels.find_return":
+		number := x.collected()
+		x.made("POST", "/api/v1/customer/lockers/parcels/"+number+"/return", "", "{}")
+		s.in = m{"delivery_number": number}
+
 	case "customer.parcels.open":
 		s.in = m{"delivery_number": x.waits()}
 
@@ -816,6 +823,31 @@ func (x *world) waits() string {
 	}
 	x.links[d.Number] = webtest.Links.OfShipment(sh.ID, 0)
 	return d.Number
+}
+
+// collected is the number of a delivery that its recipient has collected and may return.
+func (x *world) collected() string {
+	number := x.waits()
+	require.NoError(x.t, x.w.DB.Decide(x.t.Context(), x.w.Device.ID, func(v cloud.View) (*cloud.Changes, error) {
+		d, err := v.DeliveryByNumber(number)
+		if err != nil {
+			return nil, err
+		}
+		d.Status, d.PickedUpAt, d.PickedUpBy, d.PickedUpMethod, d.PickupCodeActive = cloud.DeliveryPickedUp, time.Now().UTC().Truncate(time.Second), "recipient", "code", false
+		for i := range d.Packages {
+			d.Packages[i].Status = cloud.PackagePickedUp
+		}
+		cells, err := v.Compartments(d.DeviceID)
+		if err != nil {
+			return nil, err
+		}
+		cells = slices.DeleteFunc(cells, func(c cloud.Compartment) bool { return c.GridID != d.Packages[0].GridID })
+		cells[0].State, cells[0].DeliveryID = cloud.GridFree, 0 // for the return
+		b, err := v.Business(d.BusinessID)
+		b.Settings.LockerReturns = true
+		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}, Compartments: cells}, AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
+	}))
+	return number
 }
 
 // idleGrid is a compartment of the world's device on which no opening runs.

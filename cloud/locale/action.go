@@ -178,6 +178,7 @@ var actions = map[string]texts{
 	"action.delivery_retrieved":                 {"Delivery taken back", "快件已取回", "快件已取回", "Livraison reprise", "Lieferung zurückgeholt", "Entrega retirada"},
 	"action.deposit_confirmed":                  {"Deposit confirmed", "存件已确认", "存件已確認", "Dépôt confirmé", "Einlegen bestätigt", "Depósito confirmado"},
 	"action.parcel_opened":                      {"Doors opened by the recipient's link", "收件人通过链接开门", "收件人透過連結開門", "Portes ouvertes par le lien du destinataire", "Türen über den Link des Empfängers geöffnet", "Puertas abiertas con el enlace del destinatario"},
+	"action.parcel_return_requested":            {"Return asked for by the recipient's link", "收件人通过链接申请退回", "收件人透過連結申請退回", "Retour demandé par le lien du destinataire", "Rücksendung über den Link des Empfängers angefragt", "Devolución pedida con el enlace del destinatario"},
 	"action.parcel_handed_over":                 {"Parcel handed over to another person", "包裹已转交他人", "包裹已轉交他人", "Colis confié à une autre personne", "Paket an andere Person weitergegeben", "Paquete cedido a otra persona"},
 	"action.parcel_taken_back":                  {"Parcel taken back from another person", "包裹已从他人收回", "包裹已從他人收回", "Colis repris à une autre personne", "Paket von anderer Person zurückgenommen", "Paquete recuperado de otra persona"},
 	"action.tamper":                             {"Cabinet reports tampering", "快递柜上报遭破坏", "智慧櫃回報遭破壞", "La consigne signale une effraction", "Schrank meldet Manipulation", "La taquilla avisa de manipulación"},

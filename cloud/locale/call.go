@@ -42,6 +42,7 @@ var calls = map[string]texts{
 	"verb.third_party.deliveries.take_back":            {"Take the handover back", "收回转交", "收回轉交", "Reprendre le retrait confié", "Übergabe zurücknehmen", "Retirar la cesión"},
 	"verb.customer.parcels.open":                       {"Open the doors of a parcel", "打开包裹柜门", "打開包裹櫃門", "Ouvrir les portes d’un colis", "Türen eines Pakets öffnen", "Abrir las puertas de un paquete"},
 	"verb.customer.parcels.hand_over":                  {"Hand a parcel to another person", "将包裹转交他人", "將包裹轉交他人", "Confier un colis à quelqu’un", "Paket an andere übergeben", "Ceder un paquete a otra persona"},
+	"verb.customer.parcels.return":                     {"Return a parcel", "退回包裹", "退回包裹", "Retourner un colis", "Paket zurücksenden", "Devolver un paquete"},
 	"verb.customer.parcels.take_back":                  {"Take a parcel back", "收回包裹", "收回包裹", "Reprendre un colis", "Paket zurücknehmen", "Retirar la cesión de un paquete"},
 	"verb.third_party.deliveries.extend":               {"Extend collection time", "延长取件期限", "延長取件期限", "Prolonger le délai de retrait", "Abholfrist verlängern", "Ampliar el plazo de recogida"},
 	"verb.third_party.announced_packages.create":       {"Announce packages", "预报包裹", "預報包裹", "Annoncer des colis", "Pakete ankündigen", "Anunciar paquetes"},

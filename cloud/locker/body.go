@@ -51,6 +51,14 @@ type (
 		Phone    *string `json:"phone"`
 		Email    *string `json:"email"`
 		Language string  `json:"language,omitempty"`
+		Address  string  `json:"address,omitempty"`
+	}
+	// SenderBody is who brings a parcel that a courier collects.
+	SenderBody struct {
+		Name     string  `json:"name"`
+		Phone    *string `json:"phone"`
+		Email    *string `json:"email"`
+		Language string  `json:"language,omitempty"`
 	}
 	// DeliveryBody is a delivery as its partner sees it.
 	DeliveryBody struct {
@@ -58,10 +66,13 @@ type (
 		DeliveryNumber   string               `json:"delivery_number"`
 		ReferenceNumber  string               `json:"reference_number"`
 		Status           cloud.DeliveryStatus `json:"status"`
+		Purpose          string               `json:"purpose" doc:"delivery, send or return"`
 		DeviceID         cloud.DeviceID       `json:"device_id"`
 		OrderID          *int64               `json:"order_id"`
 		Packages         []PackageBody        `json:"packages"`
 		Recipient        recipientBody        `json:"recipient"`
+		Sender           *SenderBody          `json:"sender" doc:"Who brings a parcel of the purposes send and return; null for delivery"`
+		Returns          *cloud.DeliveryID    `json:"returned_delivery_id" doc:"Of a return that a recipient has asked for: the delivery whose packages come back"`
 		Courier          *cloud.Courier       `json:"courier"`
 		DeliveryCode     *string              `json:"delivery_code"`
 		PickupCode       *string              `json:"pickup_code"`
@@ -119,13 +130,20 @@ func packageBody(p cloud.Package) PackageBody {
 }
 
 func recipient(r cloud.Recipient) recipientBody {
-	return recipientBody{Name: r.Name, Phone: cloud.OrNull(r.Phone), Email: cloud.OrNull(r.Email), Language: r.Language}
+	return recipientBody{Name: r.Name, Phone: cloud.OrNull(r.Phone), Email: cloud.OrNull(r.Email), Language: r.Language, Address: r.Address}
+}
+
+func senderBody(s *cloud.Sender) *SenderBody {
+	if s == nil {
+		return nil
+	}
+	return &SenderBody{Name: s.Name, Phone: cloud.OrNull(s.Phone), Email: cloud.OrNull(s.Email), Language: s.Language}
 }
 
 // deliveryBody shows a delivery. The delivery code is shown while it can be
 // used, the pickup code once it counts as assigned, until the parcel is gone.
 func deliveryBody(d cloud.Delivery, c Codes, o *OpeningBody, cor *CorrectionBody, l *time.Location) DeliveryBody {
-	b := DeliveryBody{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, DeviceID: d.DeviceID,
+	b := DeliveryBody{Purpose: purposeName(d), Sender: senderBody(d.Sender), Returns: cloud.OrNull(d.Returns), DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, DeviceID: d.DeviceID,
 		OrderID: cloud.OrNull(int64(d.OrderID())), Packages: []PackageBody{}, Recipient: recipient(d.Recipient), Courier: d.Courier, PickupCodeActive: d.PickupCodeActive, Notify: d.Notify,
 		DeliverBefore: cloud.Stamp(d.DeliverBefore, l), CollectWithin: int(d.CollectWithin / time.Hour), DueAt: cloud.Stamp(d.DueAt, l),
 		ConfirmedBy: cloud.OrNull(d.ConfirmedBy), Livemode: d.Livemode, Metadata: d.Metadata, Opening: o, Correction: cor,
@@ -154,7 +172,7 @@ func shownCodes(d cloud.Delivery, c Codes) (delivery, pickup *string) {
 	switch d.Status {
 	case cloud.DeliveryPickedUp, cloud.DeliveryCancelled, cloud.DeliveryFailed:
 	default:
-		if d.PickupAssigned {
+		if d.PickupAssigned && !d.IsOutgoing() {
 			pickup = &c.Pickup
 		}
 	}
@@ -215,6 +233,9 @@ type eventDelivery struct {
 	Status          cloud.DeliveryStatus `json:"status"`
 	Courier         *cloud.Courier       `json:"courier"`
 	Recipient       recipientBody        `json:"recipient"`
+	// Purpose and Sender are those of parcels that a courier collects.
+	Purpose string      `json:"purpose,omitempty"`
+	Sender  *SenderBody `json:"sender,omitempty"`
 }
 
 type eventLocker struct {
@@ -289,7 +310,7 @@ func (s *core) eventBody(v cloud.View, head cloud.EventHead, d cloud.Delivery, o
 	l := biz.Location()
 	b := eventBody{EventHead: head, Provider: providerBody{p.ID, p.Code, p.Name}, Livemode: d.Livemode}
 	b.Data = eventData{
-		Delivery: eventDelivery{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, Courier: d.Courier, Recipient: recipient(d.Recipient)},
+		Delivery: eventDelivery{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, Status: d.Status, Courier: d.Courier, Recipient: recipient(d.Recipient), Purpose: d.Purpose, Sender: senderBody(d.Sender)},
 		Locker: eventLocker{DeviceID: dev.ID, DeviceCode: dev.Code, DeviceName: dev.Name, DeviceType: dev.Type, Address: dev.Address,
 			Latitude: dev.Latitude, Longitude: dev.Longitude, Timezone: dev.Timezone},
 		Packages: []eventPackage{}, PickupCodeActive: d.PickupCodeActive, ConfirmedBy: cloud.OrNull(d.ConfirmedBy), Rotation: rot, DueAt: cloud.Stamp(d.DueAt, l),

@@ -183,7 +183,7 @@ func (w *handling) givenUp(r Occurrence, d *cloud.Delivery) error {
 	if d.CancelledBy == "" {
 		return w.fail(r, nil, d)
 	}
-	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover); err != nil {
+	if err := w.revoke(d, deliveryKinds...); err != nil {
 		return err
 	}
 	d.Status, d.CancelledAt, d.PickupCodeActive = cloud.DeliveryCancelled, r.OccurredAt, false
@@ -200,7 +200,7 @@ func (w *handling) givenUp(r Occurrence, d *cloud.Delivery) error {
 func (w *handling) fail(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
 	d.Status, d.FailedAt, d.PickupCodeActive = cloud.DeliveryFailed, r.OccurredAt, false
 	w.touch(d)
-	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover); err != nil {
+	if err := w.revoke(d, deliveryKinds...); err != nil {
 		return err
 	}
 	for i := range d.Packages {

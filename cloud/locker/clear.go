@@ -324,6 +324,9 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 		if at >= 0 {
 			o := orders[at]
 			o.Status, o.NextActor, o.RemovalReason, o.EndedAt = "removed", "", w.reason, w.received
+			if deposited && w.isCollected(d) {
+				o.Status, o.RemovalReason = "picked_up", ""
+			}
 			w.touch(o)
 		}
 		out = append(out, ClearedPackage{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, TrackingNumber: p.TrackingNumber, Deposited: deposited})
@@ -339,21 +342,21 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 			p.Status, p.FailureCode, p.GridID = cloud.PackagePickedUp, "", grid
 			code := otep.RemovedFromDevice
 			if w.reason == handedOver {
-				code = otep.Delivered // its recipient has it
+				code = collectedCode(*d) // its recipient, or a courier, has it
 			}
 			err = w.addPackageEvent(r, d, p, code)
 		case deposited:
 			p.FailureCode = removedByStaff
 			err = w.addPackageEvent(r, d, p, otep.RemovedFromDevice)
 		case p.OrderID == 0:
-			err = w.trackFailure(r, p.TrackingNumber, p.FailureCode)
+			err = w.trackFailure(r, d, p.TrackingNumber, p.FailureCode)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	if !failed {
-		if len(out) > 0 && d.PickupCodeActive {
+		if len(out) > 0 && (d.PickupCodeActive || d.IsOutgoing() && waits(*d)) {
 			err = w.activate(d) // a cabinet that is new does not keep the compartment any more
 		}
 		return out, err
@@ -366,7 +369,10 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 	}
 	w.touch(d)
 	if w.isHandedOver() {
-		if ends {
+		switch {
+		case ends && w.isCollected(d):
+			return out, w.endTakenBack(d, nil, byCourier, w.reason)
+		case ends:
 			return out, w.endTakenBack(d, nil, byStaff, w.reason)
 		}
 		return out, w.activateRest(d)
@@ -380,6 +386,12 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 		return nil, err
 	}
 	return out, w.s.addDeliveryEvent(w.v, &w.ch, EventDeliveryFailed, w.received, *d, nil, nil)
+}
+
+// isCollected reports whether what staff take out of a delivery goes to the courier for whom
+// it was brought.
+func (w clearing) isCollected(d *cloud.Delivery) bool {
+	return d.IsOutgoing() && w.reason == handedOver
 }
 
 // activateRest leaves the code of a delivery that waits to what is left of it. Where only
@@ -405,7 +417,7 @@ func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}
-	return w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover)
+	return w.revoke(d, deliveryKinds...)
 }
 
 // emptied names the exception about a deposit in a compartment which staff declared

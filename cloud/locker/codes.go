@@ -115,6 +115,9 @@ func (w *codeList) newest(d *cloud.Delivery, kind string) (*cloud.CodeRow, error
 // secrets. It costs a slow hash inside the decision; codes that come back after
 // their device was given other secrets are few.
 func (w *codeList) remade(d *cloud.Delivery, r cloud.CodeRow) (*cloud.CodeRow, error) {
+	if r.Entry.Kind == wire.CodeOutgoing {
+		return &r, nil // there is no code behind it
+	}
 	codes, err := w.s.openCodes(*d)
 	if err != nil {
 		return nil, err
@@ -229,9 +232,16 @@ func doorsByGrid(cells []*cloud.Compartment) map[cloud.GridID]uint {
 	return out
 }
 
-// pickupKind is the kind of the code that opens a delivery for who collects it: the
-// recipient, or the person whom the recipient has named.
+// deliveryKinds are the kinds of all entries that a delivery may have.
+var deliveryKinds = []string{wire.CodeDelivery, wire.CodePickup, wire.CodeHandover, wire.CodeOutgoing}
+
+// pickupKind is the kind of the entry that says where a delivery lies: of the code that opens
+// it for who collects it, the recipient or the person whom the recipient has named, or of one
+// without a code for what a courier collects.
 func pickupKind(d cloud.Delivery) string {
+	if d.IsOutgoing() {
+		return wire.CodeOutgoing
+	}
 	if d.Handover != nil {
 		return wire.CodeHandover
 	}
@@ -241,7 +251,7 @@ func pickupKind(d cloud.Delivery) string {
 // codeEntry is a delivery's entry in the cabinet's list, without its number:
 // compartments where its packages are to go, or sizes to choose by.
 func codeEntry(d cloud.Delivery, doors map[cloud.GridID]uint, kind string, verifier []byte) wire.CodeEntry {
-	e := wire.CodeEntry{Op: wire.CodeSet, Kind: kind, Verifier: verifier, DeliveryRef: d.Number, Active: wire.ActiveNow, Packages: map[uint][]string{}}
+	e := wire.CodeEntry{Op: wire.CodeSet, Kind: kind, Verifier: verifier, DeliveryRef: d.Number, Active: wire.ActiveNow, Packages: map[uint][]string{}, Purpose: d.Purpose}
 	if kind != wire.CodeDelivery {
 		e.Active = wire.ActiveAtSettle
 	} else {

@@ -25,6 +25,8 @@ type ParcelsInput struct {
 type ParcelsOutput struct {
 	Result  bool         `json:"result"`
 	Parcels []ParcelBody `json:"parcels" doc:"Empty when none of the link waits in a cabinet"`
+	// Collected has those that the recipient can return, where the business offers it.
+	Collected []CollectedBody `json:"collected" doc:"What was collected at a cabinet and can be returned there, or has a return; empty where the business does not offer returns"`
 }
 
 // ParcelBody is a parcel that waits for its recipient, with the code that opens its doors.
@@ -89,7 +91,8 @@ func (s recipients) ListParcels(ctx context.Context, _ cloud.Caller, in ParcelsI
 			}
 			out.Parcels = append(out.Parcels, p)
 		}
-		return nil
+		out.Collected, err = s.collected(v, held, time.Now())
+		return err
 	})
 	return out, err
 }
@@ -109,9 +112,7 @@ func (s recipients) parcel(v cloud.View, d cloud.Delivery) (p ParcelBody, err er
 		return p, err
 	}
 	p = ParcelBody{DeliveryNumber: d.Number, TrackingNumbers: []string{}, Status: "waiting", DoorNames: []string{}, Handover: handoverBody(d, biz.Location()), DueAt: cloud.Stamp(d.DueAt, biz.Location()),
-		OpeningHours: facts.hours(), CanOpen: facts.online && opensForRecipient(d),
-		Locker: ParcelLocker{DeviceID: dev.ID, DeviceName: dev.Name, Address: cloud.OrNull(dev.Address), IndoorGuide: dev.Profile.Guide, Status: dev.Status(facts.online)}}
-	p.Locker.Latitude, p.Locker.Longitude = dev.Place()
+		OpeningHours: facts.hours(), CanOpen: facts.online && opensForRecipient(d), Locker: parcelLocker(dev, facts)}
 	if isOverdue(d) {
 		p.Status = "overdue"
 	}
@@ -134,6 +135,13 @@ func (s recipients) parcel(v cloud.View, d cloud.Delivery) (p ParcelBody, err er
 		}
 	}
 	return p, nil
+}
+
+// parcelLocker shows a cabinet to a recipient.
+func parcelLocker(dev cloud.Device, facts deviceFacts) ParcelLocker {
+	out := ParcelLocker{DeviceID: dev.ID, DeviceName: dev.Name, Address: cloud.OrNull(dev.Address), IndoorGuide: dev.Profile.Guide, Status: dev.Status(facts.online)}
+	out.Latitude, out.Longitude = dev.Place()
+	return out
 }
 
 // collectionStatus is how far the running collection of a delivery is; nil: none runs.

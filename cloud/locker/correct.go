@@ -141,7 +141,7 @@ func (w reports) notCorrected(r Occurrence, o *cloud.Opening, d *cloud.Delivery)
 	if d.Status != cloud.DeliveryCorrecting {
 		return nil
 	}
-	d.Status, d.PickupCodeActive = cloud.DeliveryDelivered, true
+	d.Status, d.PickupCodeActive = cloud.DeliveryDelivered, !d.IsOutgoing()
 	out := false
 	for i := range d.Packages {
 		p := &d.Packages[i]

@@ -103,7 +103,7 @@ func (w requests) expireUnused(d *cloud.Delivery) error {
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}
-	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover); err != nil {
+	if err := w.revoke(d, deliveryKinds...); err != nil {
 		return err
 	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
@@ -142,7 +142,7 @@ func (w requests) expireOverdue(d *cloud.Delivery) error {
 	for i := range d.Packages {
 		p := &d.Packages[i]
 		switch {
-		case p.Status != cloud.PackageInCompartment:
+		case p.Status != cloud.PackageInCompartment, d.IsOutgoing(): // nothing has happened to what a courier is to collect
 		case p.OrderID != 0:
 			w.toOrder(cloud.LockerOverdue, d, p, cloud.Moment{At: d.DueAt})
 		default:
@@ -151,8 +151,10 @@ func (w requests) expireOverdue(d *cloud.Delivery) error {
 			}
 		}
 	}
-	if err := w.plan(d, w.received); err != nil {
-		return err
+	if !d.IsOutgoing() {
+		if err := w.plan(d, w.received); err != nil {
+			return err
+		}
 	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
 }
@@ -232,8 +234,10 @@ func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) er
 		return err
 	}
 	d.DueAt = from.Add(by)
-	if err := w.remindLater(d); err != nil {
-		return err
+	if !d.IsOutgoing() {
+		if err := w.remindLater(d); err != nil {
+			return err
+		}
 	}
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryDelivered, "", time.Time{}
 	w.touch(d)
@@ -243,7 +247,7 @@ func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) er
 	}
 	for _, row := range orders {
 		if row.EndedAt.IsZero() && !row.StoredAt.IsZero() && !row.IsUnverified() {
-			row.DueAt, row.OverdueAt, row.Status, row.NextActor = d.DueAt, time.Time{}, "stored", "recipient"
+			row.DueAt, row.OverdueAt, row.Status, row.NextActor = d.DueAt, time.Time{}, "stored", nextActor(*d)
 			w.touch(row)
 		}
 	}

@@ -37,6 +37,8 @@ type CreateInput struct {
 	DeviceID        cloud.DeviceID  `json:"device_id" required:"true" min:"1" doc:"The locker"`
 	Packages        []PackageInput  `json:"packages" required:"true" max:"10"`
 	Recipient       cloud.Recipient `json:"recipient" required:"true"`
+	Purpose         string          `json:"purpose" enum:"delivery,send,return" doc:"delivery (when left out): a courier brings it, and its recipient collects. send and return: the sender brings it, and a courier collects; delivery_code is the sender's, and there is no pickup_code"`
+	Sender          *cloud.Sender   `json:"sender" doc:"Who brings the parcel of a send or return; required for these, and for these alone"`
 	Courier         *cloud.Courier  `json:"courier"`
 	Notify          *cloud.Notify   `json:"notify"`
 	DeliverBefore   string          `json:"deliver_before" format:"date-time" doc:"Until which the courier may deposit; in 72 hours when left out"`
@@ -69,6 +71,7 @@ func (in *CreateInput) check(l *time.Location, now time.Time) (deliverBefore tim
 		seen[number] = true
 	}
 	f.recipient(in.Recipient)
+	f.checkPurpose(*in)
 	if in.CollectWithin == 0 {
 		in.CollectWithin = 72 // no default of its tag: what came is compared by its hash
 	}
@@ -165,14 +168,15 @@ func (s partners) Create(ctx context.Context, c cloud.Caller, in CreateInput) (D
 	if device.Livemode && !c.Provider.LivemodeAllowed {
 		return DeliveryOutput{}, cloud.E(cloud.Forbidden, "LIVEMODE_NOT_ALLOWED")
 	}
+	asked := creation{CreateInput: in, before: before, now: now, hash: hash[:]}
 	var id cloud.DeliveryID
 	for range 20 { // a drawn code may be in use
-		drawn, err := s.draw(ctx, device)
+		drawn, err := s.draw(ctx, device, asked.outgoing())
 		if err != nil {
 			return DeliveryOutput{}, err
 		}
 		err = s.cfg.Store.Decide(ctx, device.ID, func(v cloud.View) (*cloud.Changes, error) {
-			ch, d, err := s.create(v, c, in, before, now, hash[:], drawn)
+			ch, d, err := s.create(v, c, asked, drawn)
 			if id = d; err != nil {
 				return nil, err
 			}
@@ -226,6 +230,22 @@ func (s partners) known(ctx context.Context, c cloud.Caller, reference string, h
 	return out, true, err
 }
 
+// creation is what a new delivery is made of.
+type creation struct {
+	CreateInput
+	before, now time.Time // its time limit, and when it was asked for
+	hash        []byte    // of what came
+	returns     cloud.DeliveryID
+}
+
+// outgoing is the purpose of a delivery that its sender brings; "" of others.
+func (x creation) outgoing() string {
+	if x.Purpose == purposeDelivery {
+		return ""
+	}
+	return x.Purpose
+}
+
 // drawnCodes are codes with the verifiers that a device knows them by.
 type drawnCodes struct {
 	Codes
@@ -235,9 +255,9 @@ type drawnCodes struct {
 
 var errCodeTaken = errors.New("a drawn code is in use")
 
-// draw makes two codes. The verifiers cost time and memory, so few are made at
-// once.
-func (s partners) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) {
+// draw makes two codes, or the delivery code alone for what a courier collects. The
+// verifiers cost time and memory, so few are made at once.
+func (s partners) draw(ctx context.Context, d cloud.Device, purpose string) (drawnCodes, error) {
 	secrets, sealed, err := s.secrets(ctx, d.ID)
 	if err != nil {
 		return drawnCodes{}, fmt.Errorf("device %s: %w", d.Code, err)
@@ -248,13 +268,17 @@ func (s partners) draw(ctx context.Context, d cloud.Device) (drawnCodes, error) 
 		return drawnCodes{}, ctx.Err()
 	}
 	defer func() { <-s.hashing }()
-	c := drawnCodes{sealed: sealed, Codes: Codes{Delivery: passcode.Draw(passcode.DeliveryDigits), Pickup: passcode.Draw(passcode.PickupDigits)}}
+	c := drawnCodes{sealed: sealed, Codes: Codes{Delivery: passcode.Draw(passcode.DeliveryDigits)}}
 	c.delivery = passcode.Verifier(c.Delivery, secrets.Salt, secrets.Key, secrets.Params)
+	if purpose != "" {
+		return c, nil
+	}
+	c.Pickup = passcode.Draw(passcode.PickupDigits)
 	c.pickup = passcode.Verifier(c.Pickup, secrets.Salt, secrets.Key, secrets.Params)
 	return c, nil
 }
 
-func (s partners) create(v cloud.View, c cloud.Caller, in CreateInput, before, now time.Time, hash []byte, codes drawnCodes) (*cloud.Changes, cloud.DeliveryID, error) {
+func (s partners) create(v cloud.View, c cloud.Caller, in creation, codes drawnCodes) (*cloud.Changes, cloud.DeliveryID, error) {
 	device, err := v.Device(in.DeviceID)
 	if err != nil {
 		return nil, 0, err
@@ -262,7 +286,11 @@ func (s partners) create(v cloud.View, c cloud.Caller, in CreateInput, before, n
 	if !bytes.Equal(device.SealedCode, codes.sealed) {
 		return nil, 0, errSecretsChanged
 	}
-	if err := codeFree(v, device, codes.delivery, codes.pickup); err != nil {
+	verifiers := [][]byte{codes.delivery}
+	if codes.pickup != nil {
+		verifiers = append(verifiers, codes.pickup)
+	}
+	if err := codeFree(v, device, verifiers...); err != nil {
 		return nil, 0, err
 	}
 	id, err := v.NewID(cloud.DeliveryIDs)
@@ -270,9 +298,12 @@ func (s partners) create(v cloud.View, c cloud.Caller, in CreateInput, before, n
 		return nil, 0, err
 	}
 	d := cloud.Delivery{ID: cloud.DeliveryID(id), Number: fmt.Sprintf("LD-%09d", id), BusinessID: device.BusinessID, ProviderID: c.Provider.ID,
-		DeviceID: device.ID, Reference: in.ReferenceNumber, RequestHash: hash, Status: cloud.DeliveryCreated, Recipient: in.Recipient, Courier: in.Courier,
-		Notify: cloud.Notify{SMS: true, Email: true}, DeliverBefore: before, CollectWithin: time.Duration(in.CollectWithin) * time.Hour,
-		SealedCodes: s.sealCodes(codes.Codes), Livemode: device.Livemode, Metadata: in.Metadata, CreatedAt: now}
+		DeviceID: device.ID, Reference: in.ReferenceNumber, RequestHash: in.hash, Status: cloud.DeliveryCreated, Recipient: in.Recipient, Courier: in.Courier,
+		Notify: cloud.Notify{SMS: true, Email: true}, DeliverBefore: in.before, CollectWithin: time.Duration(in.CollectWithin) * time.Hour,
+		SealedCodes: s.sealCodes(codes.Codes), Livemode: device.Livemode, Metadata: in.Metadata, CreatedAt: in.now, Purpose: in.outgoing(), Sender: in.Sender, Returns: in.returns}
+	if in.returns != 0 {
+		in.Packages = nameReturn(&d, in.Packages)
+	}
 	if in.Notify != nil {
 		d.Notify = *in.Notify
 	}
@@ -300,14 +331,21 @@ func (s partners) create(v cloud.View, c cloud.Caller, in CreateInput, before, n
 			ch.Compartments = append(ch.Compartments, *c)
 		}
 	}
-	if err := s.announceAll(v, ch, c, &d, device, now); err != nil {
+	if err := s.announceAll(v, ch, c, &d, device, in.now); err != nil {
 		return nil, 0, err
 	}
 	doors := doorsByGrid(cells)
-	for _, e := range []wire.CodeEntry{codeEntry(d, doors, wire.CodeDelivery, codes.delivery), codeEntry(d, doors, wire.CodePickup, codes.pickup)} {
+	for _, e := range []wire.CodeEntry{codeEntry(d, doors, wire.CodeDelivery, codes.delivery), codeEntry(d, doors, pickupKind(d), codes.pickup)} {
 		device.CodeList++
 		e.Number = device.CodeList
-		ch.Codes = append(ch.Codes, cloud.CodeRow{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: now, Entry: e})
+		ch.Codes = append(ch.Codes, cloud.CodeRow{DeviceID: device.ID, DeliveryID: d.ID, CreatedAt: in.now, Entry: e})
+	}
+	if d.IsOutgoing() {
+		w := s.Begin(v, device, in.now)
+		if err := w.notifySender(&d, cloud.NotifyDropoffCode); err != nil {
+			return nil, 0, err
+		}
+		ch.Notifications = append(ch.Notifications, w.ch.Notifications...)
 	}
 	ch.Devices = []cloud.Device{device}
 	ch.Deliveries = []cloud.Delivery{d}

@@ -39,7 +39,7 @@ type DeviceOrderDetail struct {
 type DeviceOrdersInput struct {
 	check.Keyset
 	Status    string         `query:"status" enum:"unverified,stored,overdue,picked_up,removed"`
-	Kind      string         `query:"kind" enum:"locker_delivery"`
+	Kind      string         `query:"kind" enum:"locker_delivery,customer_dropoff,return_dropoff" doc:"customer_dropoff and return_dropoff: brought by its sender for a courier to collect"`
 	DeviceID  cloud.DeviceID `query:"device_id" min:"1"`
 	Overdue   *bool          `query:"overdue" doc:"true: those that were not collected in time and are still inside"`
 	Reference string         `query:"reference_number" max:"64" doc:"Of the delivery, as its partner gave it"`

@@ -232,7 +232,7 @@ func (s partners) Pickup(ctx context.Context, c cloud.Caller, key DeliveryKey) (
 		switch {
 		case d.Status == cloud.DeliveryPickedUp:
 			out.Pickup.Status, out.Pickup.PickedUpBy = "collected", &pickedUpBy{d.PickedUpBy, d.PickedUpMethod}
-			if d.PickedUpBy == byCourier || d.PickedUpBy == byStaff && d.PickedUpMethod == overdueReturn {
+			if d.PickedUpBy == byCourier && !d.IsOutgoing() || d.PickedUpBy == byStaff && d.PickedUpMethod == overdueReturn {
 				out.Pickup.Status = "returned"
 			}
 		case isOverdue(d):

@@ -21,7 +21,7 @@ func (s recipients) link(v cloud.View, sh cloud.Shipment) (string, error) {
 // byLinkOf reports whether a delivery is shown to, and opened for, who has a shipment's link:
 // it waits with a package of the shipment inside.
 func byLinkOf(sh cloud.Shipment, d cloud.Delivery) bool {
-	return waits(d) && slices.ContainsFunc(d.PackagesOf(sh), func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
+	return waits(d) && !d.IsOutgoing() && slices.ContainsFunc(d.PackagesOf(sh), func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment })
 }
 
 // shipmentOf is the shipment that a package of a live delivery belongs to, whose link its
@@ -51,15 +51,15 @@ func (s recipients) linkProof(v cloud.View, d cloud.Delivery, key string) (cloud
 }
 
 // hasLink refuses with DELIVERY_NOT_FOUND a key that is not the secret of a shipment's link,
-// and a delivery that this link is not for; with DELIVERY_STATE_CONFLICT one that does not wait.
+// and a delivery that this link is not for; with DELIVERY_STATE_CONFLICT one that does not wait for its recipient.
 func (s recipients) hasLink(v cloud.View, sh cloud.Shipment, d cloud.Delivery, key string) error {
 	link, err := s.link(v, sh)
 	switch {
 	case err != nil:
 		return err
-	case len(d.PackagesOf(sh)) == 0 || !s.cfg.Links.IsLink(link, key) || waits(d) && !byLinkOf(sh, d):
+	case len(d.PackagesOf(sh)) == 0 || !s.cfg.Links.IsLink(link, key) || waits(d) && !d.IsOutgoing() && !byLinkOf(sh, d):
 		return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
-	case !waits(d):
+	case !waits(d), d.IsOutgoing():
 		return conflict(d)
 	}
 	return nil

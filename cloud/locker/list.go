@@ -16,11 +16,13 @@ type StaffDeliveryBody struct {
 	DeliveryNumber  string               `json:"delivery_number"`
 	ReferenceNumber string               `json:"reference_number"`
 	ProviderID      cloud.ProviderID     `json:"provider_id"`
+	Purpose         string               `json:"purpose" doc:"delivery, send or return"`
 	DeviceID        cloud.DeviceID       `json:"device_id"`
 	OrderID         *int64               `json:"order_id"`
 	Status          cloud.DeliveryStatus `json:"status"`
 	Packages        []PackageBody        `json:"packages"`
 	RecipientName   string               `json:"recipient_name"`
+	SenderName      *string              `json:"sender_name" doc:"Who brings a parcel of the purposes send and return"`
 	DueAt           *string              `json:"due_at"`
 	CreatedAt       *string              `json:"created_at"`
 	DepositedAt     *string              `json:"deposited_at"`
@@ -35,11 +37,14 @@ func staffDelivery(d cloud.Delivery, l *time.Location) StaffDeliveryBody {
 			ended = t
 		}
 	}
-	b := StaffDeliveryBody{DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, ProviderID: d.ProviderID, DeviceID: d.DeviceID, OrderID: cloud.OrNull(int64(d.OrderID())),
+	b := StaffDeliveryBody{Purpose: purposeName(d), DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, ProviderID: d.ProviderID, DeviceID: d.DeviceID, OrderID: cloud.OrNull(int64(d.OrderID())),
 		Status: d.Status, Packages: []PackageBody{}, RecipientName: d.Recipient.Name, DueAt: cloud.Stamp(d.DueAt, l), CreatedAt: cloud.Stamp(d.CreatedAt, l),
 		DepositedAt: cloud.Stamp(d.DepositedAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l), EndedAt: cloud.Stamp(ended, l)}
 	for _, p := range d.Packages {
 		b.Packages = append(b.Packages, packageBody(p))
+	}
+	if d.Sender != nil {
+		b.SenderName = &d.Sender.Name
 	}
 	return b
 }

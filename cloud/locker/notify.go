@@ -27,7 +27,7 @@ func (s *core) reaches(d cloud.Delivery, by cloud.NotificationChannel) bool {
 // that waits, by each channel that the partner wants and the recipient has. None go while
 // another person was named to collect.
 func (w *rows) notifyRecipient(d *cloud.Delivery, kind cloud.NotificationKind) error {
-	if d.Handover != nil {
+	if d.Handover != nil || d.IsOutgoing() {
 		return nil
 	}
 	for by, wanted := range map[cloud.NotificationChannel]bool{cloud.ByEmail: d.Notify.Email, cloud.BySMS: d.Notify.SMS} {
@@ -299,6 +299,12 @@ func (s deadlines) WhenToNotify(ctx context.Context, n cloud.Notification, now t
 		if err != nil {
 			return err
 		}
+		if n.Kind == cloud.NotifyDropoffCode || n.Kind == cloud.NotifyParcelCollected {
+			if isTrueForSender(d, codes, n, canBeBrought(d, now)) {
+				when = now
+			}
+			return nil
+		}
 		if d.Status == cloud.DeliveryCorrecting && n.Kind != cloud.NotifyDeliveryCode {
 			when = now.Add(time.Minute) // what comes of it is known soon
 			return nil
@@ -354,12 +360,15 @@ func (s partners) ResendPickupCode(ctx context.Context, c cloud.Caller, in Resen
 }
 
 // ResendDeliveryCode sends the code of a delivery that can be brought to its courier, who has
-// a telephone number alone. Errors: those of ResendPickupCode. Source: lockers-devices 5,
+// a telephone number alone, or to the sender of a send or return. Errors: those of ResendPickupCode. Source: lockers-devices 5,
 // operation 14.
 func (s partners) ResendDeliveryCode(ctx context.Context, c cloud.Caller, in ResendInput) (ResendOutput, error) {
 	return s.resend(ctx, c, in, "delivery_code_resent", func(w *Work, d *cloud.Delivery) (string, error) {
 		if !canBeBrought(*d, w.received) {
 			return "", conflict(*d)
+		}
+		if d.IsOutgoing() {
+			return sendToSender(w.rows, d, cloud.NotifyDropoffCode, in.Channel)
 		}
 		to := ""
 		if in.Channel == cloud.BySMS && d.Courier != nil && s.reaches(*d, in.Channel) {

@@ -164,7 +164,11 @@ func (w *rows) newOpening(kind wire.OpeningKind, d cloud.DeliveryID, by cloud.Re
 }
 
 func conflict(d cloud.Delivery) error {
-	return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status}}
+	details := map[string]any{"status": d.Status}
+	if d.IsOutgoing() {
+		details["purpose"] = d.Purpose
+	}
+	return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: details}
 }
 
 func newOpeningID() string {

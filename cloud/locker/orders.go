@@ -16,8 +16,8 @@ import (
 // Error: VALIDATION_FAILED for a second order in one delivery, and for what is
 // listed by another number already.
 func (s *core) link(v cloud.View, d *cloud.Delivery, i int, path string) error {
-	if s.cfg.Orders == nil || !d.Livemode {
-		return nil
+	if s.cfg.Orders == nil || !d.Livemode || d.IsOutgoing() {
+		return nil // what a sender brings has a timeline of its own
 	}
 	p := &d.Packages[i]
 	found, err := v.ShipmentsBySubject(d.BusinessID, otep.Subject{TrackingNumber: p.TrackingNumber, ExternalTrackingNumber: p.TrackingNumber})

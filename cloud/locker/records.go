@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -96,6 +95,9 @@ func (w reports) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Openi
 			return nil, foreign, nil
 		}
 		o.DeliveryID = d.ID
+		if d.IsOutgoing() && o.Requester.Type == byCourier && b.Kind.IsDeposit() { // whose code it is
+			o.Requester.Type = bySender
+		}
 	}
 	for _, n := range b.Doors {
 		c, err := w.cell(n)
@@ -488,7 +490,7 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 		return nil // stays as it is; the cabinet's exception tells the rest
 	}
 	if !taken {
-		d.Status, d.PickupCodeActive, d.ConfirmedBy = cloud.DeliveryDelivered, true, b.ConfirmedBy
+		d.Status, d.PickupCodeActive, d.ConfirmedBy = cloud.DeliveryDelivered, !d.IsOutgoing(), b.ConfirmedBy
 		d.CancelledAt, d.FailedAt, d.ExpiredAt, d.FailureCode, d.CancelReason, d.CancelledBy, d.ExpiredKind = time.Time{}, time.Time{}, time.Time{}, "", "", "", ""
 	}
 	d.PickupAssigned = true
@@ -505,14 +507,14 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 		if p.OrderID == 0 && !first && lay[p] {
 			continue // in the timeline already; an order knows by itself
 		}
-		if err := w.addPackageEvent(closed, d, p, otep.AvailableForPickup); err != nil {
+		if err := w.addPackageEvent(closed, d, p, depositedCode(*d)); err != nil {
 			return err
 		}
 	}
 	if err := w.s.addDeliveryEvent(w.v, &w.ch, EventDelivered, at, *d, o, nil); err != nil {
 		return err
 	}
-	if first && !taken {
+	if first && !taken && !d.IsOutgoing() {
 		if err := w.remindLater(d); err != nil {
 			return err
 		}
@@ -606,7 +608,7 @@ func (w *handling) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *c
 		if err != nil {
 			return err
 		}
-		row = &cloud.DeviceOrder{ID: cloud.DeviceOrderID(id), BusinessID: d.BusinessID, DeviceID: d.DeviceID, Kind: "locker_delivery", DeliveryID: d.ID,
+		row = &cloud.DeviceOrder{ID: cloud.DeviceOrderID(id), BusinessID: d.BusinessID, DeviceID: d.DeviceID, Kind: orderKinds[d.Purpose], DeliveryID: d.ID,
 			Tracking: p.TrackingNumber, Reference: d.Reference}
 		w.orders[d.ID] = append(rows, row)
 	}
@@ -617,7 +619,7 @@ func (w *handling) order(r Occurrence, d *cloud.Delivery, p *cloud.Package, c *c
 		}
 	}
 	if status == "stored" {
-		row.NextActor = "recipient"
+		row.NextActor = nextActor(*d)
 		if row.StoredAt.IsZero() {
 			row.StoredAt, row.DueAt = storedAt, storedAt.Add(d.CollectWithin)
 		}
@@ -918,7 +920,7 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 				continue // taken back by a courier, it may be
 			}
 			p.Status = cloud.PackagePickedUp
-			if err := w.addPackageEvent(r, d, p, otep.Delivered); err != nil {
+			if err := w.addPackageEvent(r, d, p, collectedCode(*d)); err != nil {
 				return err
 			}
 			if err := w.endRow(r, d, p, "picked_up", ""); err != nil {
@@ -939,6 +941,12 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 		d.PickedUpMethod = "remote"
 	} else if b.How == "qr" {
 		d.PickedUpMethod = "qr"
+	}
+	if d.IsOutgoing() {
+		d.PickedUpBy = byCourier
+		if err := w.notifySender(d, cloud.NotifyParcelCollected); err != nil {
+			return err
+		}
 	}
 	codes, err := w.dropCodes(d, b.ListNumber)
 	if err != nil {

@@ -97,7 +97,7 @@ func (w reports) depositedAgain(r Occurrence, b wire.OpeningSettled) ([]Rederive
 			return nil, err
 		}
 		if s != nil {
-			out = append(out, filled(s, w.event(r, n, otep.AvailableForPickup)))
+			out = append(out, filled(s, w.event(r, n, depositedCode(*d))))
 		}
 	}
 	return out, nil
@@ -142,7 +142,7 @@ func (w reports) collectedAgain(r Occurrence, b wire.PickupCompleted) ([]Rederiv
 				return nil, err
 			}
 			if s != nil {
-				out = append(out, filled(s, w.event(r, p.TrackingNumber, otep.Delivered)))
+				out = append(out, filled(s, w.event(r, p.TrackingNumber, collectedCode(*d))))
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func (s rekeying) Rekey(ctx context.Context, id cloud.DeviceID, secrets CodeSecr
 			return err
 		}
 		for _, c := range codes {
-			if verifiers[c] != nil {
+			if c == "" || verifiers[c] != nil {
 				continue
 			}
 			if verifiers[c], err = s.verifier(ctx, c, secrets); err != nil {
@@ -162,14 +162,18 @@ func (s rekeying) renumber(v cloud.View, ch *cloud.Changes, verifiers map[string
 		old := c.CodeRow
 		old.DroppedAt = now
 		ch.Codes = append(ch.Codes, old)
-		if c.code == "" {
+		outgoing := c.Entry.Kind == wire.CodeOutgoing && c.Entry.Op == wire.CodeSet
+		if c.code == "" && !outgoing {
 			continue
 		}
-		if verifiers[c.code] == nil {
+		if verifiers[c.code] == nil && !outgoing {
 			return errMoreCodes
 		}
 		device.CodeList++
-		c.CreatedAt, c.Entry.Number, c.Entry.Verifier = now, device.CodeList, verifiers[c.code]
+		c.CreatedAt, c.Entry.Number, c.Entry.Verifier = now, device.CodeList, nil
+		if !outgoing {
+			c.Entry.Verifier = verifiers[c.code]
+		}
 		ch.Codes = append(ch.Codes, c.CodeRow)
 	}
 	device.CodeList = max(device.CodeList, device.ListFrom)

@@ -13,11 +13,14 @@ import (
 // retrieveOverdue is the reason of a retrieval after the time to collect; the other is recall.
 const retrieveOverdue = "overdue"
 
+// retrieveCollection is the reason to collect what a sender has brought.
+const retrieveCollection = "collection"
+
 // RetrieveInput asks for the doors behind which a delivery waits, so that a courier takes
 // it back.
 type RetrieveInput struct {
 	Delivery    DeliveryKey    `path:"id" json:"-"`
-	Reason      string         `json:"reason" required:"true" enum:"overdue,recall" doc:"overdue once the delivery has expired; recall at any time"`
+	Reason      string         `json:"reason" required:"true" enum:"overdue,recall,collection" doc:"overdue once the delivery has expired; recall at any time; collection for the purposes send and return, whose parcels a courier collects"`
 	Courier     *cloud.Courier `json:"courier" doc:"Who takes it, in place of the delivery's courier"`
 	WaitSeconds *int           `json:"wait_seconds" min:"0" max:"20" doc:"How long to wait for the cabinet's answer; 10 when absent"`
 }
@@ -62,7 +65,7 @@ func (s partners) Retrieve(ctx context.Context, c cloud.Caller, in RetrieveInput
 type retrieving struct{ requests }
 
 func (w retrieving) open(c cloud.Caller, d *cloud.Delivery, in RetrieveInput) (cmd cloud.Command, err error) {
-	if !waits(*d) || in.Reason == retrieveOverdue && !isOverdue(*d) {
+	if !waits(*d) || in.Reason == retrieveOverdue && !isOverdue(*d) || in.Reason == retrieveCollection && !d.IsOutgoing() {
 		return cmd, conflict(*d)
 	}
 	o, err := w.lastOpening(d)
@@ -141,7 +144,7 @@ type RetrieveConfirmInput struct {
 	Packages []string    `json:"packages" max:"10" item_max:"64" doc:"Tracking numbers of the packages that were taken; all behind the opened doors when absent"`
 }
 
-// RetrieveConfirm ends the packages that a courier has taken back: their compartments are
+// RetrieveConfirm ends the packages that a courier has taken: their compartments are
 // free at once, and the cabinet is ordered to forget them. A delivery of which nothing is
 // left is picked up by its courier, and its codes stop working; the rest of another waits
 // with its code. One that was retrieved already is shown as it is. Errors:
@@ -216,10 +219,15 @@ func (w *handling) endTakenBack(d *cloud.Delivery, o *cloud.Opening, by, how str
 	}
 	d.Status, d.PickupCodeActive, d.PickedUpAt = cloud.DeliveryPickedUp, false, w.received
 	d.PickedUpBy, d.PickedUpMethod = by, how
+	if d.IsOutgoing() && by == byCourier {
+		if err := w.notifySender(d, cloud.NotifyParcelCollected); err != nil {
+			return err
+		}
+	}
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}
-	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover); err != nil {
+	if err := w.revoke(d, deliveryKinds...); err != nil {
 		return err
 	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventPickedUp, w.received, *d, o, nil)
@@ -290,12 +298,16 @@ func (w retrieving) end(r Occurrence, d *cloud.Delivery, o *cloud.Opening, taken
 	if o.Reason == retrieveOverdue {
 		reason = overdueReturn
 	}
+	status, code := "removed", otep.RemovedFromDevice
+	if d.IsOutgoing() {
+		status, reason, code = "picked_up", "", collectedCode(*d)
+	}
 	for _, p := range taken {
 		p.Status = cloud.PackagePickedUp
-		if err := w.endRow(r, d, p, "removed", reason); err != nil {
+		if err := w.endRow(r, d, p, status, reason); err != nil {
 			return err
 		}
-		if err := w.addPackageEvent(r, d, p, otep.RemovedFromDevice); err != nil {
+		if err := w.addPackageEvent(r, d, p, code); err != nil {
 			return err
 		}
 	}

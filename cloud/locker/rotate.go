@@ -117,7 +117,7 @@ func (s partners) drawOne(ctx context.Context, d cloud.Device, kind string) (cod
 func (w *codeList) rotate(d *cloud.Delivery, kind, reason, by, code string, verifier []byte) (Rotation, error) {
 	ended := d.Status == cloud.DeliveryPickedUp || d.Status == cloud.DeliveryFailed || d.Status == cloud.DeliveryCancelled ||
 		d.Status == cloud.DeliveryExpired && d.ExpiredKind == expiredUnused
-	if ended || kind == wire.CodeDelivery && d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
+	if ended || kind == wire.CodePickup && d.IsOutgoing() || kind == wire.CodeDelivery && d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened {
 		return Rotation{}, conflict(*d)
 	}
 	if err := codeFree(w.v, w.device, verifier); err != nil {
@@ -158,6 +158,11 @@ func (w *codeList) rotate(d *cloud.Delivery, kind, reason, by, code string, veri
 	biz, err := w.v.Business(d.BusinessID)
 	if err != nil {
 		return Rotation{}, err
+	}
+	if kind == wire.CodeDelivery && d.IsOutgoing() {
+		if err := w.notifySender(d, cloud.NotifyDropoffCode); err != nil {
+			return Rotation{}, err
+		}
 	}
 	if kind != wire.CodeDelivery && waits(*d) {
 		if err := w.notifyOfCode(d, by); err != nil {

@@ -163,7 +163,7 @@ func (w requests) loseDelivery(d *cloud.Delivery, why string) error {
 		d.FailureCode = "DEVICE_OFFLINE"
 		return w.fail(r, nil, d)
 	}
-	if err := w.revoke(d, wire.CodeDelivery, wire.CodePickup, wire.CodeHandover); err != nil {
+	if err := w.revoke(d, deliveryKinds...); err != nil {
 		return err
 	}
 	d.PickupCodeActive = false

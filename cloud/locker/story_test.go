@@ -32,17 +32,24 @@ type story struct {
 	t *testing.T
 	*devicetest.World
 	*devicetest.Device
-	code string // delivery number, its reference on the link
+	code    string // delivery number, its reference on the link
+	purpose string // of R-1
 }
 
 var ctx = context.Background()
 
 func tell(t *testing.T, packages int, log *slog.Logger, f func(s *story)) {
 	t.Helper()
+	tellOf(t, "", packages, log, f)
+}
+
+// tellOf is tell of a delivery with a purpose.
+func tellOf(t *testing.T, purpose string, packages int, log *slog.Logger, f func(s *story)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := devicetest.New(t, log)
 		defer w.Stop()
-		s := &story{t: t, World: w, Device: w.Connect("CAB-1", nil)}
+		s := &story{t: t, World: w, Device: w.Connect("CAB-1", nil), purpose: purpose}
 		s.Greet(nil)
 		s.code = s.create("R-1", packages).DeliveryNumber
 		synctest.Wait()
@@ -61,6 +68,10 @@ func (s *story) create(ref string, packages int) locker.DeliveryBody {
 	s.t.Helper()
 	in := locker.CreateInput{ReferenceNumber: ref, DeviceID: s.ID, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"},
 		Courier: &cloud.Courier{ID: "C-19", Name: "Ana"}}
+	if s.purpose != "" {
+		in.Purpose, in.Sender = s.purpose, &cloud.Sender{Name: "Sid Sender", Email: "sid@example.com", Language: "de"}
+		in.Recipient.Address = "1 Main St"
+	}
 	for i := range packages {
 		in.Packages = append(in.Packages, locker.PackageInput{TrackingNumber: "PK-" + string(rune('1'+i)), Reference: "P-1", Size: "M"})
 	}

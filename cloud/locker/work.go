@@ -465,12 +465,16 @@ func (w *timeline) trackLoss(r Occurrence, o *cloud.Opening, d *cloud.Delivery, 
 	case p.OrderID != 0:
 		return nil
 	}
-	return w.trackFailure(r, p.TrackingNumber, p.FailureCode)
+	return w.trackFailure(r, d, p.TrackingNumber, p.FailureCode)
 }
 
 // trackFailure is a failed delivery; a timeline that had not reached the
 // recipient's side gets there first.
-func (w *timeline) trackFailure(r Occurrence, number, failure string) error {
+func (w *timeline) trackFailure(r Occurrence, d *cloud.Delivery, number, failure string) error {
+	code := otep.DeliveryFailed
+	if d.IsOutgoing() {
+		code = otep.PickupFailed
+	}
 	s, err := w.shipment(number)
 	if err != nil || s == nil {
 		return err
@@ -479,12 +483,12 @@ func (w *timeline) trackFailure(r Occurrence, number, failure string) error {
 	if err != nil {
 		return err
 	}
-	if !otep.Reached(events) {
+	if code == otep.DeliveryFailed && !otep.Reached(events) {
 		if err := w.track(r, number, otep.OutForDelivery, nil); err != nil {
 			return err
 		}
 	}
-	return w.track(r, number, otep.DeliveryFailed, func(e *otep.Event) {
+	return w.track(r, number, code, func(e *otep.Event) {
 		e.IncidentReason = failReasons[failure]
 		if e.IncidentReason == "" {
 			e.IncidentReason = "other"

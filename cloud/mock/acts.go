@@ -146,6 +146,9 @@ func (s *Service) codeOf(ctx context.Context, c cloud.Caller, in PickupInput) (s
 	if d.DeviceID != in.Device {
 		return "", cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
 	}
+	if d.Purpose != "delivery" { // its courier comes
+		return "", &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status, "purpose": d.Purpose, "allowed": []string{"third_party.deliveries.retrieve"}}}
+	}
 	if d.PickupCode == nil {
 		return "", &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status}}
 	}

@@ -184,6 +184,22 @@ func TestMockCabinet(t *testing.T) {
 		r.deposit("R-2", "S", "L")
 		require.Empty(r.t, r.exceptions())
 	})
+	rehearse(t, "a parcel that its sender brings", func(r *rehearsal) {
+		made, err := r.Lockers.Create(ctx, r.me, locker.CreateInput{ReferenceNumber: "R-1", DeviceID: r.device.ID, Purpose: "send", Sender: &cloud.Sender{Name: "Sid", Phone: "+14165550199"},
+			Recipient: cloud.Recipient{Name: "Ada", Phone: "+14165550123"}, Packages: []locker.PackageInput{{TrackingNumber: "PK-OUT", Size: "M"}}})
+		require.NoError(r.t, err)
+		out, err := r.Mocks.PickUp(ctx, r.me, mock.PickupInput{Device: r.device.ID, Code: *made.Delivery.DeliveryCode})
+		require.NoError(r.t, err, "the sender types the code")
+		require.NotEmpty(r.t, out.OpeningID)
+		r.close(*r.find("R-1").Packages[0].GridID)
+		d := r.find("R-1")
+		require.Equal(r.t, cloud.DeliveryDelivered, d.Status)
+		_, err = r.Mocks.PickUp(ctx, r.me, mock.PickupInput{Device: r.device.ID, Delivery: d.DeliveryID})
+		var e *cloud.Error
+		require.ErrorAs(r.t, err, &e)
+		require.Equal(r.t, "DELIVERY_STATE_CONFLICT", e.Code)
+		require.Equal(r.t, []any{"send", []string{"third_party.deliveries.retrieve"}}, []any{e.Details["purpose"], e.Details["allowed"]})
+	})
 	rehearse(t, "codes", func(r *rehearsal) {
 		grids := r.deposit("R-1", "M")
 		for _, in := range []mock.PickupInput{{}, {Delivery: 1, Code: "123456"}} {

@@ -30,6 +30,9 @@ var wording = map[cloud.NotificationKind]struct{ subject, body, link string }{
 	cloud.NotifyParcelCode:     {"mail.subject.parcel_code", "mail.body.parcel_code", ""},
 	cloud.NotifyParcelReminder: {"mail.subject.parcel_reminder", "mail.body.parcel_reminder", ""},
 	cloud.NotifyParcelOverdue:  {"mail.subject.parcel_overdue", "mail.body.parcel_overdue", ""},
+
+	cloud.NotifyDropoffCode:     {"mail.subject.dropoff_code", "mail.body.dropoff_code", ""},
+	cloud.NotifyParcelCollected: {"mail.subject.parcel_collected", "mail.body.parcel_collected", ""},
 }
 
 // letter is what the HTML of a mail is made of.
@@ -69,8 +72,10 @@ func Compose(m cloud.Notification, now time.Time) (Letter, error) {
 	l := letter{Lang: m.Language, Subject: word(said.subject, business), Link: m.Link, Lines: []string{word("mail.hello", name), word(said.body, business)}, Foot: word("mail.foot", business)}
 	switch {
 	case m.Parcel != nil:
-		l.Lines[1] += " " + word("mail.parcel.code")
-		l.Code, l.Facts, l.Button = oneLine(m.Parcel.Code), parcelFacts(m.Language, *m.Parcel, now), word("mail.parcel.link")
+		l.Code, l.Facts, l.Button = oneLine(m.Parcel.Code), parcelFacts(m, now), word("mail.parcel.link")
+		if l.Code != "" {
+			l.Lines[1] += " " + word("mail.parcel.code")
+		}
 	case l.Link != "":
 		l.Button = word(said.link)
 		l.Lines = append(l.Lines, word("mail.once"))
@@ -94,18 +99,22 @@ func Compose(m cloud.Notification, now time.Time) (Letter, error) {
 	return Letter{Subject: l.Subject, Text: text + "-- \n" + l.Foot + "\n", HTML: html.String()}, nil
 }
 
-// parcelFacts are what a recipient needs beside the code.
-func parcelFacts(lang string, p cloud.ParcelNotice, now time.Time) []fact {
+// parcelFacts are what the reader of a mail about a parcel needs beside the code.
+func parcelFacts(m cloud.Notification, now time.Time) []fact {
+	lang, p, by, until := m.Language, *m.Parcel, "mail.parcel.until", ""
+	if m.Kind == cloud.NotifyDropoffCode {
+		by = "mail.parcel.bring"
+	}
+	if p.Until.After(now) {
+		until = locale.DateHour(lang, p.Until)
+	}
 	facts := []fact{
 		{locale.Word(lang, "mail.parcel.locker"), oneLine(strings.Join(filled(p.Locker, p.Address), ", "))},
 		{locale.Word(lang, "mail.parcel.door"), oneLine(strings.Join(p.Doors, ", "))},
-		{locale.Word(lang, "mail.parcel.until"), locale.DateHour(lang, p.Until)},
+		{locale.Word(lang, by), until},
 		{locale.Word(lang, "mail.parcel.number"), oneLine(strings.Join(p.Numbers, ", "))},
 	}
-	if !p.Until.After(now) {
-		facts = slices.Delete(facts, 2, 3)
-	}
-	return facts
+	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }
 
 // oneLine is a text without what could end a line of a mail, or turn what follows round.

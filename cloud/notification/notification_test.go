@@ -73,12 +73,20 @@ func TestMailsInSixLanguages(t *testing.T) {
 			if kind != cloud.NotifyInvitation && kind != cloud.NotifyReset && kind != cloud.NotifyAdminReset {
 				m.Link = ""
 			}
-			if strings.HasPrefix(string(kind), "parcel_") {
+			if strings.HasPrefix(string(kind), "parcel_") || kind == cloud.NotifyDropoffCode {
 				m.Parcel = &cloud.ParcelNotice{Numbers: []string{"PK-1", "PK-2"}, Code: "135790", Locker: "Front St <b>Lobby", Address: "120 Front St", Doors: []string{"A-3"}, Until: time.Date(2099, 12, 1, 18, 30, 0, 0, time.FixedZone("", -5*3600))}
+			}
+			if kind == cloud.NotifyParcelCollected {
+				m.Parcel = &cloud.ParcelNotice{Numbers: []string{"PK-1"}, Locker: "Front St", Address: "120 Front St"}
 			}
 			x, err := notification.Compose(m, m.At)
 			require.NoError(t, err)
-			if m.Parcel != nil {
+			if kind == cloud.NotifyParcelCollected {
+				require.Contains(t, x.Text, "PK-1")
+				require.Contains(t, x.Text, "120 Front St")
+				require.NotContains(t, x.Text, locale.Word(l.Code, "mail.parcel.code"), "there is no code")
+				require.NotContains(t, x.HTML, locale.Word(l.Code, "mail.parcel.door"))
+			} else if m.Parcel != nil {
 				require.NotContains(t, x.Subject, m.Parcel.Code)
 				for _, part := range []string{"135790", "A-3", "PK-1, PK-2", "120 Front St", map[bool]string{true: "6:30", false: "18:30"}[l.Code == "en"]} {
 					require.Contains(t, x.Text, part, l.Code)

@@ -87,6 +87,9 @@ var smsWords = map[cloud.NotificationKind]string{
 	cloud.NotifyParcelReminder: "sms.parcel_reminder",
 	cloud.NotifyParcelOverdue:  "sms.parcel_overdue",
 	cloud.NotifyDeliveryCode:   "sms.delivery_code",
+
+	cloud.NotifyDropoffCode:     "sms.dropoff_code",
+	cloud.NotifyParcelCollected: "sms.parcel_collected",
 }
 
 // ComposeSMS writes a short message in its language, for a reader at now. Code, compartments
@@ -104,7 +107,7 @@ func ComposeSMS(m cloud.Notification, now time.Time) (ShortMessage, error) {
 	until := ""
 	switch {
 	case !p.Until.After(now):
-	case m.Kind == cloud.NotifyDeliveryCode:
+	case m.Kind == cloud.NotifyDeliveryCode, m.Kind == cloud.NotifyDropoffCode:
 		until = word("sms.deliver_before", locale.DateHour(m.Language, p.Until))
 	default:
 		until = word("sms.until", locale.DateHour(m.Language, p.Until))
@@ -112,7 +115,10 @@ func ComposeSMS(m cloud.Notification, now time.Time) (ShortMessage, error) {
 	business, place := oneLine(cmp.Or(m.Business, "Postern")), oneLine(p.Locker)
 	address, numbers, link := oneLine(p.Address), oneLine(strings.Join(p.Numbers, ", ")), m.Link
 	for folds := false; ; {
-		parts := []string{word(key, business), word("sms.code", oneLine(p.Code)), "", "", until, numbers, link}
+		parts := []string{word(key, business), "", "", "", until, numbers, link}
+		if p.Code != "" {
+			parts[1] = word("sms.code", oneLine(p.Code))
+		}
 		if where := filled(place, address); len(where) > 0 {
 			parts[2] = strings.Join(where, ", ") + "."
 		}

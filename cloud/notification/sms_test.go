@@ -30,7 +30,7 @@ func short(kind cloud.NotificationKind, lang string) cloud.Notification {
 			Locker: "Front St Lobby", Address: "120 Front St", Doors: []string{"A-3", "B-12"}, Until: time.Date(2026, 12, 1, 18, 30, 0, 0, time.FixedZone("", -5*3600))}}}
 }
 
-var smsKinds = []cloud.NotificationKind{cloud.NotifyParcelWaiting, cloud.NotifyParcelCode, cloud.NotifyParcelReminder, cloud.NotifyParcelOverdue, cloud.NotifyDeliveryCode}
+var smsKinds = []cloud.NotificationKind{cloud.NotifyParcelWaiting, cloud.NotifyParcelCode, cloud.NotifyParcelReminder, cloud.NotifyParcelOverdue, cloud.NotifyDeliveryCode, cloud.NotifyDropoffCode}
 
 // The link comes with what two messages hold, whole or not at all.
 func TestShortMessagesHaveTheLink(t *testing.T) {

@@ -29,6 +29,9 @@ func (p trackingPages) trackPost(ctx *fasthttp.RequestCtx) {
 	case "open":
 		p.openParcel(ctx)
 		return
+	case "return":
+		p.returnParcel(c, ctx)
+		return
 	}
 	if p.cfg.Chats {
 		p.trackSend(c, ctx)

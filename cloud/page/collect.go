@@ -23,6 +23,7 @@ import (
 type collectPanel struct {
 	frame
 	Parcels []collectParcel
+	Returns []returnParcel
 	Action  string // address of its forms, with the language that was asked for
 	Problem string // with the opening that was asked for, or with the list
 	Token   string // as it was typed
@@ -34,6 +35,54 @@ type collectParcel struct {
 	Doors   string
 	QR      template.HTML // of the code; "" while it does not work
 	Opening string        // status of the collection that runs; "": none
+}
+
+// returnParcel is what a recipient has collected and can bring back.
+type returnParcel struct {
+	locker.CollectedBody
+	Code  string        // in two parts, "" while there is none that works
+	QR    template.HTML // of the code
+	Until *moment       // until when it can be brought, or a return be asked for
+	Said  string        // how far the return has come
+}
+
+// returnWords say how far a return has come.
+var returnWords = map[cloud.DeliveryStatus]string{cloud.DeliveryDelivered: "return.waits", cloud.DeliveryExpired: "return.waits", cloud.DeliveryCorrecting: "return.waits", cloud.DeliveryPickedUp: "return.collected"}
+
+// returnParcels are what the visitor can bring back.
+func (p trackingPages) returnParcels(f frame, list []locker.CollectedBody) (out []returnParcel, err error) {
+	for _, x := range list {
+		row := returnParcel{CollectedBody: x, Until: f.stamped(x.ReturnBefore)}
+		if b := x.Return; b != nil {
+			row.Until, row.Said = f.stamped(b.BringBefore), f.T("return.over")
+			if words := returnWords[b.Status]; words != "" {
+				row.Said = f.T(words)
+			}
+			if b.DropoffCode != nil {
+				code := *b.DropoffCode
+				row.Said, row.Code = "", code[:3]+" "+code[3:]
+				if row.QR, err = drawQR(*b.DropoffQR); err != nil {
+					return nil, err
+				}
+			}
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// returnParcel asks for the return of what the visitor has collected.
+func (p trackingPages) returnParcel(c context.Context, ctx *fasthttp.RequestCtx) {
+	f, out, ok := p.parcel(c, ctx, "")
+	if !ok {
+		return
+	}
+	_, err := runByLink[locker.ParcelReturnOutput](c, ctx, p.kit, f.Lang, "customer.parcels.return", map[string]any{"delivery_number": string(ctx.PostArgs().Peek("delivery"))})
+	if err == nil {
+		seeOther(ctx, withLanguage(ctx, f.Path))
+		return
+	}
+	p.showParcel(c, ctx, f, out, nil, &notOpened{error: err})
 }
 
 // linkKey is the secret of a parcel's link that the visitor came by; "" without it.
@@ -77,7 +126,8 @@ func (p trackingPages) collectPanel(c context.Context, ctx *fasthttp.RequestCtx,
 		}
 		panel.Parcels = append(panel.Parcels, row)
 	}
-	return panel, nil
+	panel.Returns, err = p.returnParcels(f, list.Collected)
+	return panel, err
 }
 
 // openTime is how long a page waits for doors.
@@ -118,6 +168,8 @@ func runByLink[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, lan
 			case *locker.ParcelsInput:
 				x.Key = linkKey(ctx)
 			case *locker.ParcelOpenInput:
+				x.Key = linkKey(ctx)
+			case *locker.ParcelReturnInput:
 				x.Key = linkKey(ctx)
 			}
 			return o.Values(in)(x)

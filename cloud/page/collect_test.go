@@ -192,3 +192,65 @@ func TestCollectingInARealBrowser(t *testing.T) {
 	require.Contains(t, f.Noscript, locale.Word("en", "collect.pending"))
 	require.True(t, f.Hidden, "a position needs a script")
 }
+
+// collected has the parcel that waits collected by its recipient, at a business that takes
+// returns.
+func collected(t *testing.T, r *rig) {
+	t.Helper()
+	require.NoError(t, r.w.DB.Decide(t.Context(), r.w.Device.ID, func(v cloud.View) (*cloud.Changes, error) {
+		d, err := v.Delivery(r.w.Delivery.ID)
+		if err != nil {
+			return nil, err
+		}
+		d.Status, d.PickedUpAt, d.PickedUpBy, d.PickedUpMethod, d.PickupCodeActive = cloud.DeliveryPickedUp, time.Now().UTC(), "recipient", "code", false
+		for i := range d.Packages {
+			d.Packages[i].Status = cloud.PackagePickedUp
+		}
+		b, err := v.Business(d.BusinessID)
+		b.Settings.LockerReturns = true
+		return &cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}, AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{b}}}, err
+	}))
+}
+
+// The recipient who came by the link asks for a return on the page, and finds its code there;
+// digits of a telephone number show neither.
+func TestTheRecipientReturnsAParcelOnThePage(t *testing.T) {
+	t.Parallel()
+	r, path, _ := withLink(t)
+	require.NotContains(t, r.do("GET", path, nil).body, locale.Word("en", "return.title"))
+	collected(t, r)
+	g := r.do("GET", path, nil)
+	require.Contains(t, g.body, locale.Word("en", "return.ask"))
+	clean(t, r, g)
+	ask := url.Values{"do": {"return"}, "delivery": {"LD-000064021"}}
+	require.Equal(t, 404, r.do("POST", path, url.Values{"do": {"return"}, "delivery": {"LD-000064099"}}).status)
+	key := r.cookies["postern_parcel"]
+	delete(r.cookies, "postern_parcel")
+	require.Equal(t, 404, r.do("POST", path, ask).status, "without the link")
+	require.Equal(t, 303, r.do("POST", path, url.Values{"do": {"verify"}, "digits": {"0123"}}).status)
+	require.Equal(t, 404, r.do("POST", path, ask).status, "digits are no proof for a code")
+	r.cookies["postern_parcel"] = key
+	for range 2 {
+		g = r.do("POST", path, ask)
+		require.Equal(t, []any{303, path}, []any{g.status, g.header("Location")})
+	}
+	var back []cloud.Delivery
+	require.NoError(t, r.w.DB.Look(t.Context(), func(v cloud.View) (err error) { back, err = v.ReturnsOf(64021); return err }))
+	require.Len(t, back, 1, "one return")
+	g = r.do("GET", path, nil)
+	found, err := r.w.Lockers.FindReturn(t.Context(), cloud.Caller{}, locker.ParcelReturnInput{Number: "LD-000064021", Key: key})
+	require.NoError(t, err)
+	code := *found.Return.DropoffCode
+	require.Contains(t, g.body, code[:3]+" "+code[3:])
+	require.Contains(t, g.body, `class="qr"`)
+	require.NotContains(t, g.body, locale.Word("en", "return.ask"))
+	clean(t, r, g)
+	delete(r.cookies, "postern_parcel")
+	require.NotContains(t, r.do("GET", path, nil).body, code[:3]+" "+code[3:])
+	back[0].Status = cloud.DeliveryDelivered
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: back}})
+	r.cookies["postern_parcel"] = key
+	g = r.do("GET", path, nil)
+	require.Contains(t, g.body, locale.Word("en", "return.waits"))
+	require.NotContains(t, g.body, code[:3]+" "+code[3:])
+}

@@ -153,6 +153,8 @@ func valueWords(lang, member, v string) string {
 		return locale.Value(lang, "profile", v)
 	case "severity":
 		return locale.Value(lang, "severity", v)
+	case "purpose":
+		return locale.Value(lang, "purpose", v)
 	case "end_reason":
 		return locale.Value(lang, "end", v)
 	case "door_status":

@@ -288,10 +288,10 @@ func TestSettingsOverHTTP(t *testing.T) {
 	admin, rival := r.w.Tokens[cloud.ClientAdmin], r.w.OtherAdmin
 	const settings = "/api/v1/settings"
 	fresh := map[string]any{"timezone": "America/Toronto", "default_locale": "en", "country": nil, "currency": nil, "correction_window_minutes": 15.0, "interception_review": false, "allow_self_approval": false,
-		"exact_geocodes": false, "signature_required": false, "photo_required": false, "second_factor_required": false, "driver_may_mark_ready": false, "driver_acceptance_required": false}
+		"exact_geocodes": false, "signature_required": false, "photo_required": false, "second_factor_required": false, "driver_may_mark_ready": false, "driver_acceptance_required": false, "locker_returns": false}
 	require.Equal(t, fresh, r.made(r.do("GET", settings, admin, ""), 200, "settings"))
 	before := r.made(r.do("GET", settings, rival, ""), 200, "settings")
-	for _, name := range []string{"interception_review", "allow_self_approval", "exact_geocodes", "signature_required", "photo_required", "driver_may_mark_ready", "driver_acceptance_required"} {
+	for _, name := range []string{"interception_review", "allow_self_approval", "exact_geocodes", "signature_required", "photo_required", "driver_may_mark_ready", "driver_acceptance_required", "locker_returns"} {
 		fresh[name] = true
 		require.Equal(t, fresh, r.made(r.do("PUT", settings, admin, `{"`+name+`":true}`), 200, "settings"), "only what was named")
 	}

@@ -25,6 +25,7 @@ WHERE id IN (SELECT delivery_id FROM package WHERE order_id = $1 AND order_id <>
 	sqlDeliveriesOfNumber = `SELECT ` + deliveryColumns + ` FROM delivery
 WHERE id IN (SELECT delivery_id FROM package WHERE LOWER(tracking_number) = LOWER(CAST($1 AS TEXT)) AND tracking_number <> '')
   AND provider_id = $2 AND id >= $3 AND livemode ORDER BY id DESC LIMIT 100`
+	sqlReturnsOf        = `SELECT ` + deliveryColumns + ` FROM delivery WHERE returns_id = $1 AND returns_id <> 0 ORDER BY id`
 	sqlDeviceDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery
 WHERE device_id = $1 AND status IN ('created', 'doors_opened', 'delivered', 'correcting') ORDER BY id`
 	sqlBusinessDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery
@@ -87,7 +88,7 @@ FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 A
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active, confirmed_by,
   expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method, corrections, livemode,
   metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at, cancelled_at, failed_at,
-  deposited_earliest, deposited_latest, handover`
+  deposited_earliest, deposited_latest, handover, purpose, sender, returns_id`
 	openingColumns = `id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
   requested_at, opened_at, ends_at, ended_at, reason, trace`
 	commandColumns = `id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
@@ -116,8 +117,8 @@ const sqlSaveDelivery = `INSERT INTO delivery (
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active,
   confirmed_by, expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method,
   corrections, livemode, metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at,
-  cancelled_at, failed_at, deposited_earliest, deposited_latest, handover)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37)
+  cancelled_at, failed_at, deposited_earliest, deposited_latest, handover, purpose, sender, returns_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40)
 ON CONFLICT (id) DO UPDATE SET
   number = excluded.number, business_id = excluded.business_id, provider_id = excluded.provider_id, device_id
   = excluded.device_id, reference = excluded.reference, request_hash = excluded.request_hash, status =
@@ -132,7 +133,7 @@ ON CONFLICT (id) DO UPDATE SET
   deposited_at = excluded.deposited_at, picked_up_at = excluded.picked_up_at, expired_at =
   excluded.expired_at, cancelled_at = excluded.cancelled_at, failed_at = excluded.failed_at,
   deposited_earliest = excluded.deposited_earliest, deposited_latest = excluded.deposited_latest,
-  handover = excluded.handover`
+  handover = excluded.handover, purpose = excluded.purpose, sender = excluded.sender, returns_id = excluded.returns_id`
 
 const sqlSavePackage = `INSERT INTO package (
   delivery_id, position, tracking_number, reference, size, weight, length, width, height, description,
@@ -209,7 +210,8 @@ func scanDelivery(r rows, d *cloud.Delivery) error {
 		&d.SealedCodes, &d.PickupAssigned, &d.PickupCodeActive, &d.ConfirmedBy, &d.ExpiredKind, &d.CancelReason,
 		&d.CancelledBy, &d.FailureCode, &d.PickedUpBy, &d.PickedUpMethod, &d.Corrections, &d.Livemode, &d.Metadata,
 		when(&d.CreatedAt), when(&d.DoorsOpenedAt), when(&d.DepositedAt), when(&d.PickedUpAt), when(&d.ExpiredAt),
-		when(&d.CancelledAt), when(&d.FailedAt), when(&d.DepositedEarliest), when(&d.DepositedLatest), parsed(&d.Handover))
+		when(&d.CancelledAt), when(&d.FailedAt), when(&d.DepositedEarliest), when(&d.DepositedLatest), parsed(&d.Handover),
+		&d.Purpose, parsed(&d.Sender), &d.Returns)
 	d.CollectWithin = time.Duration(within) * time.Millisecond
 	return err
 }
@@ -304,6 +306,18 @@ func (v lockerView) DeliveriesOf(s cloud.Shipment) ([]cloud.Delivery, error) {
 	}
 	found = slices.DeleteFunc(found, func(d cloud.Delivery) bool { return len(d.PackagesOf(s)) == 0 })
 	slices.Reverse(found)
+	return found, err
+}
+
+// ReturnsOf lists the returns of a delivery's packages, by id.
+func (v lockerView) ReturnsOf(id cloud.DeliveryID) ([]cloud.Delivery, error) {
+	found, err := list(v.ctx, v.q, sqlReturnsOf, scanDelivery, int64(id))
+	for i := range found {
+		if err != nil {
+			return nil, err
+		}
+		found[i].Packages, err = list(v.ctx, v.q, sqlPackages, scanPackage, int64(found[i].ID))
+	}
 	return found, err
 }
 
@@ -451,7 +465,7 @@ func (w *writer) lockers(c *cloud.Changes) {
 }
 
 func (w *writer) delivery(d *cloud.Delivery) {
-	var metadata, courier, handover any = nil, "", ""
+	var metadata, courier, handover, sender any = nil, "", "", ""
 	if d.Metadata != nil {
 		metadata = string(d.Metadata)
 	}
@@ -461,12 +475,16 @@ func (w *writer) delivery(d *cloud.Delivery) {
 	if d.Handover != nil {
 		handover = text(d.Handover)
 	}
+	if d.Sender != nil {
+		sender = text(d.Sender)
+	}
 	w.add(anything, sqlSaveDelivery, int64(d.ID), d.Number, int64(d.BusinessID), int64(d.ProviderID), int64(d.DeviceID),
 		d.Reference, blob(d.RequestHash), string(d.Status), text(d.Recipient), courier, text(d.Notify), ms(d.DeliverBefore),
 		d.CollectWithin.Milliseconds(), ms(d.DueAt), blob(d.SealedCodes), d.PickupAssigned, d.PickupCodeActive,
 		string(d.ConfirmedBy), d.ExpiredKind, d.CancelReason, d.CancelledBy, d.FailureCode, d.PickedUpBy, d.PickedUpMethod,
 		int64(d.Corrections), d.Livemode, metadata, ms(d.CreatedAt), ms(d.DoorsOpenedAt), ms(d.DepositedAt),
-		ms(d.PickedUpAt), ms(d.ExpiredAt), ms(d.CancelledAt), ms(d.FailedAt), ms(d.DepositedEarliest), ms(d.DepositedLatest), handover)
+		ms(d.PickedUpAt), ms(d.ExpiredAt), ms(d.CancelledAt), ms(d.FailedAt), ms(d.DepositedEarliest), ms(d.DepositedLatest), handover,
+		d.Purpose, sender, int64(d.Returns))
 	// Packages are rows 0, 1, … in the order given.
 	w.add(anything, sqlDropPackages, int64(d.ID), int64(len(d.Packages)))
 	for i, p := range d.Packages {

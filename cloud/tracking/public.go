@@ -351,7 +351,7 @@ func inDevice(v cloud.View, d cloud.Delivery, p *cloud.Package, out *PublicOutpu
 		return err
 	}
 	out.Device, out.About.Device, out.About.Delivery = deviceNow(dev, session), d.DeviceID, d.ID
-	if p == nil || d.DepositedAt.IsZero() || p.GridID == 0 {
+	if p == nil || d.DepositedAt.IsZero() || p.GridID == 0 || d.IsOutgoing() { // it waits for no recipient
 		return nil
 	}
 	out.Locker, err = lockerBlock(v, d, *p, dev, out.Zone)

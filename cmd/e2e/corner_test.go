@@ -21,7 +21,7 @@ import (
 // open until after the session. Nothing is taken.
 func (w *world) cancelPickup(x *task, rnd *rand.Rand) {
 	codes, ok := w.codes(x)
-	if !ok {
+	if !ok || x.outgoing {
 		return
 	}
 	c := w.cabinets[x.cabinet]

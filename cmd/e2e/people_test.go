@@ -27,6 +27,7 @@ type task struct {
 	cabinet     int
 	packages    []string
 	busy        bool
+	outgoing    bool     // its sender brings it, and a courier collects it
 	former      []former // codes that opened its doors until others took their place
 }
 

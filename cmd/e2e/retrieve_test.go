@@ -22,7 +22,11 @@ import (
 func (w *world) retrieve(x *task) {
 	c, began := w.cabinets[x.cabinet], time.Now().Add(-time.Millisecond)
 	boxes := w.boxes(x)
-	out, err := w.server().Lockers.Retrieve(w.soon(), w.box.ProviderCaller, locker.RetrieveInput{Delivery: x.key(), Reason: "recall"})
+	reason := "recall"
+	if x.outgoing {
+		reason = "collection"
+	}
+	out, err := w.server().Lockers.Retrieve(w.soon(), w.box.ProviderCaller, locker.RetrieveInput{Delivery: x.key(), Reason: reason})
 	w.effect("retrieve", err)
 	if err != nil && refusal(err) != "DEVICE_TIMEOUT" {
 		return

@@ -49,14 +49,16 @@ var actions = []action{
 	{"bring_code", 4, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.outside, w.depositLocal) }},
 	{"collect", 12, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
-			if c, ok := w.codes(x); ok {
+			if x.outgoing {
+				w.collectOutgoing(x, rnd)
+			} else if c, ok := w.codes(x); ok {
 				w.collectWith(x, former{code: c.Pickup, kind: w.collects(x)}, false, rnd)
 			}
 		})
 	}},
 	{"collect_qr", 4, func(w *world, s step, rnd *rand.Rand) {
 		w.withOf(s, rnd, w.inside, func(x *task, rnd *rand.Rand) {
-			if c, ok := w.codes(x); ok {
+			if c, ok := w.codes(x); ok && !x.outgoing {
 				w.collectWith(x, former{code: c.Pickup, kind: w.collects(x)}, true, rnd)
 			}
 		})
@@ -333,6 +335,7 @@ func (w *world) newTask(s step, rnd *rand.Rand, do func(*task, *rand.Rand)) {
 		x.packages = append(x.packages, p)
 		in.Packages = append(in.Packages, locker.PackageInput{TrackingNumber: p, Size: "M"})
 	}
+	x.outgoing = purposed(s, &in)
 	out, err := w.server().Lockers.Create(context.Background(), w.box.ProviderCaller, in)
 	if err != nil {
 		return

@@ -325,6 +325,12 @@ func (w *world) tryPickups(i int, c *cabinet) string {
 		if !d.PickupCodeActive && (w.wasStolen(c) || !slices.ContainsFunc(d.Packages, func(p locker.PackageBody) bool { return p.Status == cloud.PackageInCompartment })) {
 			continue // the codes died with a theft, or staff took out what was settled: they are to look
 		}
+		if x.outgoing {
+			if got := c.purposeOf(x.number); got != d.Purpose {
+				return fmt.Sprintf("%s knows %s as %q, and it is %q", c.code, x.number, got, d.Purpose)
+			}
+			continue
+		}
 		codes, ok := w.codes(x)
 		if !ok {
 			return x.number + " has no codes"

@@ -266,13 +266,13 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	status, public, _ := call(k, "GET", "/api/state", "")
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":"ok","doors":[{"door":7,"label":"A-1","size":"M"},{"door":8,"label":"8","size":"L"}],
-		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"can_be_larger":false,"left":false}],
+		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"can_be_larger":false,"left":false,"outgoing":false}],
 		"reopen":[],"left_open":[{"door":8,"label":"8"}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000}`, public, "passers-by")
 	status, body, _ := call(k, "GET", "/api/staff", "", keyed)
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":{"state":"ok","filled_percent":12,"waiting":[0,5]},
 		"doors":[{"door":7,"label":"A-1","size":"M","state":"locked","blocked":false},{"door":8,"label":"8","size":"L","state":"open","blocked":false}],
-		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"can_be_larger":false,"left":false}],
+		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"can_be_larger":false,"left":false,"outgoing":false}],
 		"reopen":[],"exceptions":[{"type":"door_left_open","severity":"medium","door":8}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000,"code_list":9,"config_version":3}`, body)
 	// What lies where shows nowhere, in no door's state and by no exception.
 	f.set(func(s *locker.State) {

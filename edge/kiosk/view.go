@@ -89,6 +89,8 @@ type OpeningView struct {
 	// Left says that a larger one was taken, or that it was cancelled: nothing stays
 	// behind its doors.
 	Left bool `json:"left"`
+	// Outgoing says that a sender puts in a parcel which a courier collects later.
+	Outgoing bool `json:"outgoing"`
 }
 
 // OpeningDoor is a door of an opening.
@@ -190,7 +192,7 @@ func openingsOf(s *locker.State, now locker.Now) []OpeningView {
 	list := []OpeningView{}
 	for _, id := range slices.Sorted(maps.Keys(s.Openings)) {
 		o := s.Openings[id]
-		out := OpeningView{OpeningID: id, Kind: string(o.Kind), CanBeDone: o.Kind.IsDeposit() && !o.Done && !o.Cancelled, CanBeLarger: s.Larger(id, now) != 0, Left: o.Cancelled}
+		out := OpeningView{OpeningID: id, Kind: string(o.Kind), CanBeDone: o.Kind.IsDeposit() && !o.Done && !o.Cancelled, CanBeLarger: s.Larger(id, now) != 0, Left: o.Cancelled, Outgoing: o.Kind.IsDeposit() && s.Purpose(o.DeliveryRef) != ""}
 		for _, d := range o.Doors {
 			out.Doors = append(out.Doors, OpeningDoor{DoorRef: ref(s, d.Door), Phase: phases[d.Phase]})
 		}

@@ -33,10 +33,13 @@ func TestAnyOrderOfThings(t *testing.T) {
 		if rapid.Bool().Draw(rt, "of one door") {
 			named = []uint{1}
 		}
+		purpose := rapid.SampledFrom([]string{"", wire.PurposeSend, wire.PurposeReturn}).Draw(rt, "purpose")
 		w.list(
 			wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(7), DeliveryRef: "LD-1", Active: wire.ActiveAtSettle},
-			wire.CodeEntry{Number: 2, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-2", Doors: named},
+			wire.CodeEntry{Number: 2, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-2", Doors: named, Purpose: purpose},
 			wire.CodeEntry{Number: 3, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: verifier(8)},
+			wire.CodeEntry{Number: 4, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(9), DeliveryRef: "LD-2", Active: wire.ActiveAtSettle},
+			wire.CodeEntry{Number: 5, Op: wire.CodeSet, Kind: wire.CodeOutgoing, DeliveryRef: "LD-2", Active: wire.ActiveAtSettle, Purpose: purpose},
 		)
 		started := 0
 		var passes []wire.Pass
@@ -75,6 +78,12 @@ func TestAnyOrderOfThings(t *testing.T) {
 				}
 			},
 			"type the code": func(*rapid.T) { w.step(CodeTried{Verifier: verifier(7), Input: "keypad"}) },
+			"type a recipient's code of what was brought": func(rt *rapid.T) {
+				a := w.step(CodeTried{Verifier: verifier(9), Input: "keypad"}).Answer
+				if purpose != "" {
+					require.NotEqual(rt, wire.CodeOK, a.Outcome, "a courier collects it")
+				}
+			},
 			"board answers": func(rt *rapid.T) {
 				for _, p := range w.takeAsked() {
 					n := p.Door
@@ -174,7 +183,12 @@ func TestAnyOrderOfThings(t *testing.T) {
 				}
 				w.now.Clock, w.now.Offset = wire.ClockSynced, 1_800_000_000*second
 			},
-			"": func(*rapid.T) { w.endsOnce() },
+			"": func(rt *rapid.T) {
+				w.endsOnce()
+				if dl, ok := w.s.Deliveries["LD-2"]; ok {
+					require.Equal(rt, purpose, dl.Purpose, "the cabinet knows what is outgoing")
+				}
+			},
 		})
 		// In the end every door closes and everything ends.
 		for n := edge.DoorNumber(1); n <= doors; n++ {

@@ -300,6 +300,9 @@ func (j *judge) refusesCode(b *Cabinet, p Pulse, a Act, began time.Time) string 
 	case e.Entry.Kind != a.Code || e.Entry.DeliveryRef != a.Delivery:
 		return fmt.Sprintf("entry %d is a %s code of %s, the person used the %s code of %s", p.CodeNumber, e.Entry.Kind, e.Entry.DeliveryRef, a.Code, a.Delivery)
 	}
+	if x, ok := j.Cloud.Devices[b.Code].Deliveries[e.Entry.DeliveryRef]; ok && x.IsOutgoing() && e.Entry.Kind != wire.CodeDelivery {
+		j.find("outgoing", b, uint(p.Door), p.At, "a %s code has opened %s, which a courier collects", e.Entry.Kind, e.Entry.DeliveryRef)
+	}
 	if end := time.Unix(0, e.Entry.NotAfter); e.Entry.NotAfter != 0 && (a.Code == wire.CodeDelivery || a.Code == wire.CodeStaff) && began.After(end.Add(errSlack+b.slack())) && b.clockSet(j.Cloud.Devices[b.Code].Records, p.Boot, began) {
 		j.find("expired", b, uint(p.Door), p.At, "entry %d had ended at %s", e.Entry.Number, clockTime(end))
 	}

@@ -181,6 +181,53 @@ var (
 	removed = []string{"x-removed_from_device"}
 )
 
+// Those of a parcel that a courier collects.
+var (
+	waitingOut = []string{"awaiting_pickup"}
+	goneOut    = []string{"picked_up"}
+)
+
+// judgeOutgoing judges what senders have brought: the list has no code with which a recipient
+// would collect it, and it is collected once.
+func judgeOutgoing(j *judge, b *Cabinet, d Device) {
+	for number, x := range d.Deliveries {
+		if !x.IsOutgoing() {
+			continue
+		}
+		for _, r := range d.Codes {
+			if r.Entry.DeliveryRef != number || r.Entry.Op != wire.CodeSet {
+				continue
+			}
+			if r.Entry.Kind == wire.CodePickup || r.Entry.Kind == wire.CodeHandover || r.Entry.Kind == wire.CodeOutgoing && len(r.Entry.Verifier) > 0 {
+				j.find("outgoing", b, 0, r.CreatedAt, "entry %d is a %s code of %s, which a courier collects", r.Entry.Number, r.Entry.Kind, number)
+			}
+		}
+		if x.Status == cloud.DeliveryPickedUp && x.PickedUpBy == "recipient" {
+			j.find("outgoing", b, 0, x.PickedUpAt, "%s was collected by its recipient", number)
+		}
+		for _, p := range x.Packages {
+			times := 0
+			for _, o := range d.Orders {
+				if o.DeliveryID == x.ID && o.Tracking == p.TrackingNumber && o.Status == "picked_up" {
+					times++
+				}
+			}
+			if times > 1 {
+				j.find("outgoing", b, 0, x.PickedUpAt, "%s was collected %d times", p.TrackingNumber, times)
+			}
+		}
+	}
+}
+
+// courses are the timeline codes of a parcel of a delivery that waits, and of one that was
+// collected.
+func courses(x cloud.Delivery) (waits, taken []string) {
+	if x.IsOutgoing() {
+		return waitingOut, goneOut
+	}
+	return waiting, gone
+}
+
 // parcel compares registry and timeline of one package with where the cloud says
 // that it lies.
 func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, inside map[uint][]string) {
@@ -196,6 +243,7 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 		last = steps[len(steps)-1].Code
 	}
 	door := d.cell(p.GridID).Door
+	waits, taken := courses(x)
 	switch p.Status {
 	case cloud.PackageInCompartment:
 		// A correction that the cabinet lost leaves the deposit as it was, and staff to
@@ -209,17 +257,17 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 				j.find("device_order", b, cell.Door, time.Time{}, "%s lies in compartment %s, and the registry names %s", p.TrackingNumber, cell.GridCode, row.GridCode)
 			}
 		}
-		if !slices.Contains(waiting, last) {
+		if !slices.Contains(waits, last) {
 			j.find("timeline", b, door, time.Time{}, "%s waits to be collected, and its timeline is %v", p.TrackingNumber, steps)
 		}
 	case cloud.PackagePickedUp:
 		if row != nil && row.EndedAt.IsZero() {
 			j.find("device_order", b, 0, time.Time{}, "%s was collected, and the registry says %s", p.TrackingNumber, statusOf(row))
 		}
-		ends := gone
+		ends := taken
 		if row != nil && row.Status == "removed" {
 			if ends = removed; row.RemovalReason == "handover" { // by a courier, or by staff to its recipient
-				ends = slices.Concat(removed, gone)
+				ends = slices.Concat(removed, taken)
 			}
 		}
 		if !slices.Contains(ends, last) {

@@ -283,6 +283,7 @@ func Judge(c Case) Verdict {
 		if c.Final {
 			j.ends(b)
 			j.places(b)
+			judgeOutgoing(j, b, j.Cloud.Devices[b.Code])
 			j.exceptions(b)
 			statements{j}.exceptionRows(b)
 			j.forced(b)

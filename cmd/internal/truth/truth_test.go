@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,17 @@ func calmDay() Case {
 			Events:    []Event{{ID: "E-1", Delivered: true, Attempts: 1}},
 		},
 	}
+}
+
+// send makes a delivery one that its sender has brought.
+func send(d *Device, number, by string) {
+	x := d.Deliveries[number]
+	x.Purpose, x.PickedUpBy = wire.PurposeSend, by
+	if by != "" {
+		x.Status = cloud.DeliveryPickedUp
+	}
+	d.Deliveries = maps.Clone(d.Deliveries)
+	d.Deliveries[number] = x
 }
 
 func TestACalmDayBreaksNoRule(t *testing.T) {
@@ -246,6 +258,23 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 		{"lost", "a record", func(c *Case, _ *Cabinet) { c.Recorded = 7 }},
 		{"views", "the cabinet forgot", func(_ *Case, b *Cabinet) { b.Contents = nil }},
 		{"views", "the cabinet believes in a ghost", func(_ *Case, b *Cabinet) { b.Contents[2] = "LD-2" }},
+		{"outgoing", "a recipient's code opened what a courier collects", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { send(d, "LD-2", "courier") }) }},
+		{"outgoing", "a pickup code of what a courier collects", func(c *Case, _ *Cabinet) {
+			change(c, func(d *Device) {
+				send(d, "LD-1", "")
+				d.Codes = append(d.Codes, cloud.CodeRow{Entry: wire.CodeEntry{Number: 5, Op: wire.CodeSet, Kind: wire.CodePickup, DeliveryRef: "LD-1"}})
+			})
+		}},
+		{"outgoing", "collected twice", func(c *Case, _ *Cabinet) {
+			c.Acts[0].Code = wire.CodeDelivery
+			change(c, func(d *Device) {
+				send(d, "LD-2", "courier")
+				d.Codes = []cloud.CodeRow{d.Codes[0]}
+				d.Codes[0].Entry.Kind = wire.CodeDelivery
+				d.Orders = append(d.Orders, d.Orders[1])
+			})
+		}},
+		{"timeline", "a parcel that a courier collects waits for its recipient", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { send(d, "LD-1", "") }) }},
 		{"place", "an item in a box that counts as empty", func(c *Case, b *Cabinet) {
 			b.Contents = nil
 			change(c, func(d *Device) {

@@ -91,7 +91,7 @@ function render() {
   document.body.dataset.screen = m.screen;
   if (m.eye) {
     m.eye.relabel();
-    m.eye.turn(["pickup", "dropoff", "staffcode"].includes(m.screen) && !m.lost);
+    m.eye.turn(["pickup", "dropoff", "send", "return", "staffcode"].includes(m.screen) && !m.lost);
   }
   const s = screens[m.screen](m), look = m.screen + language() + document.documentElement.dataset.size;
   for (const [id, text] of [["headline", s.headline], ["lead", s.lead], ["message", messageNow()]]) if ($(id).textContent !== text) $(id).textContent = text;
@@ -102,7 +102,7 @@ function render() {
 function messageNow() {
   if (m.lost) return t("works_not");
   if (said) return said.text ?? t(said.key, said.fill);
-  const locked = { pickup: m.state.locked_seconds, dropoff: m.state.locked_seconds, staffcode: m.state.staff_locked_seconds, staffopen: m.state.staff_locked_seconds }[m.screen];
+  const locked = { pickup: m.state.locked_seconds, dropoff: m.state.locked_seconds, send: m.state.locked_seconds, return: m.state.locked_seconds, staffcode: m.state.staff_locked_seconds, staffopen: m.state.staff_locked_seconds }[m.screen];
   if (locked) return t(m.screen.startsWith("staff") ? "locked_staff" : "locked_typed", { time: clock(locked) });
   return m.busy && m.state.store === "working" ? t("store_working") : "";
 }
@@ -213,7 +213,7 @@ function observe(next) {
       if (!was.opened.has(d.door)) play("open");
       was.opened.add(d.door);
     }
-    seen.set(o.opening_id, Object.assign(was, { kind: o.kind, doors: o.doors, left: o.left, running: true }));
+    seen.set(o.opening_id, Object.assign(was, { kind: o.kind, doors: o.doors, left: o.left, outgoing: o.outgoing, running: true }));
     if (m.screen === "start" && !m.mine.has(o.opening_id) && !m.dismissed.has(o.opening_id)) {
       m.mine.add(o.opening_id); // begun elsewhere, such as by a recipient's telephone, or before a reload
       setTimeout(() => m.mine.has(o.opening_id) && m.screen === "start" && go("flow"));

@@ -59,6 +59,8 @@ function start(m) {
       cabinet(m.state.doors), onSite(m)],
     controls: [make("div", { className: "tiles" },
       button("pickup", "pickup", t("pickup"), () => m.go("pickup"), "tile main wide", t("pickup_hint")),
+      button("send", "dropoff", t("send"), () => m.go("send"), "tile", t("send_hint")),
+      button("return", "again", t("return"), () => m.go("return"), "tile", t("return_hint")),
       button("dropoff", "dropoff", t("dropoff"), () => m.go("dropoff"), "tile", t("dropoff_hint")),
       button("help", "help", t("help"), () => m.go("help"), "tile", t("help_hint")))],
   };
@@ -92,6 +94,8 @@ function keypad(m, headline, lead, picture) {
 
 const pickup = (m) => keypad(m, t("pickup"), t("pickup_lead"), [running(m), cabinet(m.state.doors), onSite(m)]);
 const dropoff = (m) => keypad(m, t("dropoff"), t("dropoff_lead"), [running(m), cabinet(m.state.doors)]);
+const send = (m) => keypad(m, t("send"), t("send_lead"), [running(m), cabinet(m.state.doors)]);
+const giveBack = (m) => keypad(m, t("return"), t("send_lead"), [running(m), cabinet(m.state.doors)]);
 const staffcode = (m) => keypad(m, t("staff"), t("staff_lead"), [running(m), cabinet(m.state.doors)]);
 const staffopen = (m) => keypad(m, t("staff"), t("staff_again", { door: names(m.state.doors.filter((d) => m.chosen.has(d.door))) }), [cabinet(m.state.doors, new Map([...m.chosen].map((n) => [n, "lit"])))]);
 
@@ -106,8 +110,8 @@ function flow(m) {
   const left = new Set(openings.filter((o) => o.left).flatMap((o) => o.doors)), stays = doors.filter((d) => !left.has(d));
   const now = stays.find((d) => d.phase === "open") ?? stays.find((d) => d.phase === "opening") ?? doors.find((d) => d.phase === "open") ?? doors.find((d) => d.phase === "opening") ?? doors.find((d) => d.phase === "not_seen") ?? doors[0];
   if (!now) return { headline: t("wait"), lead: "", picture: [cabinet(m.state.doors)], controls: [] };
-  const kind = openings.find((o) => o.doors.includes(now)).kind;
-  const lead = now.phase !== "open" ? t(phases[now.phase], { door: now.label }) : kind === "pickup" ? t("take", { door: now.label }) : left.has(now) ? t("take_back", { door: now.label }) : brings(kind) ? t("put", { door: now.label }) : t("is_open", { door: now.label });
+  const { kind, outgoing } = openings.find((o) => o.doors.includes(now));
+  const lead = now.phase !== "open" ? t(phases[now.phase], { door: now.label }) : kind === "pickup" ? t("take", { door: now.label }) : left.has(now) ? t("take_back", { door: now.label }) : brings(kind) ? t(outgoing ? "put_outgoing" : "put", { door: now.label }) : t("is_open", { door: now.label });
   const lit = new Map(doors.map((d) => [d.door, d === now ? "lit " + d.phase : d.phase]));
   return {
     headline: t("door", { door: now.label }), lead,
@@ -121,13 +125,13 @@ function flow(m) {
 const reopens = (m, items) => items.map((r) => button("reopen-" + r.opening_id, "again", t("reopen", { door: names(r.doors) }), () => m.reopen(r.opening_id), "big"));
 
 function finished(m) {
-  const { doors, opened, kind } = m.last, failed = doors.filter((d) => !opened.has(d.door));
-  const words = opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t("all_closed", { door: names(doors) })];
+  const { doors, opened, kind, outgoing } = m.last, failed = doors.filter((d) => !opened.has(d.door));
+  const words = opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t(outgoing ? "all_closed_outgoing" : "all_closed", { door: names(doors) })];
   return {
     headline: words[0], lead: words[1], picture: [opened.size === 0 && contact(m.operator, "contact"), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
     controls: [...reopens(m, m.state.reopen.filter((r) => r.opening_id === m.last.id)),
-      failed.length > 0 && button("again", "again", t("again"), () => m.go(brings(kind) ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
-      brings(kind) && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
+      failed.length > 0 && button("again", "again", t("again"), () => m.go(outgoing ? "send" : brings(kind) ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
+      brings(kind) && !outgoing && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
       button("finish", "check", t("finish"), () => m.start(), opened.size ? "main big" : "big"), failed.length > 0 && button("help", "help", t("help"), () => m.go("help"), "big")],
   };
 }
@@ -172,5 +176,5 @@ function staff(m) {
   };
 }
 
-export const screens = { start, pickup, dropoff, staffcode, staffopen, flow, finished, help, languages, staff };
+export const screens = { start, pickup, dropoff, send, return: giveBack, staffcode, staffopen, flow, finished, help, languages, staff };
 export { clock };
