@@ -12,6 +12,10 @@ import (
 func (d *draft) setCode(e wire.CodeEntry) {
 	d.Codes[e.Number] = e
 	d.touch(keyCode + strconv.FormatUint(e.Number, 10))
+	if dl, ok := d.Deliveries[e.DeliveryRef]; ok && e.Purpose != "" && dl.Purpose != e.Purpose {
+		dl.Purpose = e.Purpose // it was deposited before its entry came
+		d.setDelivery(dl)
+	}
 }
 
 // tryCode decides on a code by the cabinet's own list alone.
@@ -81,13 +85,30 @@ func (d keypad) useCode(in CodeTried) string {
 	return wire.CodeUnknown
 }
 
+// Purpose is what the cabinet knows of the purpose of a delivery: wire.PurposeSend,
+// wire.PurposeReturn, or "" for one to its recipient and one that is not known.
+func (s *State) Purpose(ref string) string {
+	if dl, ok := s.Deliveries[ref]; ok && dl.Purpose != "" {
+		return dl.Purpose
+	}
+	for _, n := range sorted(s.Codes) {
+		if e := s.Codes[n]; ref != "" && e.DeliveryRef == ref && e.Purpose != "" {
+			return e.Purpose
+		}
+	}
+	return ""
+}
+
+// locates reports whether entries of a kind say where the parcels of a delivery lie.
+func locates(kind string) bool { return collects(kind) || kind == wire.CodeOutgoing }
+
 // collects reports whether codes of a kind open the doors of a delivery that waits:
 // the recipient's own, or the one of whom the recipient has named.
 func collects(kind string) bool { return kind == wire.CodePickup || kind == wire.CodeHandover }
 
 func (d keypad) pickUp(e wire.CodeEntry, how string) string {
 	dl, ok := d.Deliveries[e.DeliveryRef]
-	if !ok || dl.Suspended || len(dl.Doors) == 0 {
+	if !ok || dl.Suspended || len(dl.Doors) == 0 || d.Purpose(e.DeliveryRef) != "" {
 		return wire.CodeNotActive
 	}
 	doors := opens(e, dl)
@@ -161,13 +182,15 @@ func (d openings) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e w
 	return wire.CodeOK
 }
 
-// firstFree finds a free compartment of a size that the list keeps for no other
-// delivery, in the layout's order.
+// firstFree finds a free compartment of a size, or else of the next larger one, that the
+// list keeps for no other delivery, in the layout's order. "" is any size. 0: there is none.
 func (d keypad) firstFree(size string, taken []edge.DoorNumber, ref string) edge.DoorNumber {
-	for _, l := range d.Config.Layout {
-		n := edge.DoorNumber(l.Door)
-		if l.Size == size && !slices.Contains(taken, n) && !d.isReserved(n, ref, d.now) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
-			return n
+	for _, s := range append([]string{size}, sizes[slices.Index(sizes, size)+1:]...) {
+		for _, l := range d.Config.Layout {
+			n := edge.DoorNumber(l.Door)
+			if l.Size == s && !slices.Contains(taken, n) && !d.isReserved(n, ref, d.now) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
+				return n
+			}
 		}
 	}
 	return 0

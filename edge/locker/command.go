@@ -383,7 +383,7 @@ func (d openings) confirmLate(e EndedOpening, named map[edge.DoorNumber][]string
 		d.closeException(wire.ExDepositUnverified, n, "deposit_confirmed", d.now.Mono)
 	}
 	if len(doors) > len(dl.Doors) {
-		d.setDelivery(Delivery{Ref: e.Delivery, Doors: doors, Suspended: dl.Suspended})
+		d.setDelivery(Delivery{Ref: e.Delivery, Doors: doors, Suspended: dl.Suspended, Purpose: d.Purpose(e.Delivery)})
 	}
 }
 

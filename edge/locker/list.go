@@ -220,7 +220,7 @@ func (d codeList) forgo(c wire.Codes) {
 	}
 }
 
-// restore takes a pickup code of a whole list as word that its parcels lie
+// restore takes an entry of a whole list that locates parcels as word that its parcels lie
 // inside: the cabinet has lost its own memory of them. Compartments whose packages
 // it names without opening them are kept: nothing has confirmed what lies there. What
 // the cabinet did since counts more.
@@ -229,7 +229,7 @@ func (d codeList) restore(e wire.CodeEntry) {
 		d.mayHold(e, numbers(e.Doors))
 		return
 	}
-	if e.Active != wire.ActiveNow || !collects(e.Kind) {
+	if e.Active != wire.ActiveNow || !locates(e.Kind) {
 		return
 	}
 	if _, ok := d.Deliveries[e.DeliveryRef]; ok {
@@ -240,7 +240,7 @@ func (d codeList) restore(e wire.CodeEntry) {
 			return
 		}
 	}
-	dl := Delivery{Ref: e.DeliveryRef, Doors: map[edge.DoorNumber][]string{}}
+	dl := Delivery{Ref: e.DeliveryRef, Purpose: e.Purpose, Doors: map[edge.DoorNumber][]string{}}
 	for _, n := range numbers(e.Doors) {
 		if door, ok := d.Doors[n]; ok && (door.Delivery == "" || door.Delivery == e.DeliveryRef) {
 			dl.Doors[n] = e.Packages[uint(n)]

@@ -291,6 +291,9 @@ type Delivery struct {
 	Ref       string
 	Doors     map[edge.DoorNumber][]string // confirmed packages per door
 	Suspended bool                         // a correction is open: the pickup code does not work
+	// Purpose is wire.PurposeSend or wire.PurposeReturn for what its sender has brought: no
+	// code of a recipient opens it, a courier collects it. "" is a delivery to its recipient.
+	Purpose string `cbor:",omitempty"`
 }
 
 // Exception is an open exception.

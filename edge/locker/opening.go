@@ -402,7 +402,7 @@ func (d openings) settle(o Opening, by wire.ConfirmedBy) {
 	if !ok {
 		dl = Delivery{Ref: o.DeliveryRef}
 	}
-	dl.Suspended = false
+	dl.Suspended, dl.Purpose = false, d.Purpose(o.DeliveryRef)
 	doors := map[edge.DoorNumber][]string{}
 	for n, refs := range dl.Doors {
 		doors[n] = refs
@@ -514,7 +514,7 @@ func (d openings) pickupCode(o Opening) uint64 {
 		}
 	}
 	for _, n := range sorted(d.Codes) {
-		if c := d.Codes[n]; collects(c.Kind) && c.DeliveryRef == o.DeliveryRef {
+		if c := d.Codes[n]; locates(c.Kind) && c.DeliveryRef == o.DeliveryRef {
 			return n
 		}
 	}

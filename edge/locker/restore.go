@@ -18,10 +18,10 @@ import (
 //	the item sensor sees         nothing: it is free; something: deposit_unverified
 //	staff have looked (clear)    it is free
 
-// mayHold keeps compartments that a pickup code names and does not open: those of
+// mayHold keeps compartments that an entry which locates parcels names and does not open: those of
 // one that is not active yet, and those that a deposit left unverified.
 func (d codeList) mayHold(e wire.CodeEntry, doors []edge.DoorNumber) {
-	if !collects(e.Kind) {
+	if !locates(e.Kind) {
 		return
 	}
 	if _, known := d.Deliveries[e.DeliveryRef]; known {
@@ -80,7 +80,7 @@ func (d *draft) freeUnverified(ref string) {
 	}
 	for _, n := range sorted(d.Codes) {
 		e := d.Codes[n]
-		if !collects(e.Kind) || e.DeliveryRef != ref {
+		if !locates(e.Kind) || e.DeliveryRef != ref {
 			continue
 		}
 		for _, refs := range e.Packages {
@@ -106,7 +106,7 @@ func (d *draft) lostDeposit(ref string) (e EndedOpening, ok bool) {
 		}
 	}
 	for _, n := range sorted(d.Codes) {
-		if c := d.Codes[n]; collects(c.Kind) && c.DeliveryRef == ref {
+		if c := d.Codes[n]; locates(c.Kind) && c.DeliveryRef == ref {
 			for door, refs := range c.Packages {
 				e.Packages[edge.DoorNumber(door)] = refs
 			}

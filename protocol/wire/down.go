@@ -246,9 +246,19 @@ const (
 	CodePickup   = "pickup"
 	CodeStaff    = "staff"
 	CodeHandover = "handover"
+	// CodeOutgoing says where a parcel lies, or is to lie, that a courier collects. It has
+	// no verifier: no code opens its doors.
+	CodeOutgoing = "outgoing"
 
 	ActiveNow      = "now"
 	ActiveAtSettle = "at_settle"
+)
+
+// Purposes of a delivery in a code entry; "" is one that a courier brings and its
+// recipient collects. The others are brought by their sender, and a courier collects them.
+const (
+	PurposeSend   = "send"
+	PurposeReturn = "return"
 )
 
 // CodeEntry is one entry of a device's code list. It holds a verifier, never a
@@ -266,4 +276,5 @@ type CodeEntry struct {
 	NotBefore   int64             `cbor:"9,keyasint,omitempty"` // unix ns
 	NotAfter    int64             `cbor:"10,keyasint,omitempty"`
 	Active      string            `cbor:"11,keyasint,omitempty"`
+	Purpose     string            `cbor:"12,keyasint,omitempty"` // of the delivery; "" is delivery
 }

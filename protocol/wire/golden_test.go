@@ -87,6 +87,20 @@ func sampleCode() CodeEntry {
 		Packages: map[uint][]string{2: {"PK-1"}}, NotBefore: 1, NotAfter: 2, Active: ActiveAtSettle}
 }
 
+// outgoingCodes are the entries of a delivery that its sender brings.
+func outgoingCodes() []CodeEntry {
+	drop, holds := sampleCode(), sampleCode()
+	drop.Kind, drop.Active, drop.Purpose = CodeDelivery, ActiveNow, PurposeSend
+	holds.Number, holds.Kind, holds.Verifier, holds.Purpose = 8, CodeOutgoing, nil, PurposeReturn
+	return []CodeEntry{drop, holds}
+}
+
+func returnCode() CodeEntry {
+	c := sampleCode()
+	c.Purpose = PurposeReturn
+	return c
+}
+
 func signedStatus() Status {
 	return Status{State: Online, At: 1, AgentVersion: "v", Instance: []byte{1}, Boot: 3, Epoch: epoch(1), UptimeS: 60, Boards: map[string]string{"A": "online"},
 		StoreUse: []uint64{1, 2}, Backlog: []uint64{3, 4}, Ends: []LaneEnd{{Last: 5, Head: headOf(5)}, {Last: 6, Head: headOf(6)}}, ConfigVersion: 4, CodeList: 7,
@@ -135,6 +149,9 @@ func messages() []message {
 		{"batch signed", signedBatch()},
 		{"codes of a generation", Codes{DeviceCode: "CAB-1", From: 0, To: 7, Entries: []CodeEntry{code}, Generation: 2, Nonce: []byte{3}}},
 		{"codes in parts", Codes{DeviceCode: "CAB-1", From: 6, To: 7, Entries: []CodeEntry{code}, Generation: 2, Nonce: []byte{3}, Part: 2, End: 9}},
+		{"codes of a parcel to be sent", Codes{DeviceCode: "CAB-1", From: 6, To: 8, Entries: outgoingCodes(), Generation: 2, Nonce: []byte{3}, Part: 2, End: 9}},
+		{"open_doors for a parcel to be returned", OpenDoors{OpeningID: "op_1", Kind: OpenReassign, Doors: []uint{2}, SessionSeconds: 600, DeliveryRef: "LD-1", Packages: map[uint][]string{2: {"PK-1"}},
+			Code: ptr(returnCode()), Light: true, Replaces: "op_0"}},
 		{"time with a challenge", Time{DeviceCode: "CAB-1", Nonce: []byte{1, 2}, ServerTime: 3, Challenge: []byte{4}}},
 		{"status with an echo", echo},
 		{"status with acknowledgements", acked},
@@ -205,7 +222,7 @@ func TestEveryMessageIsReadBackFromItsGoldenBytes(t *testing.T) {
 func TestGoldenMessagesSetEveryField(t *testing.T) {
 	t.Parallel()
 	partial := map[string]bool{"ack": true, "ack without limit": true, "status with an echo": true, "status with acknowledgements": true, "status with what doors are for": true, "status offline": true, "down": true,
-		"status": true, "batch": true, "command": true, "close_session": true, "door_reason": true, "codes": true, "codes of a generation": true, "time": true, "status signed": true, "body opening_settled": true, "body opening_started": true, "pass of staff": true, "opening_settled with bounds": true} // shown whole by others
+		"status": true, "batch": true, "command": true, "close_session": true, "door_reason": true, "codes": true, "open_doors": true, "codes in parts": true, "codes of a generation": true, "time": true, "status signed": true, "body opening_settled": true, "body opening_started": true, "pass of staff": true, "opening_settled with bounds": true} // shown whole by others
 	var unset func(path string, v reflect.Value)
 	unset = func(path string, v reflect.Value) {
 		if v.Kind() != reflect.Struct {
