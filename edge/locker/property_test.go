@@ -34,7 +34,7 @@ func TestAnyOrderOfThings(t *testing.T) {
 			named = []uint{1}
 		}
 		w.list(
-			wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(7), DeliveryRef: "LD-1", Active: wire.ActiveAtSettle},
+			wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(7), DeliveryRef: "LD-1", Active: wire.ActiveAtSettle, NotAfter: w.now.Wall(w.now.Mono) + 300*second},
 			wire.CodeEntry{Number: 2, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-2", Doors: named},
 			wire.CodeEntry{Number: 3, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: verifier(8)},
 		)
@@ -114,6 +114,27 @@ func TestAnyOrderOfThings(t *testing.T) {
 			"courier types the code": func(*rapid.T) { w.step(CodeTried{Verifier: verifier(5), Input: "keypad"}) },
 			"staff code": func(rt *rapid.T) {
 				w.step(CodeTried{Verifier: verifier(8), Input: "keypad", Doors: []edge.DoorNumber{edge.DoorNumber(door.Draw(rt, "door"))}})
+			},
+			"staff collect": func(rt *rapid.T) {
+				w.step(CodeTried{Verifier: verifier(8), Input: "keypad", Queue: true, Doors: []edge.DoorNumber{edge.DoorNumber(door.Draw(rt, "door")), edge.DoorNumber(door.Draw(rt, "second"))}})
+			},
+			"staff go on": func(*rapid.T) { w.step(OpenNext{Session: w.s.Staff.ID}) },
+			"staff state what became of a parcel": func(rt *rapid.T) {
+				n := edge.DoorNumber(door.Draw(rt, "door"))
+				in := Remove{Session: w.s.Staff.ID, OpeningID: w.s.Staff.Seen[n].OpeningID, Door: n, Outcome: wire.RemovalTaken, Reason: "relay"}
+				if rapid.Bool().Draw(rt, "courier") {
+					in.Outcome, in.Reason = rapid.SampledFrom([]string{wire.RemovalTaken, wire.RemovalNotFound, wire.RemovalRefused}).Draw(rt, "what"), wire.RemovalCollected
+				}
+				before, lay := len(bodies[wire.Removal](w)), w.s.Doors[n]
+				a := w.step(in).Answer
+				if len(bodies[wire.Removal](w)) == before {
+					require.Equal(rt, lay.Delivery, w.s.Doors[n].Delivery, "nothing was stated: %s", a.Outcome)
+					return
+				}
+				require.Equal(rt, wire.CodeOK, a.Outcome)
+				require.False(rt, lay.Open || !lay.Known || lay.Item == wire.ItemPresent && in.Outcome != wire.RemovalRefused)
+				require.NotEmpty(rt, lay.Delivery)
+				require.Equal(rt, in.Outcome == wire.RemovalRefused, w.s.Doors[n].Delivery != "")
 			},
 			"a pass is shown": func(rt *rapid.T) {
 				p := w.courierPass(byte(len(passes)+1), uint(door.Draw(rt, "door")))
