@@ -154,6 +154,9 @@ func (w requests) expireOverdue(d *cloud.Delivery) error {
 	if err := w.plan(d, w.received); err != nil {
 		return err
 	}
+	if err := w.activateInside(d); err != nil {
+		return err
+	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
 }
 
@@ -237,6 +240,9 @@ func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) er
 	}
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryDelivered, "", time.Time{}
 	w.touch(d)
+	if err := w.activateInside(d); err != nil {
+		return err
+	}
 	orders, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return err
