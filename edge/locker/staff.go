@@ -59,6 +59,28 @@ func (s *State) Due(n edge.DoorNumber, now Now) string {
 	return ""
 }
 
+// Collectable lists the doors behind which packages are to be collected, in the layout's order.
+func (s *State) Collectable(now Now) (doors []edge.DoorNumber) {
+	for _, l := range s.Config.Layout {
+		if n := edge.DoorNumber(l.Door); s.Due(n, now) != "" {
+			doors = append(doors, n)
+		}
+	}
+	return doors
+}
+
+// SeenBy gives the doors that a staff session has seen open, behind which it may still state
+// what became of the packages, in the layout's order.
+func (s *State) SeenBy(session string, now Now) (doors []edge.DoorNumber) {
+	for _, l := range s.Config.Layout {
+		n := edge.DoorNumber(l.Door)
+		if seen, ok := s.Staff.Seen[n]; ok && session != "" && session == s.Staff.ID && now.Mono <= seen.At+removalFor {
+			doors = append(doors, n)
+		}
+	}
+	return doors
+}
+
 // beginStaff begins a staff session, which ends the one before it.
 func beginStaff(d *draft, code uint64) {
 	d.Staff = StaffSession{ID: d.newID("ss_"), Code: code}
