@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cmd/internal/truth"
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/kiosk"
+	edgelocker "github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// screenOf is the page of a cabinet.
+func screenOf(c *cabinet) *kiosk.Kiosk {
+	return kiosk.New(kiosk.Config{DeviceCode: c.code, Operator: kiosk.Operator{Name: "Acme Logistics", Phone: "+1 416 555 0100", Email: "help@acme.example"}, Codes: c.agent.Codes(),
+		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, OnSite: c.agent.OnSite,
+		Store: func() kiosk.StoreState {
+			return kiosk.StoreState{FilledPercent: c.agent.Store().Filled(), Waiting: c.agent.Store().Present().Backlog}
+		}})
+}
+
+// staffPage is a member of the staff at the page of a cabinet.
+type staffPage struct {
+	t     *testing.T
+	page  *kiosk.Kiosk
+	token string
+}
+
+// ask asks the page, and reads its answer into out; nil: it is not read.
+func (p *staffPage) ask(method, path, body string, out any) int {
+	p.t.Helper()
+	r := httptest.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:8091"+path, strings.NewReader(body))
+	if method == "POST" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	w := httptest.NewRecorder()
+	p.page.Handler().ServeHTTP(w, r)
+	if out != nil {
+		require.NoError(p.t, json.Unmarshal(w.Body.Bytes(), out), w.Body.String())
+	}
+	return w.Code
+}
+
+func (p *staffPage) post(path, body string) (r kiosk.Result) {
+	p.t.Helper()
+	p.ask("POST", path, body, &r)
+	return r
+}
+
+func (p *staffPage) session() *kiosk.SessionView {
+	p.t.Helper()
+	var v kiosk.View
+	require.Equal(p.t, 200, p.ask("GET", "/api/staff", "", &v))
+	return v.Session
+}
+
+func (p *staffPage) remove(of kiosk.Result, outcome, reason string) string {
+	p.t.Helper()
+	body, err := json.Marshal(map[string]any{"opening_id": of.OpeningID, "door": of.Doors[0].Door, "outcome": outcome, "removal_reason": reason})
+	require.NoError(p.t, err)
+	return p.post("/api/staff/remove", string(body)).Outcome
+}
+
+// A courier with a staff code empties a cabinet without a network: what was taken, was not
+// there, and was left is right at the cabinet at once, after a power cut, and in the cloud once
+// it hears of it; and another parcel comes to what is free.
+func TestACourierCollectsAtTheScreenWithoutANetwork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 7, 1) // with sensors of items
+		defer w.close()
+		c := w.cabinets[0]
+		w.ready(c)
+		doors, codes := map[string]uint{}, map[string]string{}
+		bring := func(ref string) {
+			out := w.begin(ref, "PK-"+ref)
+			doors[ref], codes[ref] = out.Opening.Compartments[0].Door, *out.PickupCode
+			require.NoError(t, c.sim.Put(doors[ref], "PK-"+ref))
+			c.close(out)
+			w.delivered(ref)
+		}
+		for _, ref := range []string{"R-1", "R-2", "R-3", "R-4"} {
+			bring(ref)
+		}
+		for _, ref := range []string{"R-1", "R-2", "R-3"} {
+			id := locker.DeliveryKey(strconv.FormatInt(int64(w.find(ref).DeliveryID), 10))
+			_, err := w.cloud.Lockers.ExpireDelivery(t.Context(), w.box.AdminCaller, locker.EndInput{Delivery: id, Reason: "Too long"})
+			require.NoError(t, err)
+		}
+		staff := w.drawStaffCodes(c)[0].Code
+		w.listed(c)
+		c.setCut(true)
+		time.Sleep(20 * time.Second)
+
+		p := &staffPage{t: t, page: screenOf(c)}
+		p.token = p.post("/api/code", `{"code":"`+staff+`"}`).StaffToken
+		require.NotEmpty(t, p.token)
+		var listed []uint
+		for _, x := range p.session().Collect {
+			require.Equal(t, "overdue", x.Why)
+			listed = append(listed, x.Door)
+		}
+		require.ElementsMatch(t, []uint{doors["R-1"], doors["R-2"], doors["R-3"]}, listed)
+		body, err := json.Marshal(map[string]any{"code": staff, "doors": []uint{doors["R-1"], doors["R-2"], doors["R-3"]}, "queue": true})
+		require.NoError(t, err)
+		acted := func(path, body string) kiosk.Result {
+			n := w.act(truth.Act{Cabinet: c.code, Kind: edge.ByStaff, Code: wire.CodeStaff})
+			r := p.post(path, body)
+			a := edgelocker.Answer{Outcome: r.Outcome}
+			for _, d := range r.Doors {
+				a.Doors = append(a.Doors, edge.DoorNumber(d.Door))
+			}
+			w.answered(n, a, nil)
+			return r
+		}
+		visit := func(a kiosk.Result, ref string, take bool) kiosk.Result {
+			t.Helper()
+			require.Equal(t, wire.CodeOK, a.Outcome)
+			require.Equal(t, doors[ref], a.Doors[0].Door)
+			time.Sleep(5 * time.Second)
+			require.Equal(t, wire.ReasonBusy, p.post("/api/staff/next", "{}").Outcome, "the door is open")
+			if take {
+				_, err := c.sim.TakeOut(doors[ref])
+				require.NoError(t, err)
+			}
+			require.NoError(t, c.sim.CloseDoor(doors[ref]))
+			time.Sleep(5 * time.Second)
+			return a
+		}
+		a := visit(acted("/api/code", string(body)), "R-1", true)
+		require.Equal(t, "ok", p.remove(a, wire.RemovalTaken, wire.RemovalCollected))
+		a = visit(acted("/api/staff/next", "{}"), "R-2", true)
+		require.Equal(t, "ok", p.remove(a, wire.RemovalNotFound, wire.RemovalCollected))
+		a = visit(acted("/api/staff/next", "{}"), "R-3", false)
+		require.Equal(t, "still_inside", p.remove(a, wire.RemovalTaken, wire.RemovalCollected))
+		require.Equal(t, "ok", p.remove(a, wire.RemovalRefused, wire.RemovalCollected))
+		require.Equal(t, "queue_done", p.post("/api/staff/next", "{}").Outcome)
+		require.NotEqual(t, wire.CodeOK, c.try(codes["R-1"]).Outcome)
+
+		body, err = json.Marshal(map[string]any{"code": staff, "doors": []uint{doors["R-4"]}})
+		require.NoError(t, err)
+		a = acted("/api/code", string(body))
+		require.Equal(t, wire.CodeOK, a.Outcome)
+		time.Sleep(5 * time.Second)
+		_, err = c.sim.TakeOut(doors["R-4"])
+		require.NoError(t, err)
+		require.NoError(t, c.sim.CloseDoor(doors["R-4"]))
+		time.Sleep(5 * time.Second)
+		require.Equal(t, "ok", p.remove(a, wire.RemovalTaken, "pending_area"))
+		require.Equal(t, 200, p.ask("POST", "/api/staff/leave", "{}", nil))
+		require.Equal(t, 401, p.ask("POST", "/api/staff/next", "{}", nil))
+
+		c.restart(time.Minute)
+		time.Sleep(time.Minute)
+		for _, ref := range []string{"R-1", "R-2", "R-4"} {
+			require.Empty(t, c.doorOf(doors[ref]).Delivery, "%s after a power cut", ref)
+		}
+		require.Equal(t, w.find("R-3").DeliveryNumber, c.doorOf(doors["R-3"]).Delivery)
+		c.setCut(false)
+		w.ready(c)
+		c.drained()
+		w.awaits("the collection in the cloud", 5*time.Minute, func() bool { return w.find("R-4").Status == cloud.DeliveryFailed })
+		d := w.find("R-1")
+		require.Equal(t, cloud.DeliveryPickedUp, d.Status)
+		require.Equal(t, cloud.DeliveryFailed, w.find("R-2").Status)
+		require.Equal(t, cloud.DeliveryExpired, w.find("R-3").Status)
+		open, err := w.cloud.Lockers.ListCabinetExceptions(t.Context(), w.box.AdminCaller, locker.CabinetExceptionsInput{})
+		require.NoError(t, err)
+		missing := 0
+		for _, e := range open.Exceptions {
+			if e.Type == wire.ExItemMissing {
+				missing++
+				require.Equal(t, w.find("R-2").DeliveryID, *e.DeliveryID)
+			}
+		}
+		require.Equal(t, 1, missing)
+		history, err := w.cloud.Lockers.ListDoorHistory(t.Context(), w.staff, locker.HistoryInput{Device: w.box.Devices[0].DeviceID})
+		require.NoError(t, err)
+		var stated []string
+		for _, l := range history.Reports {
+			for _, x := range l.Doors {
+				for _, r := range x.Removals {
+					stated = append(stated, r.Outcome+" "+r.Reason+" "+*l.ByName)
+				}
+			}
+		}
+		name := w.box.AdminCaller.Account.Name
+		require.ElementsMatch(t, []string{"taken collected " + name, "not_found collected " + name, "refused collected " + name, "taken pending_area " + name}, stated)
+		bring("R-5")
+		require.Equal(t, doors["R-1"], doors["R-5"], "the first one is free again")
+		require.Equal(t, wire.CodeOK, c.try(codes["R-3"]).Outcome, "what was left can be collected")
+		time.Sleep(5 * time.Second)
+		_, err = c.sim.TakeOut(doors["R-3"])
+		require.NoError(t, err)
+		require.NoError(t, c.sim.CloseDoor(doors["R-3"]))
+		w.awaits("the rest is collected", time.Minute, func() bool { return w.find("R-3").Status == cloud.DeliveryPickedUp })
+		time.Sleep(15 * time.Minute)
+		require.Empty(t, w.faults(), "both sides agree on what lies where")
+		outcomes, _ := kept[wire.CommandOutcome](w, wire.KindCommandOutcome)
+		for _, o := range outcomes {
+			require.Equal(t, wire.OutcomeDone, o.Outcome)
+		}
+		w.judge(t)
+	})
+}
