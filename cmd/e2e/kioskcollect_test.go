@@ -3,7 +3,10 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"math/rand/v2"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -214,4 +217,132 @@ func TestACourierCollectsAtTheScreenWithoutANetwork(t *testing.T) {
 		}
 		w.judge(t)
 	})
+}
+
+// screenRemove has staff open compartments of a delivery at the cabinet's screen, overdue ones
+// one after the other, and state what became of what lies there.
+func (w *world) screenRemove(x *task, rnd *rand.Rand) {
+	c := w.cabinets[x.cabinet]
+	overdue, leave, stay := rnd.IntN(2) == 0, rnd.IntN(6) == 0, time.Duration(2+rnd.IntN(15))*time.Second
+	reason := wire.RemovalReasons()[rnd.IntN(len(wire.RemovalReasons()))]
+	boxes := w.boxes(x)
+	if len(boxes) == 0 {
+		return
+	}
+	out, err := w.server().Lockers.FindStaffCodes(context.Background(), w.box.AdminCaller, locker.StaffCodesInput{})
+	if err == nil && len(out.Codes) == 0 {
+		out, err = w.server().Lockers.DrawStaffCodes(context.Background(), w.box.AdminCaller, locker.StaffCodesInput{})
+	}
+	if err == nil && overdue {
+		_, err = w.server().Lockers.ExpireDelivery(context.Background(), w.box.AdminCaller, locker.EndInput{Delivery: locker.DeliveryKey(strconv.FormatInt(int64(x.id), 10)), Reason: "Too long"})
+	}
+	if err != nil {
+		w.effect("screen", err)
+		return
+	}
+	time.Sleep(5 * time.Second)
+	var doors []edge.DoorNumber
+	for _, n := range slices.Sorted(maps.Keys(boxes)) {
+		doors = append(doors, edge.DoorNumber(n))
+	}
+	if !overdue {
+		doors = doors[:1]
+	}
+	opens := func(ask func(context.Context) (edgelocker.Answer, error)) (edgelocker.Answer, bool) {
+		n := w.act(truth.Act{Cabinet: c.code, Kind: edge.ByStaff, Code: wire.CodeStaff})
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+		defer cancel()
+		a, err := ask(ctx)
+		w.answered(n, a, err)
+		if err != nil {
+			a.Outcome = "no answer"
+		}
+		w.count("screen opens " + a.Outcome)
+		return a, err == nil && a.Outcome == wire.CodeOK
+	}
+	a, opened := opens(func(ctx context.Context) (edgelocker.Answer, error) {
+		if overdue {
+			return c.running().Codes().TypeQueue(ctx, out.Codes[0].Code, doors)
+		}
+		return c.running().Codes().Type(ctx, out.Codes[0].Code, doors)
+	})
+	session := a.Session
+	for opened {
+		w.screenState(c, boxes[uint(a.Doors[0])], session, a, removalWish{overdue: overdue, leave: leave, reason: reason, stay: stay})
+		if !overdue {
+			return
+		}
+		a, opened = opens(func(ctx context.Context) (edgelocker.Answer, error) {
+			return c.running().Loop().Do(ctx, edgelocker.OpenNext{Session: session})
+		})
+	}
+}
+
+// removalWish is what a member of the staff is about to do behind a door.
+type removalWish struct {
+	overdue, leave bool
+	reason         string
+	stay           time.Duration
+}
+
+// screenState has staff at an open door take out what lies there, unless they leave it, shut the
+// door, and state what they did.
+func (w *world) screenState(c *cabinet, packages []string, session string, a edgelocker.Answer, wish removalWish) {
+	door := uint(a.Doors[0])
+	time.Sleep(2 * time.Second)
+	if !c.pulsedFor(a.OpeningID) || !c.isOpen(door) {
+		return
+	}
+	in := edgelocker.Remove{Session: session, OpeningID: a.OpeningID, Door: a.Doors[0], Outcome: wire.RemovalTaken, Reason: wish.reason}
+	if wish.overdue {
+		in.Reason = wire.RemovalCollected
+	}
+	var taken []string
+	switch {
+	case !slices.ContainsFunc(c.sim.ItemsAt(door, time.Now()), func(item string) bool { return slices.Contains(packages, item) }):
+		in.Outcome = wire.RemovalNotFound
+	case wish.leave:
+		in.Outcome = wire.RemovalRefused
+	default:
+		taken, _ = c.sim.TakeOut(door)
+	}
+	time.Sleep(wish.stay)
+	_ = c.sim.CloseDoor(door)
+	if len(taken) > 0 {
+		w.noteEmpty(c, door)
+	}
+	if !wish.overdue && in.Outcome != wire.RemovalTaken {
+		return // it is not there any more, or stays
+	}
+	outcome := ""
+	for range 4 { // until the cabinet knows that the door is shut
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+		got, err := c.running().Loop().Do(ctx, in)
+		cancel()
+		if outcome = got.Outcome; err == nil && outcome != edgelocker.RemovalDoorOpen && outcome != wire.ReasonBoard {
+			break
+		}
+	}
+	w.count("screen " + in.Outcome + " " + outcome)
+	if len(taken) > 0 && outcome != wire.CodeOK { // the parcel is gone, and no word of it is taken
+		c.disturb("forgot", door, 30*time.Second)
+	}
+}
+
+// count counts what was seen to happen.
+func (w *world) count(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.effects[what]++
+}
+
+// isOpen reports whether a door stands open.
+func (c *cabinet) isOpen(door uint) bool {
+	for _, d := range c.sim.View().Doors {
+		if d.Number == door {
+			return d.Open
+		}
+	}
+	return false
 }
