@@ -94,7 +94,7 @@ func (w reports) takeOutBy(r Occurrence, b wire.Removal, d *cloud.Delivery, cell
 			stored = append(stored, o.Tracking)
 		}
 	}
-	by := clearing{requests{w.handling}, removal{reason: b.Reason, seen: &r}}
+	by := clearing{requests(w), removal{reason: b.Reason, seen: &r}}
 	if b.Reason == wire.RemovalCollected {
 		if by.reason, err = w.collectedReason(d); err != nil {
 			return err
