@@ -308,6 +308,17 @@ type OpeningDoor struct {
 	Error    string    `json:"error,omitempty"`
 	OpenedAt time.Time `json:"opened_at,omitzero"`
 	ClosedAt time.Time `json:"closed_at,omitzero"`
+	// Removals are what staff stated at the cabinet of packages behind the door, in their order.
+	Removals []Removal `json:"removals,omitempty"`
+}
+
+// Removal is what staff stated at a cabinet of the packages of a delivery behind a door.
+type Removal struct {
+	ID         string     `json:"id"` // the cabinet's
+	DeliveryID DeliveryID `json:"delivery_id"`
+	Outcome    string     `json:"outcome"` // as wire.IsRemoval allows
+	Reason     string     `json:"reason"`
+	At         time.Time  `json:"at"`
 }
 
 // DeviceOrder is a registry row for a package that rests in a device.

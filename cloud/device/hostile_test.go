@@ -57,6 +57,7 @@ func hostileText(t *testing.T, w *devicetest.World) {
 		wire.KindCodeAttempt:     wire.CodeAttempt{Outcome: x, Input: x},
 		wire.KindConfigApplied:   wire.ConfigApplied{Version: 1, Result: x},
 		wire.KindGap:             wire.Gap{Epoch: d.Epoch, Lane: 1, First: 90, Last: 99, Reason: x},
+		wire.KindRemoval:         wire.Removal{ID: x, DeliveryRef: x, OpeningID: x, Door: 1, Outcome: wire.RemovalTaken, Reason: "relay"},
 		wire.KindTamper:          wire.Tamper{What: x, Door: 1},
 		40:                       wire.Tamper{What: x},
 	} {

@@ -204,6 +204,7 @@ var members = map[string]texts{
 	"member.overdue":                          {"Overdue", "逾期", "逾期", "En retard", "Überfällig", "Fuera de plazo"},
 	"member.overdue_at":                       {"Overdue since", "逾期时间", "逾期時間", "En retard depuis", "Überfällig seit", "Fuera de plazo desde"},
 	"member.removal_reason":                   {"Why it was taken out", "取出原因", "取出原因", "Motif du retrait", "Grund der Entnahme", "Motivo de la retirada"},
+	"member.removals":                         {"Removals", "取出记录", "取出紀錄", "Retraits", "Entnahmen", "Retiradas"},
 	"member.resolution_action":                {"How it was resolved", "处理结果", "處理結果", "Résolution", "Lösung", "Resolución"},
 	"member.resolutions":                      {"Ways to resolve it", "解决方式", "解決方式", "Solutions possibles", "Mögliche Lösungen", "Soluciones posibles"},
 	"member.stored_at":                        {"Inside since", "入柜时间", "入櫃時間", "En consigne depuis", "Im Schrank seit", "En taquilla desde"},

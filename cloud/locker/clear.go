@@ -106,6 +106,8 @@ type removal struct {
 	// compartment are resolved by what they are about.
 	doubt      cloud.ExceptionID
 	resolution string
+	// seen is the cabinet's record of the removal; nil: it is stated now.
+	seen *Occurrence
 }
 
 // foundEmpty removes all that counts as inside a compartment in which a person found nothing.
@@ -308,6 +310,9 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 		return nil, err
 	}
 	r := w.stated(wire.KindOpeningEnded)
+	if w.seen != nil {
+		r = *w.seen
+	}
 	failed := false
 	for i := range d.Packages {
 		p := &d.Packages[i]
@@ -323,7 +328,7 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 		}
 		if at >= 0 {
 			o := orders[at]
-			o.Status, o.NextActor, o.RemovalReason, o.EndedAt = "removed", "", w.reason, w.received
+			o.Status, o.NextActor, o.RemovalReason, o.EndedAt = "removed", "", w.reason, r.OccurredAt
 			if deposited && w.isCollected(d) {
 				o.Status, o.RemovalReason = "picked_up", ""
 			}
@@ -371,21 +376,21 @@ func (w clearing) takeOut(d *cloud.Delivery, cell *cloud.Compartment) (out []Cle
 	if w.isHandedOver() {
 		switch {
 		case ends && w.isCollected(d):
-			return out, w.endTakenBack(d, nil, byCourier, w.reason)
+			return out, w.endTakenBack(r.OccurredAt, d, nil, byCourier, w.reason)
 		case ends:
-			return out, w.endTakenBack(d, nil, byStaff, w.reason)
+			return out, w.endTakenBack(r.OccurredAt, d, nil, byStaff, w.reason)
 		}
 		return out, w.activateRest(d)
 	}
 	if ends {
-		err = w.endCleared(d, findPackage(d, out[0].TrackingNumber).FailureCode)
+		err = w.endCleared(r.OccurredAt, d, findPackage(d, out[0].TrackingNumber).FailureCode)
 	} else if d.Status == cloud.DeliveryDelivered || d.Status == cloud.DeliveryExpired {
 		err = w.activateRest(d)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return out, w.s.addDeliveryEvent(w.v, &w.ch, EventDeliveryFailed, w.received, *d, nil, nil)
+	return out, w.s.addDeliveryEvent(w.v, &w.ch, EventDeliveryFailed, r.OccurredAt, *d, nil, nil)
 }
 
 // isCollected reports whether what staff take out of a delivery goes to the courier for whom
@@ -405,7 +410,7 @@ func (w clearing) activateRest(d *cloud.Delivery) error {
 }
 
 // endCleared ends a delivery of which nothing is left: its codes die.
-func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
+func (w clearing) endCleared(at time.Time, d *cloud.Delivery, failure string) error {
 	resolution := noAction
 	if slices.Contains(resolutions[exOverdue], w.resolution) {
 		resolution = w.resolution
@@ -413,7 +418,7 @@ func (w clearing) endCleared(d *cloud.Delivery, failure string) error {
 	if err := w.closeOverdue(d, resolution, "staff"); err != nil {
 		return err
 	}
-	d.Status, d.FailedAt, d.FailureCode, d.PickupCodeActive = cloud.DeliveryFailed, w.received, failure, false
+	d.Status, d.FailedAt, d.FailureCode, d.PickupCodeActive = cloud.DeliveryFailed, at, failure, false
 	if err := w.releaseCells(d); err != nil {
 		return err
 	}

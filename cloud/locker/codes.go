@@ -282,6 +282,9 @@ func (w *codeList) activeEntry(d *cloud.Delivery, e wire.CodeEntry) (wire.CodeEn
 		return e, err
 	}
 	e.Active, e.Doors, e.Sizes, e.Packages = wire.ActiveNow, nil, nil, map[uint][]string{}
+	if !d.DueAt.IsZero() {
+		e.NotAfter = d.DueAt.UnixMilli() * 1e6 // as it is stored
+	}
 	for _, p := range d.Packages {
 		door, ok := doors[p.GridID]
 		if !ok || p.Status != cloud.PackageInCompartment {
@@ -323,12 +326,24 @@ func (w *codeList) activate(d *cloud.Delivery) error {
 	if err != nil {
 		return err
 	}
+	if row.DroppedAt.IsZero() && row.Entry.NotAfter != e.NotAfter { // the cabinet is to know from when on it is overdue
+		row.DroppedAt = w.received
+		w.touch(row)
+	}
 	if !row.DroppedAt.IsZero() {
 		return w.list(d.ID, e)
 	}
 	row.Entry = e
 	w.touch(row)
 	return nil
+}
+
+// activateInside keeps the entry of a delivery that waits in line with its time to collect.
+func (w *codeList) activateInside(d *cloud.Delivery) error {
+	if !slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment }) {
+		return nil
+	}
+	return w.activate(d)
 }
 
 // dropCodes leaves a delivery's codes out of whole lists: the cabinet dropped

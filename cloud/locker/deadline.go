@@ -156,6 +156,9 @@ func (w requests) expireOverdue(d *cloud.Delivery) error {
 			return err
 		}
 	}
+	if err := w.activateInside(d); err != nil {
+		return err
+	}
 	return w.s.addDeliveryEvent(w.v, &w.ch, EventExpired, d.ExpiredAt, *d, nil, nil)
 }
 
@@ -241,6 +244,9 @@ func (w requests) extend(c cloud.Caller, d *cloud.Delivery, by time.Duration) er
 	}
 	d.Status, d.ExpiredKind, d.ExpiredAt = cloud.DeliveryDelivered, "", time.Time{}
 	w.touch(d)
+	if err := w.activateInside(d); err != nil {
+		return err
+	}
 	orders, err := w.deviceOrders(d.ID)
 	if err != nil {
 		return err

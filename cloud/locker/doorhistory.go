@@ -27,6 +27,17 @@ type HistoryDoor struct {
 	OpenedAt *string      `json:"opened_at"` // null: not seen open
 	ClosedAt *string      `json:"closed_at"`
 	Error    *string      `json:"error"`
+	// Removals are what staff stated at the cabinet, in their order.
+	Removals []HistoryRemoval `json:"removals" doc:"What staff stated at the cabinet's screen of parcels behind this door"`
+}
+
+// HistoryRemoval is what became of the packages of a delivery behind a door, by word of staff
+// at the cabinet.
+type HistoryRemoval struct {
+	DeliveryID cloud.DeliveryID `json:"delivery_id"`
+	Outcome    string           `json:"outcome" doc:"taken, not_found, or refused: left inside"`
+	Reason     string           `json:"removal_reason" doc:"As in the registry of packages in cabinets, or collected: overdue, or brought by its sender for a courier"`
+	At         *string          `json:"occurred_at"`
 }
 
 // HistoryLine is one opening: who had which doors opened, and why.
@@ -99,7 +110,11 @@ func historyLine(o cloud.Opening, cells map[cloud.GridID]cloud.Compartment, l *t
 		DeliveryID: cloud.OrNull(o.DeliveryID), State: o.State, EndReason: cloud.OrNull(o.EndReason), RequestedAt: cloud.Stamp(o.RequestedAt, l), OpenedAt: cloud.Stamp(o.OpenedAt, l),
 		EndedAt: cloud.Stamp(o.EndedAt, l), Doors: []HistoryDoor{}}
 	for _, d := range o.Doors {
-		out.Doors = append(out.Doors, HistoryDoor{GridID: d.GridID, GridCode: cells[d.GridID].GridCode, DoorName: cells[d.GridID].Name(), Door: d.Door, OpenedAt: cloud.Stamp(d.OpenedAt, l), ClosedAt: cloud.Stamp(d.ClosedAt, l), Error: cloud.OrNull(d.Error)})
+		removals := []HistoryRemoval{}
+		for _, x := range d.Removals {
+			removals = append(removals, HistoryRemoval{x.DeliveryID, x.Outcome, x.Reason, cloud.Stamp(x.At, l)})
+		}
+		out.Doors = append(out.Doors, HistoryDoor{Removals: removals, GridID: d.GridID, GridCode: cells[d.GridID].GridCode, DoorName: cells[d.GridID].Name(), Door: d.Door, OpenedAt: cloud.Stamp(d.OpenedAt, l), ClosedAt: cloud.Stamp(d.ClosedAt, l), Error: cloud.OrNull(d.Error)})
 	}
 	return out
 }

@@ -189,7 +189,7 @@ func (w retrieving) confirm(c cloud.Caller, d *cloud.Delivery, named []string) e
 	if slices.ContainsFunc(d.Packages, func(p cloud.Package) bool { return p.Status == cloud.PackageInCompartment }) {
 		return w.activate(d)
 	}
-	return w.endTakenBack(d, o, byCourier, "remote")
+	return w.endTakenBack(w.received, d, o, byCourier, "remote")
 }
 
 // Who took a delivery back that its recipient did not collect.
@@ -206,7 +206,7 @@ const (
 
 // endTakenBack ends a delivery of which everything was taken out by others than its recipient.
 // Its codes die.
-func (w *handling) endTakenBack(d *cloud.Delivery, o *cloud.Opening, by, how string) error {
+func (w *handling) endTakenBack(at time.Time, d *cloud.Delivery, o *cloud.Opening, by, how string) error {
 	resolution, closer := noAction, "partner"
 	if by == byStaff {
 		closer = "staff"
@@ -217,7 +217,7 @@ func (w *handling) endTakenBack(d *cloud.Delivery, o *cloud.Opening, by, how str
 	if err := w.closeOverdue(d, resolution, closer); err != nil {
 		return err
 	}
-	d.Status, d.PickupCodeActive, d.PickedUpAt = cloud.DeliveryPickedUp, false, w.received
+	d.Status, d.PickupCodeActive, d.PickedUpAt = cloud.DeliveryPickedUp, false, at
 	d.PickedUpBy, d.PickedUpMethod = by, how
 	if d.IsOutgoing() && by == byCourier {
 		if err := w.notifySender(d, cloud.NotifyParcelCollected); err != nil {
@@ -230,7 +230,7 @@ func (w *handling) endTakenBack(d *cloud.Delivery, o *cloud.Opening, by, how str
 	if err := w.revoke(d, deliveryKinds...); err != nil {
 		return err
 	}
-	return w.s.addDeliveryEvent(w.v, &w.ch, EventPickedUp, w.received, *d, o, nil)
+	return w.s.addDeliveryEvent(w.v, &w.ch, EventPickedUp, at, *d, o, nil)
 }
 
 // packages are the packages that lie behind the doors which a retrieval has opened, of

@@ -141,6 +141,8 @@ func (w reports) Apply(r Occurrence) (problem string, err error) {
 		return apply(r, w.trackingEvent)
 	case wire.KindTamper:
 		return apply(r, w.tamper)
+	case wire.KindRemoval:
+		return apply(r, w.removed)
 	case wire.KindConfigApplied:
 		return apply(r, w.configApplied)
 	}

@@ -160,6 +160,7 @@ var actions = []action{
 		w.withOf(s, rnd, w.inside, func(x *task, _ *rand.Rand) { w.retrieve(x) })
 	}},
 	{"staff_remove", 4, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.inside, w.staffRemove) }},
+	{"staff_screen", 5, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.inside, w.screenRemove) }},
 	{"staff_open", 3, func(w *world, s step, rnd *rand.Rand) { w.staffOpen(s, rnd) }},
 	{"staff_block", 2, func(w *world, s step, rnd *rand.Rand) { w.staffBlock(s, rnd) }},
 	{"cancel_pickup", 7, func(w *world, s step, rnd *rand.Rand) { w.withOf(s, rnd, w.inside, w.cancelPickup) }},

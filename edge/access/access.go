@@ -65,7 +65,15 @@ func (d *Verifier) Type(ctx context.Context, code string, doors []edge.DoorNumbe
 	if len(code) == passcode.StaffDigits {
 		budget = locker.BudgetStaff
 	}
-	return d.try(ctx, code, "keypad", budget, doors)
+	return d.try(ctx, code, locker.CodeTried{Input: "keypad", Budget: budget, Doors: doors})
+}
+
+// TypeQueue is Type for a staff code with doors that are to open one after the other.
+func (d *Verifier) TypeQueue(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
+	if !passcode.Valid(code) || len(code) != passcode.StaffDigits {
+		return locker.Answer{}, ErrNotACode
+	}
+	return d.try(ctx, code, locker.CodeTried{Input: "keypad", Budget: locker.BudgetStaff, Doors: doors, Queue: true})
 }
 
 // Scan tries the text of a QR symbol: a pickup code, or a signed QR code.
@@ -77,7 +85,7 @@ func (d *Verifier) Scan(ctx context.Context, text string) (locker.Answer, error)
 	if !ok {
 		return locker.Answer{}, ErrNotACode
 	}
-	return d.try(ctx, code, "qr", locker.BudgetScanned, nil)
+	return d.try(ctx, code, locker.CodeTried{Input: "qr", Budget: locker.BudgetScanned})
 }
 
 // show tries a signed QR code. One that the cloud has not signed costs no try, and no
@@ -90,7 +98,7 @@ func (d *Verifier) show(ctx context.Context, text string) (locker.Answer, error)
 	return d.cfg.Loop.Do(ctx, locker.PassShown{Pass: pass, Device: d.cfg.DeviceCode})
 }
 
-func (d *Verifier) try(ctx context.Context, code, input string, budget locker.Budget, doors []edge.DoorNumber) (locker.Answer, error) {
+func (d *Verifier) try(ctx context.Context, code string, in locker.CodeTried) (locker.Answer, error) {
 	select {
 	case d.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -106,13 +114,14 @@ func (d *Verifier) try(ctx context.Context, code, input string, budget locker.Bu
 		return locker.Answer{Outcome: wire.CodeNotActive}, nil // no list without a configuration: no code is wrong yet
 	}
 	var verifier []byte
-	if s.Meta.Budgets.Of(budget).Locked(d.cfg.Now()) == 0 {
+	if s.Meta.Budgets.Of(in.Budget).Locked(d.cfg.Now()) == 0 {
 		verifier = passcode.Verifier(code, d.cfg.Salt, d.cfg.Key, s.Config.Codes)
 		if !knows(s, verifier) && d.cfg.Link.Connected() {
 			d.awaitTail(ctx, s.Meta.CodeList)
 		}
 	}
-	return d.cfg.Loop.Do(ctx, locker.CodeTried{Verifier: verifier, Input: input, Budget: budget, Doors: doors})
+	in.Verifier = verifier
+	return d.cfg.Loop.Do(ctx, in)
 }
 
 func knows(s locker.State, verifier []byte) bool {

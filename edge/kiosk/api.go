@@ -29,6 +29,8 @@ type Result struct {
 	StaffToken string `json:"staff_token,omitempty"`
 }
 
+const scanPath = "/api/scan"
+
 // Outcomes that the rules do not know.
 const (
 	notACode  = "not_a_code" // the input cannot be a code of this cabinet; no try was counted
@@ -48,6 +50,7 @@ func (k *Kiosk) code(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Code  string `json:"code"`
 		Doors []uint `json:"doors"`
+		Queue bool   `json:"queue"` // of a staff session: the doors open one after the other
 	}
 	if !read(w, r, &in) {
 		return
@@ -60,7 +63,18 @@ func (k *Kiosk) code(w http.ResponseWriter, r *http.Request) {
 	for _, n := range in.Doors {
 		doors = append(doors, edge.DoorNumber(n))
 	}
-	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Codes.Type(ctx, in.Code, doors) })
+	enter := k.cfg.Codes.Type
+	if in.Queue {
+		if enter = k.cfg.Codes.TypeQueue; !k.session.has(bearer(r)) {
+			refuse(w, http.StatusUnauthorized, "staff_code")
+			return
+		}
+		if len(doors) == 0 {
+			refuse(w, http.StatusBadRequest, "doors")
+			return
+		}
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return enter(ctx, in.Code, doors) })
 }
 
 func (k *Kiosk) scan(w http.ResponseWriter, r *http.Request) {
@@ -119,9 +133,15 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tryWait)
 	defer cancel()
-	status, out := k.answer(ask(ctx))
-	if out.Outcome == staffCode {
-		out.StaffToken = k.session.begin()
+	a, err := ask(ctx)
+	status, out := k.answer(a, err)
+	switch token := bearer(r); {
+	case err != nil:
+	case out.Outcome == staffCode:
+		out.StaffToken = k.session.begin(a.Session)
+	case a.Session == "" || k.session.join(token, a.Session):
+	case r.URL.Path == scanPath && a.Outcome == wire.CodeOK: // by a signed QR code of staff
+		out.StaffToken = k.session.begin(a.Session)
 	}
 	reply(w, status, out)
 }

@@ -9,7 +9,9 @@
 //     kept, put into an address or sent back.
 //   - Passers-by see how the cabinet works, the doors of openings that run and what
 //     may be opened again. Doors' states, records and versions are for staff: a right
-//     staff code begins a session, which ends two minutes after the last act.
+//     staff code begins a session, which ends two minutes after the last act. It sees behind
+//     which doors something is to be collected, and states what became of the parcels behind
+//     doors that it has opened.
 //   - An answer "ok" means that the opening is durable on the cabinet.
 //   - Only pages of this very address can act: loopback names alone, same
 //     origin, JSON bodies. Nothing is loaded from other hosts.
@@ -42,6 +44,7 @@ import (
 // CodeVerifier takes codes.
 type CodeVerifier interface {
 	Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error)
+	TypeQueue(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error)
 	Scan(ctx context.Context, text string) (locker.Answer, error)
 }
 
@@ -128,7 +131,7 @@ func New(cfg Config) *Kiosk {
 	static := http.FileServerFS(page)
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", static)
-	for _, name := range []string{"kiosk.css", "kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "camera.js"} {
+	for _, name := range []string{"kiosk.css", "kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "camera.js", "collect.js"} {
 		mux.Handle("GET /"+name, static)
 	}
 	mux.HandleFunc("GET /operator.json", func(w http.ResponseWriter, _ *http.Request) {
@@ -146,6 +149,8 @@ func New(cfg Config) *Kiosk {
 	mux.HandleFunc("GET /api/staff", k.staff)
 	mux.HandleFunc("POST /api/staff/stay", staffAct(k.session.extend))
 	mux.HandleFunc("POST /api/staff/leave", staffAct(k.session.end))
+	mux.HandleFunc("POST /api/staff/next", k.next)
+	mux.HandleFunc("POST /api/staff/remove", k.remove)
 	if len(k.labelScanners()) > 0 {
 		k.servePost(mux, static)
 	}
@@ -153,7 +158,7 @@ func New(cfg Config) *Kiosk {
 		mux.HandleFunc("POST "+picturePath, k.picture)
 	}
 	mux.HandleFunc("POST /api/code", k.code)
-	mux.HandleFunc("POST /api/scan", k.scan)
+	mux.HandleFunc("POST "+scanPath, k.scan)
 	mux.HandleFunc("POST /api/reopen", k.reopen)
 	mux.HandleFunc("POST /api/larger", k.larger)
 	mux.HandleFunc("POST /api/done", k.done)

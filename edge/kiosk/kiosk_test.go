@@ -58,6 +58,9 @@ func (f *fake) ask(what string) (locker.Answer, error) {
 func (f *fake) Type(_ context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
 	return f.ask(fmt.Sprint("type ", code, doors))
 }
+func (f *fake) TypeQueue(_ context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
+	return f.ask(fmt.Sprint("queue ", code, doors))
+}
 func (f *fake) Scan(_ context.Context, text string) (locker.Answer, error) {
 	return f.ask("scan " + text)
 }
@@ -470,7 +473,7 @@ func TestEveryLanguageHasEveryWord(t *testing.T) {
 		}
 	}
 	var page string
-	for _, name := range []string{"kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "camera.js", "index.html"} {
+	for _, name := range []string{"kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "camera.js", "collect.js", "index.html"} {
 		raw, err := files.ReadFile("page/" + name)
 		require.NoError(t, err)
 		page += string(raw)
@@ -483,11 +486,18 @@ func TestEveryLanguageHasEveryWord(t *testing.T) {
 		require.Contains(t, texts["en"], key)
 	}
 	for _, outcome := range []string{wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, "locked_typed", "locked_scanned", "locked_staff", wire.ReasonBusy, wire.ReasonOccupied, wire.ReasonUnknownDoor,
-		wire.ReasonBoard, wire.ReasonSuspect, wire.ReasonNoOpening, wire.PassForged, wire.PassOtherCabinet, wire.PassUsed, wire.PassRevoked, wire.ReasonClock, wire.ReasonMemory, notACode, noStore, tooMany, uncertain, staffCode} {
+		wire.ReasonBoard, wire.ReasonSuspect, wire.ReasonNoOpening, wire.PassForged, wire.PassOtherCabinet, wire.PassUsed, wire.PassRevoked, wire.ReasonClock, wire.ReasonMemory, notACode, noStore, tooMany, uncertain, staffCode,
+		locker.QueueDone, locker.RemovalDoorOpen, locker.RemovalSeen, locker.RemovalNotDue, wire.ReasonNotInside, wire.ReasonUnsupported} {
 		require.Contains(t, texts["en"], outcome, "what people are told")
 	}
 	for _, state := range []string{wire.DoorUnknown, wire.DoorLocked, wire.DoorOpening, wire.DoorOpen, wire.DoorSettling} {
 		require.Contains(t, texts["en"], "state_"+state)
+	}
+	for _, reason := range wire.RemovalReasons() {
+		require.Contains(t, texts["en"], "r_"+reason)
+	}
+	for _, why := range []string{locker.DueOverdue, locker.DueOutgoing} {
+		require.Contains(t, texts["en"], "why_"+why)
 	}
 }
 
@@ -496,6 +506,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("/api/scan", `{"text":"PU:CAB-1:481516"}`)
 	f.Add("/api/done", `{"opening_id":"\u0000"}`)
 	f.Add("/api/reopen", `[[[[[[`)
+	f.Add("/api/staff/remove", `{"door":1,"outcome":"taken","removal_reason":"relay"}`)
 	f.Add("/api/larger", `{"opening_id":1}`)
 	f.Fuzz(func(t *testing.T, path, body string) {
 		k := newKiosk(&fake{answer: locker.Answer{Outcome: wire.CodeUnknown}, state: newState()}, io.Discard)

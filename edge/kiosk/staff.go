@@ -1,6 +1,7 @@
 package kiosk
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
@@ -10,6 +11,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // keyFile is the file of the page's key in the agent's data folder.
@@ -46,14 +51,15 @@ const staffIdle = 2 * time.Minute
 type session struct {
 	mu    sync.Mutex
 	token string // 128 random bits as text; "" for none
+	rules string // the session's id in the rules
 	until time.Time
 }
 
 // begin starts a session and ends the one before it.
-func (s *session) begin() string {
+func (s *session) begin(rules string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token, s.until = rand.Text(), time.Now().Add(staffIdle)
+	s.token, s.rules, s.until = rand.Text(), rules, time.Now().Add(staffIdle)
 	return s.token
 }
 
@@ -62,6 +68,27 @@ func (s *session) has(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current(token)
+}
+
+// join lets the session go on with what the rules call it; false when it is over.
+func (s *session) join(token, rules string) bool {
+	ok := s.extend(token)
+	if ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.rules = rules
+	}
+	return ok
+}
+
+// id is what the rules call the session whose token this is, "" when it is over.
+func (s *session) id(token string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.current(token) {
+		return ""
+	}
+	return s.rules
 }
 
 func (s *session) current(token string) bool {
@@ -103,7 +130,50 @@ func (k *Kiosk) staff(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "staff_code")
 		return
 	}
-	reply(w, http.StatusOK, k.view())
+	v := k.view()
+	if k.session.has(token) {
+		v.Session = k.sessionView(k.session.id(token))
+	}
+	reply(w, http.StatusOK, v)
+}
+
+// next opens the next door of those that staff chose to open one after the other.
+func (k *Kiosk) next(w http.ResponseWriter, r *http.Request) {
+	if read(w, r, &struct{}{}) {
+		k.staffTry(w, r, func(session string) locker.Input { return locker.OpenNext{Session: session} })
+	}
+}
+
+// remove takes what staff state of the packages behind a door that they have opened.
+func (k *Kiosk) remove(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		OpeningID string `json:"opening_id"`
+		Door      uint   `json:"door"`
+		Outcome   string `json:"outcome"`
+		Reason    string `json:"removal_reason"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	if !wire.IsRemoval(in.Outcome, in.Reason) {
+		refuse(w, http.StatusBadRequest, "removal")
+		return
+	}
+	k.staffTry(w, r, func(session string) locker.Input {
+		return locker.Remove{Session: session, OpeningID: in.OpeningID, Door: edge.DoorNumber(in.Door), Outcome: in.Outcome, Reason: in.Reason}
+	})
+}
+
+// staffTry asks the cabinet for what a staff session does.
+func (k *Kiosk) staffTry(w http.ResponseWriter, r *http.Request, input func(session string) locker.Input) {
+	token := bearer(r)
+	if !k.session.extend(token) {
+		refuse(w, http.StatusUnauthorized, "staff_code")
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
+		return k.cfg.Loop.Do(ctx, input(k.session.id(token)))
+	})
 }
 
 // staffAct does something to the session whose token a request carries.

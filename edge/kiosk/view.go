@@ -45,8 +45,8 @@ type DoorPlace struct {
 }
 
 // View is what staff see: the cabinet as it stands. It holds no code, nothing by
-// which a person or parcel could be known, and nothing that says behind which door a
-// parcel lies.
+// which a person or parcel could be known, and says to a staff session alone behind which
+// doors parcels lie that are to be collected, or that the session has opened.
 type View struct {
 	DeviceCode string          `json:"device_code"`
 	Online     bool            `json:"online"` // a session with the cloud stands
@@ -59,6 +59,33 @@ type View struct {
 	CodeList      uint64 `json:"code_list"` // number of the newest entry held
 	ConfigVersion uint64 `json:"config_version"`
 	Health        any    `json:"health,omitempty"` // boards' errors, store, uplink, temperatures, versions
+	// Session is what a staff session sees besides; programs do not.
+	Session *SessionView `json:"session,omitempty"`
+}
+
+// SessionView is what a staff session may do with parcels.
+type SessionView struct {
+	Collect []CollectView `json:"collect"` // what is to be collected now
+	Opened  []OpenedView  `json:"opened"`  // doors that the session has opened a short while ago
+	Queued  int           `json:"queued"`  // doors that were chosen and are not opened yet
+}
+
+// CollectView is a compartment with something to be collected.
+type CollectView struct {
+	DoorPlace
+	Why      string `json:"why"`      // overdue, or outgoing: brought by its sender for a courier
+	Packages int    `json:"packages"` // 0 where no deposit was confirmed
+}
+
+// OpenedView is a door that a staff session has opened.
+type OpenedView struct {
+	DoorRef
+	OpeningID string `json:"opening_id"`
+	Shut      bool   `json:"shut"`
+	Holds     bool   `json:"holds"` // what lay there as the door opened is the cabinet's still
+	Why       string `json:"why,omitempty"`
+	Packages  int    `json:"packages"`
+	Outcome   string `json:"outcome,omitempty"` // that was stated: taken, not_found, refused
 }
 
 // StoreView is how the cabinet's memory stands.
@@ -145,6 +172,23 @@ func (k *Kiosk) view() View {
 	if k.cfg.Health != nil {
 		h := k.cfg.Health()
 		v.Health = map[string]any{"board_errors": h.Boards, "store": h.StoreUse, "uplink": h.Uplink, "temperatures": h.Temperatures, "versions": h.Versions}
+	}
+	return v
+}
+
+func (k *Kiosk) sessionView(session string) *SessionView {
+	s, now := k.cfg.Loop.State(), k.cfg.Now()
+	v := &SessionView{Collect: []CollectView{}, Opened: []OpenedView{}}
+	if session != "" && session == s.Staff.ID {
+		v.Queued = len(s.Staff.Queue)
+	}
+	packages := func(n edge.DoorNumber) int { return len(s.Deliveries[s.Doors[n].Delivery].Doors[n]) }
+	for _, n := range s.Collectable(now) {
+		v.Collect = append(v.Collect, CollectView{DoorPlace{ref(&s, n), s.SizeOf(n)}, s.Due(n, now), packages(n)})
+	}
+	for _, n := range s.SeenBy(session, now) {
+		seen, d := s.Staff.Seen[n], s.Doors[n]
+		v.Opened = append(v.Opened, OpenedView{ref(&s, n), seen.OpeningID, d.Known && !d.Open, seen.Delivery != "" && d.Delivery == seen.Delivery, seen.Due, packages(n), seen.Answer})
 	}
 	return v
 }

@@ -32,6 +32,8 @@ func (d keypad) tryCode(in CodeTried) {
 	kept := outcome
 	switch outcome {
 	case wire.CodeOK, wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, wire.CodeLockedOut:
+	case QueueDone:
+		kept = wire.CodeOK
 	default:
 		kept = wire.CodeNotActive // right code, but the doors cannot open now
 	}
@@ -80,7 +82,7 @@ func (d keypad) useCode(in CodeTried) string {
 			return wire.CodeExpired
 		}
 		d.resetTries()
-		return d.staff(entry, numbers(in.Doors))
+		return d.staff(entry, numbers(in.Doors), in.Queue)
 	}
 	return wire.CodeUnknown
 }
@@ -196,10 +198,22 @@ func (d keypad) firstFree(size string, taken []edge.DoorNumber, ref string) edge
 	return 0
 }
 
-func (d keypad) staff(e wire.CodeEntry, doors []edge.DoorNumber) string {
+func (d keypad) staff(e wire.CodeEntry, doors []edge.DoorNumber, queue bool) string {
 	if len(doors) == 0 {
+		beginStaff(d.draft, e.Number)
 		return wire.CodeOK // who it is; doors are chosen next
 	}
+	if queue {
+		return chooseDoors(d.openings, e.Number, doors)
+	}
+	outcome := d.openForStaff(e, doors)
+	if outcome == wire.CodeOK {
+		joinStaff(d.draft, e.Number, d.out.Answer.OpeningID)
+	}
+	return outcome
+}
+
+func (d keypad) openForStaff(e wire.CodeEntry, doors []edge.DoorNumber) string {
 	if o := d.Openings[d.Doors[doors[0]].Opening]; o.Kind == wire.OpenStaff && !slices.ContainsFunc(doors, func(n edge.DoorNumber) bool { return o.door(n).Door == 0 }) {
 		return d.codeAgain(o, doors, edge.ByStaff, e)
 	}

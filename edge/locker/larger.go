@@ -25,7 +25,7 @@ func (s *State) Larger(id string, now Now) edge.DoorNumber {
 		return 0
 	}
 	d := openings{&draft{State: *s, now: now}} // it is only asked
-	hadSize, best, bestSize := slices.Index(sizes, s.sizeOf(had.Door)), edge.DoorNumber(0), 0
+	hadSize, best, bestSize := slices.Index(sizes, s.SizeOf(had.Door)), edge.DoorNumber(0), 0
 	for _, l := range s.Config.Layout {
 		n, size := edge.DoorNumber(l.Door), slices.Index(sizes, l.Size)
 		if hadSize < 0 || size <= hadSize || best != 0 && size >= bestSize {
@@ -38,7 +38,8 @@ func (s *State) Larger(id string, now Now) edge.DoorNumber {
 	return best
 }
 
-func (s *State) sizeOf(n edge.DoorNumber) string {
+// SizeOf is the size of a compartment, "" when it has none.
+func (s *State) SizeOf(n edge.DoorNumber) string {
 	for _, l := range s.Config.Layout {
 		if l.Door == uint(n) {
 			return l.Size

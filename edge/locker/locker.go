@@ -92,6 +92,8 @@ type State struct {
 	OldLists Mute
 	// Parts are those of a whole code list that is not complete yet; not kept.
 	Parts listParts
+	// Staff is the staff session that runs; not kept.
+	Staff StaffSession `cbor:"-"`
 }
 
 // Meta is what is kept once per cabinet.
@@ -367,6 +369,7 @@ type Answer struct {
 	Budget    Budget // that a code was tried against
 	Left      int    // tries left before it locks
 	Until     int64  // mono until which it is locked, 0 when it is not
+	Session   string // of staff, which a right staff code or a signed QR code of staff has begun or gone on with
 }
 
 // Input is what a step is about.
@@ -451,6 +454,9 @@ type (
 		Input    string            // keypad, qr
 		Budget   Budget            // "": by Input
 		Doors    []edge.DoorNumber // chosen at the terminal, for staff codes
+		// Queue has the doors opened one after the other: the first now, the others by OpenNext.
+		// Doors behind which nothing is to be collected are left out.
+		Queue bool
 	}
 	// PassShown is a signed QR code whose signature was verified. Device is the code
 	// of this cabinet.
@@ -460,6 +466,16 @@ type (
 	}
 	// Reopen opens a pickup again without a code.
 	Reopen struct{ OpeningID string }
+	// OpenNext opens the next door that was chosen in a staff session. The answer is QueueDone
+	// when there is none.
+	OpenNext struct{ Session string }
+	// Remove is what staff state of the packages behind a door which an opening of their
+	// session has opened. Outcome and reason are as wire.IsRemoval allows.
+	Remove struct {
+		Session, OpeningID string
+		Door               edge.DoorNumber
+		Outcome, Reason    string
+	}
 	// TakeLarger is the courier's "does not fit": the opening is one that Larger allows.
 	TakeLarger struct{ OpeningID string }
 	// PressedDone is the courier's "done".
@@ -486,6 +502,8 @@ func (ConfigCame) input()  {}
 func (CodeTried) input()   {}
 func (PassShown) input()   {}
 func (Reopen) input()      {}
+func (OpenNext) input()    {}
+func (Remove) input()      {}
 func (TakeLarger) input()  {}
 func (PressedDone) input() {}
 func (Tampered) input()    {}
@@ -550,6 +568,10 @@ func Step(s State, in Input, now Now) (State, Out) {
 		d.showPass(in)
 	case Reopen:
 		d.reopen(in)
+	case OpenNext:
+		openNext(d.openings, in)
+	case Remove:
+		remove(d.openings, in)
 	case TakeLarger:
 		d.takeLarger(in)
 	case PressedDone:

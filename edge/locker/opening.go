@@ -13,6 +13,7 @@ func (d step) pass() {
 	d.becomeReady()
 	d.countOpen()
 	d.openWaits()
+	seeStaff(d.draft)
 	for _, id := range sorted(d.Openings) {
 		d.outcomes(id)
 		d.progress(id)

@@ -63,6 +63,9 @@ func (d keypad) usePass(in PassShown) string {
 	if outcome == wire.CodeOK {
 		d.Commands[id] = p.NotAfter
 		d.touch(keyCommand + id)
+		if p.Kind == wire.OpenStaff {
+			joinStaff(d.draft, 0, d.out.Answer.OpeningID)
+		}
 	}
 	return outcome
 }

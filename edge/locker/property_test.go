@@ -35,7 +35,7 @@ func TestAnyOrderOfThings(t *testing.T) {
 		}
 		purpose := rapid.SampledFrom([]string{"", wire.PurposeSend, wire.PurposeReturn}).Draw(rt, "purpose")
 		w.list(
-			wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(7), DeliveryRef: "LD-1", Active: wire.ActiveAtSettle},
+			wire.CodeEntry{Number: 1, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(7), DeliveryRef: "LD-1", Active: wire.ActiveAtSettle, NotAfter: w.now.Wall(w.now.Mono) + 300*second},
 			wire.CodeEntry{Number: 2, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(5), DeliveryRef: "LD-2", Doors: named, Purpose: purpose},
 			wire.CodeEntry{Number: 3, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: verifier(8)},
 			wire.CodeEntry{Number: 4, Op: wire.CodeSet, Kind: wire.CodePickup, Verifier: verifier(9), DeliveryRef: "LD-2", Active: wire.ActiveAtSettle},
@@ -123,6 +123,44 @@ func TestAnyOrderOfThings(t *testing.T) {
 			"courier types the code": func(*rapid.T) { w.step(CodeTried{Verifier: verifier(5), Input: "keypad"}) },
 			"staff code": func(rt *rapid.T) {
 				w.step(CodeTried{Verifier: verifier(8), Input: "keypad", Doors: []edge.DoorNumber{edge.DoorNumber(door.Draw(rt, "door"))}})
+			},
+			"staff collect": func(rt *rapid.T) {
+				w.step(CodeTried{Verifier: verifier(8), Input: "keypad", Queue: true, Doors: []edge.DoorNumber{edge.DoorNumber(door.Draw(rt, "door")), edge.DoorNumber(door.Draw(rt, "second"))}})
+			},
+			"staff go on": func(*rapid.T) { w.step(OpenNext{Session: w.s.Staff.ID}) },
+			"staff state what became of a parcel": func(rt *rapid.T) {
+				n := edge.DoorNumber(door.Draw(rt, "door"))
+				if rapid.Bool().Draw(rt, "just opened") && w.s.Doors[n].Opening == "" {
+					if w.s.Doors[n].Delivery == "" {
+						w.occupy(n, "LD-7")
+					}
+					w.step(CodeTried{Verifier: verifier(8), Input: "keypad", Doors: []edge.DoorNumber{n}})
+					for _, p := range w.takeAsked() {
+						w.step(Pulsing{Door: p.Door, By: p.By, Outcome: edge.PulseConfirmed, Mono: w.now.Mono})
+						w.open[p.Door] = true
+						if !lost[p.Door] {
+							read(p.Door)
+						}
+					}
+					w.wait(time.Second)
+					if w.open[n] = rapid.Bool().Draw(rt, "still open"); !lost[n] {
+						read(n)
+					}
+				}
+				in := Remove{Session: w.s.Staff.ID, OpeningID: w.s.Staff.Seen[n].OpeningID, Door: n, Outcome: wire.RemovalTaken, Reason: "relay"}
+				if rapid.Bool().Draw(rt, "courier") {
+					in.Outcome, in.Reason = rapid.SampledFrom([]string{wire.RemovalTaken, wire.RemovalNotFound, wire.RemovalRefused}).Draw(rt, "what"), wire.RemovalCollected
+				}
+				before, lay := len(bodies[wire.Removal](w)), w.s.Doors[n]
+				a := w.step(in).Answer
+				if len(bodies[wire.Removal](w)) == before {
+					require.Equal(rt, lay.Delivery, w.s.Doors[n].Delivery, "nothing was stated: %s", a.Outcome)
+					return
+				}
+				require.Equal(rt, wire.CodeOK, a.Outcome)
+				require.False(rt, lay.Open || !lay.Known || lay.Item == wire.ItemPresent && in.Outcome != wire.RemovalRefused)
+				require.NotEmpty(rt, lay.Delivery)
+				require.Equal(rt, in.Outcome == wire.RemovalRefused, w.s.Doors[n].Delivery != "")
 			},
 			"a pass is shown": func(rt *rapid.T) {
 				p := w.courierPass(byte(len(passes)+1), uint(door.Draw(rt, "door")))

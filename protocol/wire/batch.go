@@ -107,6 +107,7 @@ const (
 	KindConfigApplied   Kind = 15
 	KindGap             Kind = 16
 	KindTamper          Kind = 17
+	KindRemoval         Kind = 18
 )
 
 var kindNames = [...]string{
@@ -114,15 +115,18 @@ var kindNames = [...]string{
 	KindOpeningSettled: "opening_settled", KindOpeningEnded: "opening_ended", KindPickupCompleted: "pickup_completed",
 	KindCommandOutcome: "command_outcome", KindExceptionOpened: "exception_opened", KindExceptionClosed: "exception_closed",
 	KindTrackingEvent: "tracking_event", KindScan: "scan", KindTelemetry: "telemetry", KindHealth: "health",
-	KindCodeAttempt: "code_attempt", KindConfigApplied: "config_applied", KindGap: "gap", KindTamper: "tamper",
+	KindCodeAttempt: "code_attempt", KindConfigApplied: "config_applied", KindGap: "gap", KindTamper: "tamper", KindRemoval: "removal",
 }
 
 func (k Kind) String() string {
-	if k > 0 && int(k) < len(kindNames) {
+	if k.IsKnown() {
 		return kindNames[k]
 	}
 	return fmt.Sprintf("kind(%d)", uint(k))
 }
+
+// IsKnown reports whether this package has the body of the kind: newer agents may send others.
+func (k Kind) IsKnown() bool { return k > 0 && int(k) < len(kindNames) }
 
 // Lane is where records of this kind belong. An unknown kind belongs to
 // Telemetry.
@@ -131,7 +135,7 @@ func (k Kind) Lane() Lane {
 	case KindDoorOpened, KindDoorClosed, KindScan, KindTelemetry, KindHealth, KindCodeAttempt:
 		return Telemetry
 	}
-	if k == 0 || int(k) >= len(kindNames) {
+	if !k.IsKnown() {
 		return Telemetry
 	}
 	return Settlement

@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // Item is an item sensor's reading. The zero value is no sensor or no reading.
 type Item uint8
 
@@ -339,4 +341,48 @@ type Tamper struct {
 	What  string `cbor:"1,keyasint"`
 	Door  uint   `cbor:"2,keyasint,omitempty"`
 	Count uint64 `cbor:"3,keyasint,omitempty"`
+}
+
+// Outcomes of a removal.
+const (
+	RemovalTaken    = "taken"     // the packages were taken out
+	RemovalNotFound = "not_found" // the compartment was empty
+	RemovalRefused  = "refused"   // they were left inside
+)
+
+// RemovalCollected is the reason of a removal by which overdue or outgoing packages are
+// collected from a compartment.
+const RemovalCollected = "collected"
+
+// RemovalReasons are the other reasons of a removal, those of the registry of packages in
+// cabinets.
+func RemovalReasons() []string {
+	return []string{"overdue_return", "handover", "relay", "anomaly", "recovery", "pending_area", "deleted", "destroyed"}
+}
+
+// IsRemoval reports whether a removal has such an outcome and such a reason: packages that
+// were not found, or left inside, were only to be collected.
+func IsRemoval(outcome, reason string) bool {
+	switch outcome {
+	case RemovalTaken:
+		return reason == RemovalCollected || slices.Contains(RemovalReasons(), reason)
+	case RemovalNotFound, RemovalRefused:
+		return reason == RemovalCollected
+	}
+	return false
+}
+
+// Removal is the body of kind 18: what staff stated at the cabinet's screen of all packages
+// of a delivery behind a door that a staff opening had opened. The cabinet has let go of them,
+// unless they were left inside.
+type Removal struct {
+	ID          string `cbor:"1,keyasint"` // random, at most 40 characters; a removal counts once
+	DeliveryRef string `cbor:"2,keyasint"`
+	OpeningID   string `cbor:"3,keyasint"`
+	Door        uint   `cbor:"4,keyasint"`
+	Outcome     string `cbor:"5,keyasint"` // as IsRemoval allows
+	Reason      string `cbor:"6,keyasint"`
+	// CodeNumber is the code list entry of the staff code, 0 for a signed QR code.
+	CodeNumber uint64 `cbor:"7,keyasint,omitempty"`
+	Item       Item   `cbor:"8,keyasint,omitempty"` // what the sensor saw then
 }

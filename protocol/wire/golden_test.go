@@ -55,6 +55,7 @@ func bodies() map[Kind]any {
 		KindConfigApplied: ConfigApplied{Version: 3, Result: "ok"},
 		KindGap:           Gap{Epoch: epoch(1), Lane: Telemetry, First: 5, Last: 9, Reason: GapEvicted, Counts: map[Kind]uint64{KindScan: 5}, HeadAfter: ptr(headOf(2))},
 		KindTamper:        Tamper{What: TamperDoorForced, Door: 2, Count: 4},
+		KindRemoval:       Removal{ID: "rm_1", DeliveryRef: "LD-1", OpeningID: "op_1", Door: 2, Outcome: RemovalTaken, Reason: RemovalCollected, CodeNumber: 7, Item: ItemAbsent},
 	}
 }
 
@@ -167,7 +168,7 @@ func messages() []message {
 			How: PassInput, PassID: bytes.Repeat([]byte{6}, PassIDSize)}},
 	}
 	all := bodies()
-	for k := KindOpeningStarted; k <= KindTamper; k++ {
+	for k := KindOpeningStarted; k.IsKnown(); k++ {
 		out = append(out, message{"body " + k.String(), all[k]})
 	}
 	return out

@@ -176,7 +176,7 @@ func (b *Cabinet) blind(at time.Time) bool {
 
 // Timeline codes of a parcel that waits in a box, and of one that was taken.
 var (
-	waiting = []string{"x-available_for_pickup"}
+	waiting = []string{"x-available_for_pickup", "x-pickup_overdue"}
 	gone    = []string{"delivered", "picked_up", "x-picked_up"}
 	removed = []string{"x-removed_from_device"}
 )

@@ -5,9 +5,11 @@ import { t, has, clock, language, setLanguage } from "/words.js";
 import { choice, play, speak, hasVoice } from "/sound.js";
 import { camera } from "/camera.js";
 import { screens, standing, make, button, longest } from "/screens.js";
+import { collectScreens, standing as doorStanding } from "/collect.js";
 
 const $ = (id) => document.getElementById(id);
 const operator = await (await fetch("/operator.json")).json();
+const ofStaff = ["staff", "staffopen", "languages", ...Object.keys(collectScreens)];
 const idle = 30000, staffIdle = 105000, answerWithin = 15000;
 
 const m = {
@@ -15,8 +17,11 @@ const m = {
   mine: new Set(),      // openings of the person at the page
   dismissed: new Set(), // openings whose person has left the page to others
   chosen: new Set(),    // doors that staff chose
+  collect: null,        // the collection that runs: {chosen, now, done}
+  removing: null,       // the door behind which staff took a parcel out
+  reason: "",           // why they did
   last: null,           // the opening that ended last: {id, kind, doors, opened}
-  go, start, enter, choose, speakIn,
+  go, start, enter, choose, speakIn, collectAll, collectNext, collected, remove,
   eye: operator.camera && camera(() => t("camera")), // of the screen
   done: (id) => send("/api/done", { opening_id: id }),
   larger: (id) => send("/api/larger", { opening_id: id }),
@@ -29,7 +34,7 @@ const seen = new Map(); // opening id → {kind, doors, opened}
 
 function go(screen) {
   if (m.screen !== "languages") m.before = m.screen;
-  if (!["staff", "staffopen", "languages"].includes(screen) && token) leaveStaff();
+  if (!ofStaff.includes(screen) && token) leaveStaff();
   m.screen = screen;
   said = null;
   touched = Date.now();
@@ -102,8 +107,8 @@ function render() {
 function messageNow() {
   if (m.lost) return t("works_not");
   if (said) return said.text ?? t(said.key, said.fill);
-  const locked = { pickup: m.state.locked_seconds, dropoff: m.state.locked_seconds, send: m.state.locked_seconds, return: m.state.locked_seconds, staffcode: m.state.staff_locked_seconds, staffopen: m.state.staff_locked_seconds }[m.screen];
-  if (locked) return t(m.screen.startsWith("staff") ? "locked_staff" : "locked_typed", { time: clock(locked) });
+  const locked = { pickup: m.state.locked_seconds, dropoff: m.state.locked_seconds, send: m.state.locked_seconds, return: m.state.locked_seconds, staffcode: m.state.staff_locked_seconds, staffopen: m.state.staff_locked_seconds, collectcode: m.state.staff_locked_seconds }[m.screen];
+  if (locked) return t(m.screen.startsWith("staff") || m.screen === "collectcode" ? "locked_staff" : "locked_typed", { time: clock(locked) });
   return m.busy && m.state.store === "working" ? t("store_working") : "";
 }
 
@@ -140,6 +145,7 @@ function enter(value) {
   const text = (at > 0 ? value.slice(at) : value).trim();
   if (!text) return;
   if (!/^\d+$/.test(text)) send("/api/scan", { text });
+  else if (m.screen === "collectcode") send("/api/code", { code: text, doors: m.collect.chosen.map((d) => d.door), queue: true }, collectOpened);
   else send("/api/code", m.screen === "staffopen" ? { code: text, doors: [...m.chosen] } : { code: text });
 }
 
@@ -149,7 +155,7 @@ async function ask(path, body, method = "POST") {
   return [r.status, await r.json()];
 }
 
-async function send(path, body) {
+async function send(path, body, then = tell) {
   if (m.busy) return;
   m.busy = true;
   touched = Date.now();
@@ -162,12 +168,70 @@ async function send(path, body) {
   }
   m.busy = false;
   touched = Date.now();
-  tell(answer, path);
+  then(answer, path);
+}
+
+// refused says why something was not done.
+function refused(answer) {
+  play("error");
+  const doors = (answer.doors || []).map((d) => d.label).join(", ");
+  const key = answer.outcome === "locked_out" ? "locked_" + (answer.budget || "typed") : answer.outcome;
+  say(has(key) ? key : "not_active", { n: answer.tries_left, door: doors, time: clock(Math.max(answer.locked_seconds || 0, 0)) });
+  $("code")?.focus();
+}
+
+// A collection: the doors open one after the other, each once what lay behind the one
+// before is answered.
+function collectAll(due) {
+  m.collect = { chosen: due, now: null, done: { taken: [], not_found: [], refused: [], failed: [] }, at: "" };
+  go("collectcode");
+}
+
+function collectNext() {
+  const { now, done } = m.collect;
+  if (now && !now.over && doorStanding(m) === "failed") done.failed.push(now.label);
+  send("/api/staff/next", {}, collectOpened);
+}
+
+function collectOpened(answer) {
+  const door = (answer.doors || [])[0];
+  if (answer.outcome === "queue_done") return go("collected");
+  if (answer.outcome === "ok" && door) {
+    m.collect.now = { ...door, opening_id: answer.opening_id, asked: Date.now() };
+    return go("collecting");
+  }
+  if (!door || answer.outcome === "busy" && m.collect.now?.door === door.door) return refused(answer);
+  m.collect.now = { ...door, failed: true };
+  go("collecting");
+  refused(answer);
+}
+
+function collected(outcome) {
+  const now = m.collect.now;
+  send("/api/staff/remove", { opening_id: now.opening_id, door: now.door, outcome, removal_reason: "collected" }, (answer) => {
+    if (answer.outcome !== "ok") {
+      now.over = ["not_inside", "no_opening", "not_due"].includes(answer.outcome);
+      return refused(answer);
+    }
+    now.over = true;
+    m.collect.done[outcome].push(now.label);
+    collectNext();
+  });
+}
+
+function remove(why) {
+  const { door, label, opening_id } = m.removing;
+  send("/api/staff/remove", { opening_id, door, outcome: "taken", removal_reason: why }, (answer) => {
+    if (answer.outcome !== "ok") return refused(answer);
+    go("staff");
+    say("removed", { door: label });
+  });
 }
 
 // tell says what became of a code or a press.
 function tell(answer, path) {
   const doors = (answer.doors || []).map((d) => d.label).join(", ");
+  if (answer.staff_token) beginStaff(answer.staff_token);
   if (answer.outcome === "ok" && answer.opening_id) {
     m.chosen.clear();
     m.dismissed.delete(answer.opening_id);
@@ -185,16 +249,10 @@ function tell(answer, path) {
       go("staffcode");
       return;
     }
-    token = answer.staff_token;
-    stayed = Date.now();
-    go("staff");
-    return watch();
+    return go("staff");
   }
   if (answer.outcome === "ok") return render();
-  play("error");
-  const key = answer.outcome === "locked_out" ? "locked_" + (answer.budget || "typed") : answer.outcome;
-  say(has(key) ? key : "not_active", { n: answer.tries_left, door: doors, time: clock(Math.max(answer.locked_seconds || 0, 0)) });
-  $("code")?.focus();
+  refused(answer);
 }
 
 // follow shows an opening that has just begun; what ended at once shows its end.
@@ -219,6 +277,8 @@ function observe(next) {
       setTimeout(() => m.mine.has(o.opening_id) && m.screen === "start" && go("flow"));
     }
   }
+  const moved = m.screen === "collecting" && JSON.stringify(next.openings);
+  if (moved && moved !== m.collect.at) m.collect.at = moved, touch(); // a door moves by a hand
   const running = new Set(next.openings.map((o) => o.opening_id));
   for (const [id, was] of seen) {
     if (running.has(id) || (!was.running && Date.now() - asked < 2000)) continue;
@@ -229,6 +289,13 @@ function observe(next) {
     if (!was.left || !m.last) m.last = { id, ...was }; // one that was left for another is not what a person waits for
     if (m.screen === "flow" && m.mine.size === 0) setTimeout(() => m.last && go("finished"));
   }
+}
+
+function beginStaff(next) {
+  token = next;
+  stayed = Date.now();
+  m.staff = m.collect = m.removing = null;
+  watch();
 }
 
 async function watch() {
@@ -255,7 +322,7 @@ function stay() {
 function leaveStaff() {
   ask("/api/staff/leave", {}).catch(() => {});
   token = "";
-  m.staff = null;
+  m.staff = m.collect = m.removing = null;
   m.chosen.clear();
 }
 

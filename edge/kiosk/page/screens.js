@@ -2,6 +2,7 @@
 // headline, the lead, what is drawn, and the controls; it changes nothing itself.
 import { t, texts, language, clock } from "/words.js";
 import { cabinet, icon } from "/drawing.js";
+import { collectScreens, staffButtons } from "/collect.js";
 
 // longest is how much a keyboard scanner types at most: a signed QR code.
 export const longest = 1500;
@@ -19,8 +20,8 @@ export function make(tag, props = {}, ...children) {
 export const button = (id, name, words, onclick, className = "", hint = "") =>
   make("button", { id, type: "button", className, onclick }, name && icon(name), make("span", {}, words, hint && make("small", {}, hint)));
 
-const list = (className, items) => make("ul", { className }, ...items.map((i) => make("li", {}, ...[i].flat())));
-const names = (doors) => doors.map((d) => d.label).join(", ");
+export const list = (className, items) => make("ul", { className }, ...items.map((i) => make("li", {}, ...[i].flat())));
+export const names = (doors) => doors.map((d) => d.label).join(", ");
 
 // contact is how the operator is reached; nothing when it is nowhere set.
 function contact(operator, className) {
@@ -67,7 +68,7 @@ function start(m) {
 }
 
 // keypad is a screen with a code to type.
-function keypad(m, headline, lead, picture) {
+export function keypad(m, headline, lead, picture) {
   const input = make("input", { id: "code", type: "password", inputMode: "none", autocomplete: "off", autocapitalize: "off", spellcheck: false, maxLength: longest, disabled: m.busy || m.lost });
   input.setAttribute("aria-label", t("code"));
   const show = button("show", "show", t("show"), () => {
@@ -89,7 +90,7 @@ function keypad(m, headline, lead, picture) {
   const form = make("form", { id: "form", autocomplete: "off", onsubmit: (e) => { e.preventDefault(); const v = input.value; input.value = ""; m.enter(v); } },
     make("div", { className: "entry" }, input, show), make("div", { id: "keys" }, ...keys),
     make("button", { id: "enter", type: "submit", className: "main", disabled: m.busy || m.lost }, m.busy ? t("wait") : t("open")));
-  return { headline, lead, picture: [m.eye && m.screen !== "staffopen" && m.eye.view, ...picture], controls: [form] };
+  return { headline, lead, picture: [m.eye && !["staffopen", "collectcode"].includes(m.screen) && m.eye.view, ...picture], controls: [form] };
 }
 
 const pickup = (m) => keypad(m, t("pickup"), t("pickup_lead"), [running(m), cabinet(m.state.doors), onSite(m)]);
@@ -171,10 +172,10 @@ function staff(m) {
       const b = make("button", { id: "door-" + d.door, type: "button", onclick: () => m.choose(d.door) }, d.label, make("small", {}, t("state_" + d.state) + (d.blocked ? ", " + t("blocked_mark") : "")));
       b.setAttribute("aria-pressed", String(m.chosen.has(d.door)));
       return b;
-    })), make("button", { id: "openchosen", type: "button", className: "main", disabled: m.chosen.size === 0, onclick: () => m.go("staffopen") }, t("staff_open", { n: m.chosen.size })),
+    })), make("button", { id: "openchosen", type: "button", className: "main", disabled: m.chosen.size === 0, onclick: () => m.go("staffopen") }, t("staff_open", { n: m.chosen.size })), staffButtons(m),
     button("leave", "home", t("leave"), () => m.start(), "big")],
   };
 }
 
-export const screens = { start, pickup, dropoff, send, return: giveBack, staffcode, staffopen, flow, finished, help, languages, staff };
+export const screens = { ...collectScreens, start, pickup, dropoff, send, return: giveBack, staffcode, staffopen, flow, finished, help, languages, staff };
 export { clock };
