@@ -291,6 +291,8 @@ type OpeningDoor struct {
 	Error    string    `json:"error,omitempty"`
 	OpenedAt time.Time `json:"opened_at,omitzero"`
 	ClosedAt time.Time `json:"closed_at,omitzero"`
+	// BlockID is of the record by which a courier had the compartment blocked.
+	BlockID string `json:"block_id,omitempty"`
 }
 
 // DeviceOrder is a registry row for a package that rests in a device.

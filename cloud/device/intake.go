@@ -457,7 +457,7 @@ func (t *intake) record(p parsed, seq uint64, r wire.Record, raw wire.Raw) error
 		t.fault(cloud.DevBadBatch, fmt.Sprintf("lane %d: record %d cannot be read (%d bytes)", p.batch.Lane, seq, len(raw)), p.at)
 		return nil
 	}
-	if r.Kind > wire.KindTamper {
+	if !r.Kind.IsKnown() {
 		t.unknown++
 		return nil
 	}

@@ -59,7 +59,7 @@ func bounds(l wire.Lane, at, last, newest time.Time) (earliest, latest time.Time
 // placed reports whether records of a kind are placed in time: newer agents may
 // have others, and measurements are kept as batches.
 func placed(k wire.Kind) bool {
-	return k != 0 && k <= wire.KindTamper && k != wire.KindTelemetry && k != wire.KindHealth
+	return k.IsKnown() && k != wire.KindTelemetry && k != wire.KindHealth
 }
 
 // latest is the later of the last placed record's time and at, as it is stored:

@@ -173,17 +173,23 @@ func (w requests) lay(c cloud.Caller, shelves []LayoutShelf) error {
 		return err
 	}
 	codes := gridCodes(cells)
-	was := map[uint]*cloud.Compartment{}
+	courier, was := false, map[uint]*cloud.Compartment{}
 	for _, cell := range cells {
 		was[cell.Door] = cell
 		if _, stays := next[cell.Door]; !stays && !cell.IsRemoved() {
 			cell.Column, cell.Row, cell.PickupNumber, cell.Label, cell.PickupEnabled = 0, 0, 0, "", false
+			courier = courier || slices.Contains(blockReasons, cell.BlockReason)
 			cell.State, cell.BlockReason = cloud.GridBlocked, cloud.BlockRemoved
 			w.touch(cell)
 		}
 	}
 	for _, p := range placed {
 		if err := w.placeGrid(p, was[uint(p.Door)], codes); err != nil {
+			return err
+		}
+	}
+	if courier {
+		if err := w.keepBlocked(w.received); err != nil {
 			return err
 		}
 	}

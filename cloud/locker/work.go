@@ -143,6 +143,8 @@ func (w reports) Apply(r Occurrence) (problem string, err error) {
 		return apply(r, w.tamper)
 	case wire.KindConfigApplied:
 		return apply(r, w.configApplied)
+	case wire.KindCompartmentBlocked:
+		return apply(r, w.compartmentBlocked)
 	}
 	return "", nil // kept in the journal, leads to nothing here
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -97,13 +98,23 @@ func (k *Kiosk) done(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (k *Kiosk) larger(w http.ResponseWriter, r *http.Request) {
-	var in openingInput
+// another takes another compartment in place of one that a courier has open: one that is larger,
+// or for any other reason one in place of a compartment that is blocked.
+func (k *Kiosk) another(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		openingInput
+		Door   uint   `json:"door"`
+		Reason string `json:"reason"`
+	}
 	if !read(w, r, &in) {
 		return
 	}
+	if !slices.Contains([]string{locker.TooSmall, wire.BlockOccupied, wire.BlockDirty, wire.BlockBroken}, in.Reason) {
+		refuse(w, http.StatusBadRequest, "reason")
+		return
+	}
 	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
-		return k.cfg.Loop.Do(ctx, locker.TakeLarger{OpeningID: in.OpeningID})
+		return k.cfg.Loop.Do(ctx, locker.TakeAnother{OpeningID: in.OpeningID, Door: edge.DoorNumber(in.Door), Reason: in.Reason})
 	})
 }
 

@@ -155,7 +155,7 @@ func New(cfg Config) *Kiosk {
 	mux.HandleFunc("POST /api/code", k.code)
 	mux.HandleFunc("POST /api/scan", k.scan)
 	mux.HandleFunc("POST /api/reopen", k.reopen)
-	mux.HandleFunc("POST /api/larger", k.larger)
+	mux.HandleFunc("POST /api/another", k.another)
 	mux.HandleFunc("POST /api/done", k.done)
 	k.handler = guard(mux, cfg.Camera != nil)
 	return k

@@ -151,7 +151,7 @@ func TestWhatPeopleDoReachesTheCabinet(t *testing.T) {
 		{"no answer", "/api/code", `{"code":"481516"}`, locker.Answer{}, context.DeadlineExceeded, "type 481516[]", `{"outcome":"uncertain"}`, 503},
 		{"scan", "/api/scan", `{"text":"PU:CAB-1:481516"}`, locker.Answer{Outcome: wire.CodeNotActive}, nil, "scan PU:CAB-1:481516", `{"outcome":"not_active"}`, 200},
 		{"reopen", "/api/reopen", `{"opening_id":"op_1"}`, locker.Answer{Outcome: wire.ReasonNoOpening}, nil, "locker.Reopen {OpeningID:op_1}", `{"outcome":"no_opening"}`, 200},
-		{"does not fit", "/api/larger", `{"opening_id":"op_1"}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_2", Doors: []edge.DoorNumber{8}}, nil, "locker.TakeLarger {OpeningID:op_1}",
+		{"does not fit", "/api/another", `{"opening_id":"op_1","door":7,"reason":"too_small"}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_2", Doors: []edge.DoorNumber{8}}, nil, "locker.TakeAnother {OpeningID:op_1 Door:7 Reason:too_small}",
 			`{"outcome":"ok","opening_id":"op_2","doors":[{"door":8,"label":"8"}]}`, 200},
 		{"done", "/api/done", `{"opening_id":"op_1"}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_1"}, nil, "locker.PressedDone {OpeningID:op_1}", `{"outcome":"ok","opening_id":"op_1"}`, 200},
 	} {
@@ -266,13 +266,13 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	status, public, _ := call(k, "GET", "/api/state", "")
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":"ok","doors":[{"door":7,"label":"A-1","size":"M"},{"door":8,"label":"8","size":"L"}],
-		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"can_be_larger":false,"left":false}],
+		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"left":false}],
 		"reopen":[],"left_open":[{"door":8,"label":"8"}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000}`, public, "passers-by")
 	status, body, _ := call(k, "GET", "/api/staff", "", keyed)
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":{"state":"ok","filled_percent":12,"waiting":[0,5]},
 		"doors":[{"door":7,"label":"A-1","size":"M","state":"locked","blocked":false},{"door":8,"label":"8","size":"L","state":"open","blocked":false}],
-		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"can_be_larger":false,"left":false}],
+		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"left":false}],
 		"reopen":[],"exceptions":[{"type":"door_left_open","severity":"medium","door":8}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000,"code_list":9,"config_version":3}`, body)
 	// What lies where shows nowhere, in no door's state and by no exception.
 	f.set(func(s *locker.State) {
@@ -496,7 +496,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("/api/scan", `{"text":"PU:CAB-1:481516"}`)
 	f.Add("/api/done", `{"opening_id":"\u0000"}`)
 	f.Add("/api/reopen", `[[[[[[`)
-	f.Add("/api/larger", `{"opening_id":1}`)
+	f.Add("/api/another", `{"opening_id":1,"reason":"dirty"}`)
 	f.Fuzz(func(t *testing.T, path, body string) {
 		k := newKiosk(&fake{answer: locker.Answer{Outcome: wire.CodeUnknown}, state: newState()}, io.Discard)
 		r := httptest.NewRequest("POST", "http://127.0.0.1/", strings.NewReader(body))

@@ -457,8 +457,13 @@ type (
 	}
 	// Reopen opens a pickup again without a code.
 	Reopen struct{ OpeningID string }
-	// TakeLarger is the courier's "does not fit": the opening is one that Larger allows.
-	TakeLarger struct{ OpeningID string }
+	// TakeAnother is the courier's word that the parcel does not go into the compartment of a
+	// door that CanLeave allows: TooSmall, or the reason of a block.
+	TakeAnother struct {
+		OpeningID string
+		Door      edge.DoorNumber
+		Reason    string
+	}
 	// PressedDone is the courier's "done".
 	PressedDone struct{ OpeningID string }
 	// Tampered is a tampering seen outside the doors.
@@ -483,7 +488,7 @@ func (ConfigCame) input()  {}
 func (CodeTried) input()   {}
 func (PassShown) input()   {}
 func (Reopen) input()      {}
-func (TakeLarger) input()  {}
+func (TakeAnother) input() {}
 func (PressedDone) input() {}
 func (Tampered) input()    {}
 func (Tick) input()        {}
@@ -547,8 +552,8 @@ func Step(s State, in Input, now Now) (State, Out) {
 		d.showPass(in)
 	case Reopen:
 		d.reopen(in)
-	case TakeLarger:
-		d.takeLarger(in)
+	case TakeAnother:
+		d.takeAnother(in)
 	case PressedDone:
 		d.pressedDone(in)
 	case Tampered:

@@ -107,6 +107,8 @@ const (
 	KindConfigApplied   Kind = 15
 	KindGap             Kind = 16
 	KindTamper          Kind = 17
+
+	KindCompartmentBlocked Kind = 19
 )
 
 var kindNames = [...]string{
@@ -115,14 +117,18 @@ var kindNames = [...]string{
 	KindCommandOutcome: "command_outcome", KindExceptionOpened: "exception_opened", KindExceptionClosed: "exception_closed",
 	KindTrackingEvent: "tracking_event", KindScan: "scan", KindTelemetry: "telemetry", KindHealth: "health",
 	KindCodeAttempt: "code_attempt", KindConfigApplied: "config_applied", KindGap: "gap", KindTamper: "tamper",
+	KindCompartmentBlocked: "compartment_blocked",
 }
 
 func (k Kind) String() string {
-	if k > 0 && int(k) < len(kindNames) {
+	if k.IsKnown() {
 		return kindNames[k]
 	}
 	return fmt.Sprintf("kind(%d)", uint(k))
 }
+
+// IsKnown reports whether this version knows the kind.
+func (k Kind) IsKnown() bool { return int(k) < len(kindNames) && kindNames[k] != "" }
 
 // Lane is where records of this kind belong. An unknown kind belongs to
 // Telemetry.
@@ -131,7 +137,7 @@ func (k Kind) Lane() Lane {
 	case KindDoorOpened, KindDoorClosed, KindScan, KindTelemetry, KindHealth, KindCodeAttempt:
 		return Telemetry
 	}
-	if k == 0 || int(k) >= len(kindNames) {
+	if !k.IsKnown() {
 		return Telemetry
 	}
 	return Settlement

@@ -4,7 +4,7 @@
 import { t, has, clock, language, setLanguage } from "/words.js";
 import { choice, play, speak, hasVoice } from "/sound.js";
 import { camera } from "/camera.js";
-import { screens, standing, make, button, longest } from "/screens.js";
+import { screens, standing, make, button, leavable, longest } from "/screens.js";
 
 const $ = (id) => document.getElementById(id);
 const operator = await (await fetch("/operator.json")).json();
@@ -19,7 +19,10 @@ const m = {
   go, start, enter, choose, speakIn,
   eye: operator.camera && camera(() => t("camera")), // of the screen
   done: (id) => send("/api/done", { opening_id: id }),
-  larger: (id) => send("/api/larger", { opening_id: id }),
+  trouble: null,        // the door that a courier wants to leave: {id, door}; without them one is chosen
+  none: new Set(),      // openings that were left while no other compartment was free
+  another: (id, door, reason) => send("/api/another", { opening_id: id, door, reason }),
+  doubt: (trouble) => { m.trouble = trouble; go("trouble"); },
   reopen: (id) => send("/api/reopen", { opening_id: id }),
 };
 let token = "";     // of the staff session
@@ -42,6 +45,7 @@ function go(screen) {
 function start(next = true) {
   for (const id of m.mine) m.dismissed.add(id);
   m.mine.clear();
+  m.none.clear();
   m.last = null;
   if (next) resetChoices();
   go("start");
@@ -180,6 +184,13 @@ function tell(answer, path) {
     }
     return follow(answer);
   }
+  if (answer.outcome === "no_other") {
+    m.none.add(m.trouble.id);
+    m.mine.add(answer.opening_id);
+    play("error");
+    go("flow");
+    return say("no_other", { door: doors });
+  }
   if (answer.outcome === "staff") {
     if (!answer.staff_token) { // a scanner's answer goes to every page, so it begins no session
       go("staffcode");
@@ -227,7 +238,7 @@ function observe(next) {
     if (!m.mine.delete(id)) continue;
     play(was.opened.size ? "closed" : "error");
     if (!was.left || !m.last) m.last = { id, ...was }; // one that was left for another is not what a person waits for
-    if (m.screen === "flow" && m.mine.size === 0) setTimeout(() => m.last && go("finished"));
+    if (["flow", "trouble"].includes(m.screen) && m.mine.size === 0) setTimeout(() => m.last && go("finished"));
   }
 }
 
@@ -262,7 +273,7 @@ function leaveStaff() {
 // idleCheck goes back to the start when nobody is there.
 function idleCheck() {
   const still = $("still"), limit = token ? staffIdle : idle;
-  const holds = m.busy || (m.screen === "flow" && m.state?.openings.some((o) => m.mine.has(o.opening_id) && o.doors.some((d) => d.phase === "open" || d.phase === "opening")))
+  const holds = m.busy || (["flow", "trouble"].includes(m.screen) && m.state?.openings.some((o) => m.mine.has(o.opening_id) && o.doors.some((d) => d.phase === "open" || d.phase === "opening")))
     || (m.screen === "finished" && m.state?.reopen.some((r) => r.opening_id === m.last.id));
   if (holds) touched = Math.max(touched, Date.now() - limit + 5000);
   const left = touched + limit + answerWithin - Date.now();
@@ -315,6 +326,7 @@ events.addEventListener("state", (e) => {
   m.lost = false;
   observe(next);
   m.state = next;
+  if (m.screen === "trouble" && leavable(m).length === 0 && m.mine.size > 0) go("flow");
   render();
 });
 events.addEventListener("notice", (e) => {

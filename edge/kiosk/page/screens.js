@@ -100,6 +100,29 @@ const phases = { opening: "opening", open: "is_open", closed: "closed", failed: 
 // brings reports whether openings of a kind are for putting a parcel in.
 const brings = (kind) => kind === "deposit" || kind === "reassign";
 
+// leavable are the open doors that a courier may leave for another compartment.
+export const leavable = (m) => m.state.openings.filter((o) => m.mine.has(o.opening_id)).flatMap((o) => o.doors.filter((d) => d.can_be_left).map((d) => ({ id: o.opening_id, ...d })));
+
+// leaves are the buttons by which a courier says that a compartment cannot take the parcel.
+function leaves(m) {
+  const doors = leavable(m);
+  if (doors.length > 1) return [button("trouble", "help", t("trouble_any"), () => m.doubt({}), "big", t("trouble_hint"))];
+  return doors.flatMap((d) => [d.can_be_larger && button("larger-" + d.door, "dropoff", t("larger"), () => m.another(d.id, d.door, "too_small"), "big", t("larger_hint")),
+    button("trouble-" + d.door, "help", t("trouble"), () => m.doubt(d), "big", t("trouble_hint"))]);
+}
+
+// trouble lets a courier say which compartment cannot take the parcel, and why.
+function trouble(m) {
+  const doors = leavable(m), d = doors.find((d) => d.id === m.trouble.id && d.door === m.trouble.door);
+  const lit = new Map((d ? [d] : doors).map((d) => [d.door, "lit open"])), back = button("back", "again", t("go_back"), () => m.go("flow"), "big");
+  if (!d) return { headline: t("trouble_any"), lead: t("trouble_which"), picture: [cabinet(m.state.doors, lit)], controls: [...doors.map((d) => button("which-" + d.door, "door", t("door", { door: d.label }), () => m.doubt(d), "big")), back] };
+  return {
+    headline: t("door", { door: d.label }), lead: t("trouble_what", { door: d.label }), picture: [cabinet(m.state.doors, lit)],
+    controls: [doors.length > 1 && d.can_be_larger && button("wrong-too_small", "dropoff", t("larger"), () => m.another(d.id, d.door, "too_small"), "big"),
+      ...["occupied", "dirty", "broken"].map((why) => button("wrong-" + why, "", t("wrong_" + why), () => m.another(d.id, d.door, why), "big")), back],
+  };
+}
+
 // flow shows the doors of this person's openings, one after the other.
 function flow(m) {
   const openings = m.state.openings.filter((o) => m.mine.has(o.opening_id)), doors = openings.flatMap((o) => o.doors);
@@ -113,8 +136,8 @@ function flow(m) {
     headline: t("door", { door: now.label }), lead,
     picture: [cabinet(m.state.doors, lit)],
     controls: [list("steps", doors.map((d) => [make("b", { className: d.phase }, d.label), t(left.has(d) && d.phase === "open" ? "take_back" : phases[d.phase], { door: d.label })])),
-      ...openings.filter((o) => o.can_be_larger).map((o) => button("larger", "dropoff", t("larger"), () => m.larger(o.opening_id), "big", t("larger_hint"))),
-      ...openings.filter((o) => o.can_be_done && !o.doors.some((d) => d.phase === "open" || d.phase === "opening")).map((o) => button("done", "check", t("done"), () => m.done(o.opening_id), "main big"))],
+      ...leaves(m),
+      ...openings.filter((o) => o.can_be_done && !o.doors.some((d) => d.phase === "open" || d.phase === "opening")).map((o, i) => button(i ? "done-" + o.opening_id : "done", "check", t("done"), () => m.done(o.opening_id), "main big"))],
   };
 }
 
@@ -122,9 +145,9 @@ const reopens = (m, items) => items.map((r) => button("reopen-" + r.opening_id, 
 
 function finished(m) {
   const { doors, opened, kind } = m.last, failed = doors.filter((d) => !opened.has(d.door));
-  const words = opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t("all_closed", { door: names(doors) })];
+  const words = m.none.has(m.last.id) ? [t("no_other_title"), t("no_other_lead")] : opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t("all_closed", { door: names(doors) })];
   return {
-    headline: words[0], lead: words[1], picture: [opened.size === 0 && contact(m.operator, "contact"), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
+    headline: words[0], lead: words[1], picture: [(opened.size === 0 || m.none.size > 0) && contact(m.operator, "contact"), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
     controls: [...reopens(m, m.state.reopen.filter((r) => r.opening_id === m.last.id)),
       failed.length > 0 && button("again", "again", t("again"), () => m.go(brings(kind) ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
       brings(kind) && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
@@ -172,5 +195,5 @@ function staff(m) {
   };
 }
 
-export const screens = { start, pickup, dropoff, staffcode, staffopen, flow, finished, help, languages, staff };
+export const screens = { start, pickup, dropoff, staffcode, staffopen, flow, trouble, finished, help, languages, staff };
 export { clock };
