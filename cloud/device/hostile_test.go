@@ -58,7 +58,10 @@ func hostileText(t *testing.T, w *devicetest.World) {
 		wire.KindConfigApplied:   wire.ConfigApplied{Version: 1, Result: x},
 		wire.KindGap:             wire.Gap{Epoch: d.Epoch, Lane: 1, First: 90, Last: 99, Reason: x},
 		wire.KindTamper:          wire.Tamper{What: x, Door: 1},
-		40:                       wire.Tamper{What: x},
+
+		wire.KindCompartmentBlocked: wire.CompartmentBlocked{BlockID: x, Door: 1, Reason: x, OpeningID: x, Who: x},
+
+		40: wire.Tamper{What: x},
 	} {
 		d.Tell(kind, b)
 	}

@@ -1,0 +1,158 @@
+// Has couriers use the screen of a cabinet in a real browser, at a portrait and a landscape
+// kiosk, and prints what was found as one JSON object. Usage: node courier.mjs <address of the
+// screen> <address of the hands> <chromium> [folder for pictures].
+// A GET of the hands does what a person or a technician does at the cabinet and answers JSON.
+import { chromium } from "playwright-core";
+import { audit } from "./audit.mjs";
+
+const [base, hands, executablePath, pictures] = process.argv.slice(2);
+const found = { axe: {}, overflow: [], console: [], foreign: [], small: [], high: [], repeated: [], screens: {} };
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+const sizes = { portrait: { width: 1080, height: 1920 }, landscape: { width: 1280, height: 800 } };
+let page = null;
+process.on("uncaughtException", async (e) => { // as a failing script left it
+  console.error(e, await page?.evaluate(() => document.body.innerText));
+  if (pictures) await page?.screenshot({ path: `${pictures}/courier-failed.png` });
+  process.exit(1);
+});
+const act = async (path) => {
+  const r = await fetch(hands + path);
+  if (!r.ok) throw new Error(path + ": " + (await r.text()));
+  return r.json();
+};
+
+// look checks a screen as it is and in high contrast, and measures what is touched.
+async function look(name) {
+  for (const contrast of ["", "high"]) {
+    await page.evaluate((c) => { c ? document.documentElement.dataset.contrast = c : delete document.documentElement.dataset.contrast; }, contrast);
+    await audit(page, name + (contrast && " in high contrast"), found);
+    if (pictures) await page.screenshot({ path: `${pictures}/courier-${name}-${contrast || "light"}.png` });
+  }
+  await page.evaluate(() => { delete document.documentElement.dataset.contrast; });
+  const { targets, ids } = await page.evaluate(() => ({
+    targets: [...document.querySelectorAll("button, input, a")].filter((e) => e.checkVisibility()).map((e) => {
+      const b = e.getBoundingClientRect();
+      return { id: e.id || e.textContent, w: b.width, h: b.height, top: b.top, bottom: b.bottom, right: b.right };
+    }),
+    ids: [...document.querySelectorAll("[id]")].map((e) => e.id),
+  }));
+  const { width, height } = page.viewportSize();
+  for (const x of targets) {
+    const what = `${name}: ${x.id} ${Math.round(x.w)}x${Math.round(x.h)} at ${Math.round(x.top)}`;
+    if (x.w < 96 || x.h < 96) found.small.push(what);
+    if (x.bottom > height + 1 || x.right > width + 1 || x.top < (height > 1500 ? 1100 : 0)) found.high.push(what);
+  }
+  found.repeated.push(...ids.filter((id, i) => ids.indexOf(id) !== i).map((id) => `${name}: ${id}`));
+}
+
+const screen = () => page.getAttribute("body", "data-screen");
+const at = (name) => page.waitForSelector(`body[data-screen=${name}]`);
+const home = async () => { if ((await screen()) !== "start") await page.click("#home"); await at("start"); };
+const typed = async (code) => {
+  await home();
+  await page.click("#dropoff");
+  for (const c of code) await page.locator("#keys button", { hasText: new RegExp(`^${c}$`) }).click();
+  await page.click("#enter");
+};
+const open = (n) => page.waitForFunction((n) => document.querySelectorAll(".steps b.open").length === n, n);
+const message = (words) => page.waitForFunction((w) => document.querySelector("#message").textContent.includes(w), words);
+const close = async (doors, put) => { for (const d of doors) { if (put) await act("/put?door=" + d); await act("/close?door=" + d); } };
+const finish = async () => { await page.click("#finish"); await at("start"); };
+const over = async () => {
+  await act("/over");
+  if (await page.waitForSelector("body[data-screen=finished]", { timeout: 8000 }).catch(() => null)) await finish();
+};
+
+for (const [kind, size] of Object.entries(sizes)) {
+  const context = await browser.newContext({ viewport: size });
+  context.setDefaultTimeout(20000);
+  page = await context.newPage();
+  page.on("console", (x) => { if (x.type() === "error" && !/Failed to load resource|ERR_/.test(x.text())) found.console.push(x.text()); });
+  page.on("pageerror", (e) => found.console.push(String(e)));
+  page.on("request", (r) => { if (!r.url().startsWith(base)) found.foreign.push(r.url()); });
+  await page.clock.install();
+  await page.goto(base);
+  await at("start");
+  const name = (s) => `${kind} ${s}`.replaceAll(" ", "-");
+
+  // The compartment is dirty, while the link is cut.
+  let p = await act("/bring?parcel=1");
+  await typed(p.code);
+  await at("flow");
+  await page.waitForSelector("[id^=trouble-]");
+  await look(name("put in"));
+  await act("/cut");
+  await page.click("[id^=trouble-]");
+  await at("trouble");
+  await look(name("what is wrong"));
+  await page.clock.fastForward(61000);
+  found.screens[name("stays")] = await screen();
+  await page.click("#wrong-dirty");
+  await at("flow");
+  await open(2);
+  await look(name("another"));
+  let doors = await act("/doors");
+  await close(doors.left);
+  await close(doors.open, true);
+  await at("finished");
+  await finish();
+  await act("/mend");
+  await act("/arrived");
+  found.screens[name("dirty")] = (await act("/blocked"))[doors.left[0]];
+  await over();
+  await act("/clean");
+
+  // One of two compartments is broken.
+  p = await act("/bring?parcel=1&parcel=2");
+  await typed(p.code);
+  await at("flow");
+  await page.waitForSelector("#trouble");
+  await look(name("two parcels"));
+  await page.click("#trouble");
+  await at("trouble");
+  await look(name("which"));
+  await page.locator("[id^=which-]").first().click();
+  await page.waitForSelector("#wrong-broken");
+  await look(name("what is wrong with one"));
+  await page.click("#wrong-broken");
+  await at("flow");
+  await open(3);
+  await look(name("two parcels and another"));
+  doors = await act("/doors");
+  await close(doors.left);
+  await close(doors.open, true);
+  await at("finished");
+  await finish();
+  await act("/arrived");
+  found.screens[name("several")] = (await act("/blocked"))[doors.left[0]];
+  await over();
+  await act("/clean");
+
+  // Something lies in the only one.
+  p = await act("/bring?parcel=1");
+  await act("/full");
+  await typed(p.code);
+  await page.waitForSelector("[id^=trouble-]");
+  await page.click("[id^=trouble-]");
+  await page.click("#wrong-occupied");
+  await message("No other compartment is free");
+  await look(name("none free"));
+  found.screens[name("none take back")] = await page.textContent("#lead");
+  doors = await act("/doors");
+  await close(doors.left);
+  await at("finished");
+  await look(name("none free at the end"));
+  found.screens[name("none title")] = await page.textContent("#headline");
+  found.screens[name("none lead")] = await page.textContent("#lead");
+  await finish();
+  for (let i = 0; i < 50 && !found.screens[name("none")]; i++) {
+    found.screens[name("none")] = (await act("/blocked"))[doors.left[0]];
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  await over();
+  await act("/clean");
+  await context.close();
+}
+
+await browser.close();
+console.log(JSON.stringify(found));
