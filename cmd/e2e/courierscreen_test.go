@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,7 @@ func (w *world) courierHands(c *cabinet, more http.Handler) http.Handler {
 		}
 		d := w.create(fmt.Sprintf("C-%d", n), 0, packages...)
 		w.listed(c)
-		return map[string]any{"code": *d.DeliveryCode, "number": d.DeliveryNumber, "packages": packages}, nil
+		return map[string]any{"code": *d.DeliveryCode, "ref": d.ReferenceNumber, "packages": packages}, nil
 	})
 	act("/doors", func(*http.Request) (any, error) { // that stand open, those that were left first
 		var left, open []uint
@@ -95,7 +96,10 @@ func (w *world) courierHands(c *cabinet, more http.Handler) http.Handler {
 			return err
 		}, func(g locker.GridBody) bool { return g.State == cloud.GridFree })
 		kept := 0
-		return nil, errors.Join(err, settled(func(d edgelocker.Door) bool { kept++; return d.Blocked != "" || d.Delivery != "" || w.isPlanned(c, d.Number) }))
+		return nil, errors.Join(err, settled(func(d edgelocker.Door) bool {
+			kept++
+			return d.Blocked != "" || d.Delivery != "" || w.isPlanned(c, d.Number)
+		}))
 	})
 	act("/clean", func(*http.Request) (any, error) { // staff put all compartments back into use
 		err := grids(func(g locker.GridBody) error {
@@ -109,8 +113,8 @@ func (w *world) courierHands(c *cabinet, more http.Handler) http.Handler {
 		err := grids(func(g locker.GridBody) error { out[g.Door] = *g.BlockReason; return nil }, func(g locker.GridBody) bool { return g.State == cloud.GridBlocked })
 		return out, err
 	})
-	act("/over", func(*http.Request) (any, error) { // the newest delivery is collected, or given up
-		ref := fmt.Sprintf("C-%d", n)
+	act("/over", func(r *http.Request) (any, error) { // a delivery is collected, or given up; without ref the newest
+		ref := cmp.Or(r.URL.Query().Get("ref"), fmt.Sprintf("C-%d", n))
 		if w.find(ref).Status != cloud.DeliveryDelivered {
 			_, err := w.cloud.Lockers.Cancel(context.Background(), w.box.ProviderCaller, locker.CancelInput{Delivery: locker.DeliveryKey("ref:" + ref), Reason: "test"})
 			return nil, err
@@ -198,7 +202,7 @@ func TestCouriersUseTheScreenOfACabinet(t *testing.T) {
 	require.Empty(t, found.High, "what is touched and out of a seated person's reach")
 	require.Empty(t, found.Repeated, "ids that two elements have")
 	for _, kind := range []string{"portrait", "landscape"} {
-		for what, want := range map[string]string{"dirty": "dirty", "several": "broken", "none": "occupied", "stays": "trouble", "none title": "No compartment is free"} {
+		for what, want := range map[string]string{"dirty": "dirty", "several": "broken", "none": "occupied", "stays": "trouble", "known label": "dropoff", "chosen": "large", "none title": "No compartment is free"} {
 			require.Equal(t, want, found.Screens[kind+"-"+strings.ReplaceAll(what, " ", "-")], "%s %s", kind, what)
 		}
 		require.Contains(t, found.Screens[kind+"-none-lead"], "The delivery stays open")

@@ -25,6 +25,11 @@ type Result struct {
 	// typed, scanned, staff.
 	LockedSeconds int    `json:"locked_seconds,omitempty"`
 	Budget        string `json:"budget,omitempty"`
+	// Choice, Size and Sizes are of choose_size: what /api/size names, the size that is
+	// proposed, and the free compartments of each size.
+	Choice string     `json:"choice,omitempty"`
+	Size   string     `json:"size,omitempty"`
+	Sizes  []FreeSize `json:"sizes,omitempty"`
 	// StaffToken is that of the session which a right staff code began, for the page
 	// that sent it.
 	StaffToken string `json:"staff_token,omitempty"`
@@ -37,7 +42,16 @@ const (
 	tooMany   = "busy_page"  // others wait already; nothing happened
 	uncertain = "uncertain"  // no answer in time: it may still happen
 	staffCode = "staff"      // a right staff code for no door: a staff session has begun
+
+	knownLabel   = "known_label"   // of a delivery that is to be brought: its code comes next
+	unknownLabel = "unknown_label" // of none
 )
+
+// FreeSize is how many compartments of a size are free.
+type FreeSize struct {
+	Size string `json:"size"`
+	Free int    `json:"free"`
+}
 
 // DoorRef names a door for people.
 type DoorRef struct {
@@ -49,6 +63,7 @@ func (k *Kiosk) code(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Code  string `json:"code"`
 		Doors []uint `json:"doors"`
+		Label string `json:"label"` // that was scanned before, "" for none
 	}
 	if !read(w, r, &in) {
 		return
@@ -57,21 +72,56 @@ func (k *Kiosk) code(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "doors")
 		return
 	}
-	var doors []edge.DoorNumber
+	typed := access.Entered{Code: in.Code, Label: in.Label, Choose: true}
 	for _, n := range in.Doors {
-		doors = append(doors, edge.DoorNumber(n))
+		typed.Doors = append(typed.Doors, edge.DoorNumber(n))
 	}
-	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Codes.Type(ctx, in.Code, doors) })
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Codes.Enter(ctx, typed) })
 }
 
 func (k *Kiosk) scan(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Text  string `json:"text"`
+		Label string `json:"label"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	if in.Text == "" {
+		reply(w, http.StatusUnprocessableEntity, Result{Outcome: notACode})
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
+		return k.cfg.Codes.Enter(ctx, access.Entered{Text: in.Text, Label: in.Label})
+	})
+}
+
+// label says whether a label is of a delivery that is to be brought here. It opens nothing.
+func (k *Kiosk) label(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Text string `json:"text"`
 	}
 	if !read(w, r, &in) {
 		return
 	}
-	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Codes.Scan(ctx, in.Text) })
+	s, out := k.cfg.Loop.State(), Result{Outcome: unknownLabel}
+	if s.Labelled(in.Text) != "" {
+		out.Outcome = knownLabel
+	}
+	reply(w, http.StatusOK, out)
+}
+
+func (k *Kiosk) size(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Choice string `json:"choice"`
+		Size   string `json:"size"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
+		return k.cfg.Loop.Do(ctx, locker.PickSize{Choice: in.Choice, Size: in.Size})
+	})
 }
 
 type openingInput struct {
@@ -157,7 +207,10 @@ func (k *Kiosk) answer(a locker.Answer, err error) (status int, out Result) {
 
 func (k *Kiosk) result(a locker.Answer) Result {
 	s := k.cfg.Loop.State()
-	out := Result{Outcome: a.Outcome, OpeningID: a.OpeningID, LockedSeconds: seconds(a.Until, k.cfg.Now()), Budget: string(a.Budget)}
+	out := Result{Outcome: a.Outcome, OpeningID: a.OpeningID, LockedSeconds: seconds(a.Until, k.cfg.Now()), Budget: string(a.Budget), Choice: a.Choice, Size: a.Size}
+	for _, x := range a.Free {
+		out.Sizes = append(out.Sizes, FreeSize(x))
+	}
 	for _, n := range a.Doors {
 		out.Doors = append(out.Doors, ref(&s, n))
 	}

@@ -32,7 +32,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/protocol/otep"
@@ -41,8 +41,7 @@ import (
 
 // CodeVerifier takes codes.
 type CodeVerifier interface {
-	Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error)
-	Scan(ctx context.Context, text string) (locker.Answer, error)
+	Enter(ctx context.Context, in access.Entered) (locker.Answer, error)
 }
 
 // Loop is the owner of the cabinet's state.
@@ -154,6 +153,8 @@ func New(cfg Config) *Kiosk {
 	}
 	mux.HandleFunc("POST /api/code", k.code)
 	mux.HandleFunc("POST /api/scan", k.scan)
+	mux.HandleFunc("POST /api/label", k.label)
+	mux.HandleFunc("POST /api/size", k.size)
 	mux.HandleFunc("POST /api/reopen", k.reopen)
 	mux.HandleFunc("POST /api/another", k.another)
 	mux.HandleFunc("POST /api/done", k.done)

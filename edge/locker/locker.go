@@ -92,6 +92,9 @@ type State struct {
 	OldLists Mute
 	// Parts are those of a whole code list that is not complete yet; not kept.
 	Parts listParts
+	// Choices are couriers' codes whose compartments are not chosen yet, by a random id that
+	// only who typed the code knows; not kept.
+	Choices map[string]Choice
 }
 
 // Meta is what is kept once per cabinet.
@@ -364,6 +367,10 @@ type Answer struct {
 	Budget    Budget // that a code was tried against
 	Left      int    // tries left before it locks
 	Until     int64  // mono until which it is locked, 0 when it is not
+	// Of ChooseSize: what PickSize names, the size that is proposed, and what is free.
+	Choice string
+	Size   string
+	Free   []FreeSize
 }
 
 // Input is what a step is about.
@@ -448,12 +455,17 @@ type (
 		Input    string            // keypad, qr
 		Budget   Budget            // "": by Input
 		Doors    []edge.DoorNumber // chosen at the terminal, for staff codes
+		Label    string            // scanned before: the code has to be of its delivery; "": none
+		Choose   bool              // the terminal lets couriers choose a size
 	}
+	// PickSize is the courier's choice after ChooseSize.
+	PickSize struct{ Choice, Size string }
 	// PassShown is a signed QR code whose signature was verified. Device is the code
 	// of this cabinet.
 	PassShown struct {
 		Pass   wire.Pass
 		Device string
+		Label  string // as of CodeTried
 	}
 	// Reopen opens a pickup again without a code.
 	Reopen struct{ OpeningID string }
@@ -489,6 +501,7 @@ func (CodeTried) input()   {}
 func (PassShown) input()   {}
 func (Reopen) input()      {}
 func (TakeAnother) input() {}
+func (PickSize) input()    {}
 func (PressedDone) input() {}
 func (Tampered) input()    {}
 func (Tick) input()        {}
@@ -498,7 +511,7 @@ func New(c wire.Config) State {
 	s := State{
 		Doors: map[edge.DoorNumber]Door{}, Openings: map[string]Opening{}, Ended: map[string]EndedOpening{},
 		Deliveries: map[string]Delivery{}, Commands: map[string]int64{}, Exceptions: map[string]Exception{},
-		Codes: map[uint64]wire.CodeEntry{}, Config: c,
+		Codes: map[uint64]wire.CodeEntry{}, Choices: map[string]Choice{}, Config: c,
 	}
 	s.layDoors()
 	return s
@@ -518,6 +531,7 @@ func (s State) clone() State {
 	s.Doors, s.Openings, s.Ended = maps.Clone(s.Doors), maps.Clone(s.Openings), maps.Clone(s.Ended)
 	s.Deliveries, s.Commands = maps.Clone(s.Deliveries), maps.Clone(s.Commands)
 	s.Exceptions, s.Codes = maps.Clone(s.Exceptions), maps.Clone(s.Codes)
+	s.Choices = maps.Clone(s.Choices)
 	return s
 }
 
@@ -552,6 +566,8 @@ func Step(s State, in Input, now Now) (State, Out) {
 		d.showPass(in)
 	case Reopen:
 		d.reopen(in)
+	case PickSize:
+		d.pickSize(in)
 	case TakeAnother:
 		d.takeAnother(in)
 	case PressedDone:

@@ -149,8 +149,52 @@ for (const [kind, size] of Object.entries(sizes)) {
     found.screens[name("none")] = (await act("/blocked"))[doors.left[0]];
     await new Promise((done) => setTimeout(done, 200));
   }
-  await over();
+  // It is brought again, to a compartment of which the courier chooses the size.
   await act("/clean");
+  await typed(p.code);
+  await at("sizes");
+  await look(name("sizes"));
+  await page.click("#size-L");
+  await at("flow");
+  await open(1);
+  doors = await act("/doors");
+  found.screens[name("chosen")] = doors.open[0] > 2 ? "large" : "small"; // doors 1 and 2 are of the other size
+  await close(doors.open, true);
+  await at("finished");
+  await finish();
+  await act("/arrived");
+  await over();
+
+  // The label comes first, by a keyboard scanner at the start.
+  const scan = async (text) => { await page.keyboard.type(text); await page.keyboard.press("Enter"); };
+  const other = await act("/bring?parcel=1");
+  p = await act("/bring?parcel=1");
+  await scan("NOT-KNOWN-1");
+  await message("This label is not known here");
+  await look(name("unknown label"));
+  await scan(other.packages[0].toLowerCase());
+  await at("dropoff");
+  found.screens[name("known label")] = await screen();
+  await page.waitForFunction((label) => document.querySelector("#lead").textContent.includes(label), other.packages[0].toLowerCase());
+  await look(name("label"));
+  for (const c of p.code) await page.locator("#keys button", { hasText: new RegExp(`^${c}$`) }).click();
+  await page.click("#enter");
+  await message("for another parcel");
+  await look(name("another label"));
+  await page.focus("#code");
+  await scan(p.packages[0]);
+  await page.waitForFunction((label) => document.querySelector("#lead").textContent.includes(label), p.packages[0]);
+  for (const c of p.code) await page.locator("#keys button", { hasText: new RegExp(`^${c}$`) }).click();
+  await page.click("#enter");
+  await at("flow");
+  await open(1);
+  doors = await act("/doors");
+  await close(doors.open, true);
+  await at("finished");
+  await finish();
+  await act("/arrived");
+  await over();
+  await act("/over?ref=" + other.ref);
   await context.close();
 }
 

@@ -20,6 +20,9 @@ const m = {
   eye: operator.camera && camera(() => t("camera")), // of the screen
   done: (id) => send("/api/done", { opening_id: id }),
   trouble: null,        // the door that a courier wants to leave: {id, door}; without them one is chosen
+  label: "",            // that a courier scanned before their code
+  sizes: null,          // what a courier chooses from: {choice, size, sizes}
+  pick: (size) => send("/api/size", { choice: m.sizes.choice, size }),
   none: new Set(),      // openings that were left while no other compartment was free
   another: (id, door, reason) => send("/api/another", { opening_id: id, door, reason }),
   doubt: (trouble) => { m.trouble = trouble; go("trouble"); },
@@ -33,6 +36,7 @@ const seen = new Map(); // opening id → {kind, doors, opened}
 function go(screen) {
   if (m.screen !== "languages") m.before = m.screen;
   if (!["staff", "staffopen", "languages"].includes(screen) && token) leaveStaff();
+  if (!["dropoff", "languages"].includes(screen)) m.label = "";
   m.screen = screen;
   said = null;
   touched = Date.now();
@@ -143,8 +147,11 @@ function enter(value) {
   const at = value.search(/P[UX]:/i); // of a pickup code, or of a signed QR code
   const text = (at > 0 ? value.slice(at) : value).trim();
   if (!text) return;
-  if (!/^\d+$/.test(text)) send("/api/scan", { text });
-  else send("/api/code", m.screen === "staffopen" ? { code: text, doors: [...m.chosen] } : { code: text });
+  const label = m.label && { label: m.label };
+  if (/P[UX]:/i.test(text)) send("/api/scan", { text, ...label });
+  else if (["start", "dropoff"].includes(m.screen) && !/^\d{1,8}$/.test(text)) send("/api/label", { text });
+  else if (!/^\d+$/.test(text)) send("/api/scan", { text });
+  else send("/api/code", m.screen === "staffopen" ? { code: text, doors: [...m.chosen] } : { code: text, ...label });
 }
 
 async function ask(path, body, method = "POST") {
@@ -166,11 +173,11 @@ async function send(path, body) {
   }
   m.busy = false;
   touched = Date.now();
-  tell(answer, path);
+  tell(answer, path, body);
 }
 
 // tell says what became of a code or a press.
-function tell(answer, path) {
+function tell(answer, path, body) {
   const doors = (answer.doors || []).map((d) => d.label).join(", ");
   if (answer.outcome === "ok" && answer.opening_id) {
     m.chosen.clear();
@@ -183,6 +190,20 @@ function tell(answer, path) {
       return say("opening", { door: doors });
     }
     return follow(answer);
+  }
+  if (answer.outcome === "choose_size") {
+    m.sizes = answer;
+    return go("sizes");
+  }
+  if (answer.outcome === "known_label") {
+    go("dropoff");
+    m.label = body.text;
+    return render();
+  }
+  if (answer.outcome === "unknown_label") {
+    play("error");
+    m.label = "";
+    return say(operator.phone ? "unknown_label_call" : "unknown_label", { phone: operator.phone });
   }
   if (answer.outcome === "no_other") {
     m.none.add(m.trouble.id);
@@ -334,6 +355,9 @@ events.addEventListener("notice", (e) => {
   if (n.what === "scanned") {
     touch();
     tell(n.answer, "/api/scan"); // a scanner of the cabinet's own
+  } else if (n.what === "label") {
+    touch();
+    ["start", "dropoff"].includes(m.screen) ? enter(n.text) : tell({ outcome: "not_a_code" });
   } else if (n.what === "message") {
     say("", {});
     said.text = n.text;

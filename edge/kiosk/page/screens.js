@@ -78,7 +78,7 @@ function keypad(m, headline, lead, picture) {
   const press = (key) => {
     if (key === "clear") input.value = "";
     else if (key === "back") input.value = input.value.slice(0, -1);
-    else if (input.value.length < 8) input.value += key;
+    else if (input.value.length < (m.screen === "dropoff" ? 24 : 8)) input.value += key; // a label may be of digits
     m.play("key");
     input.focus();
   };
@@ -91,7 +91,7 @@ function keypad(m, headline, lead, picture) {
 }
 
 const pickup = (m) => keypad(m, t("pickup"), t("pickup_lead"), [running(m), cabinet(m.state.doors), onSite(m)]);
-const dropoff = (m) => keypad(m, t("dropoff"), t("dropoff_lead"), [running(m), cabinet(m.state.doors)]);
+const dropoff = (m) => keypad(m, t("dropoff"), m.label ? t("label_lead", { label: m.label }) : t("dropoff_lead") + " " + t("label_hint"), [running(m), cabinet(m.state.doors)]);
 const staffcode = (m) => keypad(m, t("staff"), t("staff_lead"), [running(m), cabinet(m.state.doors)]);
 const staffopen = (m) => keypad(m, t("staff"), t("staff_again", { door: names(m.state.doors.filter((d) => m.chosen.has(d.door))) }), [cabinet(m.state.doors, new Map([...m.chosen].map((n) => [n, "lit"])))]);
 
@@ -99,6 +99,16 @@ const phases = { opening: "opening", open: "is_open", closed: "closed", failed: 
 
 // brings reports whether openings of a kind are for putting a parcel in.
 const brings = (kind) => kind === "deposit" || kind === "reassign";
+
+// sizes lets a courier choose the size of the compartment before a door opens.
+function sizes(m) {
+  const { size, sizes } = m.sizes, of = new Set(sizes.map((x) => x.size));
+  return {
+    headline: t("size_choose"), lead: t("size_lead", { size }), picture: [cabinet(m.state.doors, new Map(m.state.doors.filter((d) => d.size === size && of.has(size)).map((d) => [d.door, "lit"])))],
+    controls: [make("div", { className: "languages" }, ...sizes.map((x) => button("size-" + x.size, "", x.size, () => m.pick(x.size), x.size === size ? "main" : "", t("size_free", { n: x.free })))),
+      button("back", "home", t("home"), () => m.start(), "big")],
+  };
+}
 
 // leavable are the open doors that a courier may leave for another compartment.
 export const leavable = (m) => m.state.openings.filter((o) => m.mine.has(o.opening_id)).flatMap((o) => o.doors.filter((d) => d.can_be_left).map((d) => ({ id: o.opening_id, ...d })));
@@ -195,5 +205,5 @@ function staff(m) {
   };
 }
 
-export const screens = { start, pickup, dropoff, staffcode, staffopen, flow, trouble, finished, help, languages, staff };
+export const screens = { start, pickup, dropoff, staffcode, staffopen, sizes, flow, trouble, finished, help, languages, staff };
 export { clock };
