@@ -165,7 +165,7 @@ func TestCouriersUseTheScreenOfACabinet(t *testing.T) {
 	w.ready(c)
 	staff := w.drawStaffCodes(c)[0].Code
 	page.Store(kiosk.New(kiosk.Config{DeviceCode: c.code, Operator: kiosk.Operator{Name: "Acme Logistics", Phone: "+1 416 555 0100", Email: "help@acme.example"}, Codes: c.agent.Codes(),
-		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health,
+		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, CloudURL: "https://parcels.example",
 		Store: func() kiosk.StoreState { return kiosk.StoreState{FilledPercent: c.agent.Store().Filled()} }}))
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -205,6 +205,7 @@ func TestCouriersUseTheScreenOfACabinet(t *testing.T) {
 		for what, want := range map[string]string{"dirty": "dirty", "several": "broken", "none": "occupied", "stays": "trouble", "known label": "dropoff", "chosen": "large", "none title": "No compartment is free"} {
 			require.Equal(t, want, found.Screens[kind+"-"+strings.ReplaceAll(what, " ", "-")], "%s %s", kind, what)
 		}
+		require.NotContains(t, found.Screens, kind+"-receipt-of-nothing")
 		require.Contains(t, found.Screens[kind+"-none-lead"], "The delivery stays open")
 		require.Regexp(t, `^Take the parcel out of door`, found.Screens[kind+"-none-take-back"])
 	}

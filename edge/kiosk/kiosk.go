@@ -62,7 +62,7 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Operator, Key, Health, OnSite, Scanners, ChooseStep, Camera and Log are required.
+// Config is what New needs. All fields but Operator, Key, Health, CloudURL, OnSite, Scanners, ChooseStep, Camera and Log are required.
 type Config struct {
 	DeviceCode string
 	Operator   Operator // as Check allows
@@ -75,7 +75,9 @@ type Config struct {
 	Store  func() StoreState
 	Now    func() locker.Now
 	Health func() wire.Health // nil: staff see none
-	OnSite func() string      // token of the moment for recipients before the screen; nil: none is shown
+	// CloudURL is the address of the cloud's pages, https://host, for receipts; "" is not known.
+	CloudURL string
+	OnSite   func() string // token of the moment for recipients before the screen; nil: none is shown
 	// Scanners are the device's scanners as they work now; nil, or none of labels at
 	// New: there is no post page. ChooseStep chooses the step of one of them.
 	Scanners   func() []scanner.Config
@@ -155,6 +157,7 @@ func New(cfg Config) *Kiosk {
 	mux.HandleFunc("POST /api/scan", k.scan)
 	mux.HandleFunc("POST /api/label", k.label)
 	mux.HandleFunc("POST /api/size", k.size)
+	mux.HandleFunc("POST /api/receipt", k.receipt)
 	mux.HandleFunc("POST /api/reopen", k.reopen)
 	mux.HandleFunc("POST /api/another", k.another)
 	mux.HandleFunc("POST /api/done", k.done)

@@ -95,6 +95,8 @@ for (const [kind, size] of Object.entries(sizes)) {
   await close(doors.left);
   await close(doors.open, true);
   await at("finished");
+  await page.waitForSelector("#receipt svg");
+  await look(name("receipt"));
   await finish();
   await act("/mend");
   await act("/arrived");
@@ -142,6 +144,7 @@ for (const [kind, size] of Object.entries(sizes)) {
   await close(doors.left);
   await at("finished");
   await look(name("none free at the end"));
+  if (await page.$("#receipt")) found.screens[name("receipt of nothing")] = "shown";
   found.screens[name("none title")] = await page.textContent("#headline");
   found.screens[name("none lead")] = await page.textContent("#lead");
   await finish();

@@ -23,6 +23,7 @@ const m = {
   label: "",            // that a courier scanned before their code
   sizes: null,          // what a courier chooses from: {choice, size, sizes}
   pick: (size) => send("/api/size", { choice: m.sizes.choice, size }),
+  receipt: null,        // of the opening that ended last: {id, link, rows}
   none: new Set(),      // openings that were left while no other compartment was free
   another: (id, door, reason) => send("/api/another", { opening_id: id, door, reason }),
   doubt: (trouble) => { m.trouble = trouble; go("trouble"); },
@@ -40,9 +41,19 @@ function go(screen) {
   m.screen = screen;
   said = null;
   touched = Date.now();
+  if (screen === "finished" && m.receipt?.id !== m.last.id) findReceipt(m.last.id);
   render();
   ($("code") ?? $("headline")).focus();
   speak([$("headline").textContent, $("lead").textContent].join(". "));
+}
+
+// findReceipt asks for the receipt of an opening; one that left and took nothing has none.
+async function findReceipt(id) {
+  m.receipt = null;
+  const [status, receipt] = await ask("/api/receipt", { opening_id: id }).catch(() => []);
+  if (status !== 200 || m.last?.id !== id) return;
+  m.receipt = { id, ...receipt };
+  render();
 }
 
 // start shows the start screen; for the next person with the operator's choices.
@@ -50,7 +61,7 @@ function start(next = true) {
   for (const id of m.mine) m.dismissed.add(id);
   m.mine.clear();
   m.none.clear();
-  m.last = null;
+  m.last = m.receipt = null;
   if (next) resetChoices();
   go("start");
 }

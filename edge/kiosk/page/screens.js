@@ -1,7 +1,7 @@
 // The screens: what each shows and what people can touch there. A screen gives the
 // headline, the lead, what is drawn, and the controls; it changes nothing itself.
 import { t, texts, language, clock } from "/words.js";
-import { cabinet, icon } from "/drawing.js";
+import { cabinet, icon, symbol } from "/drawing.js";
 
 // longest is how much a keyboard scanner types at most: a signed QR code.
 export const longest = 1500;
@@ -153,11 +153,15 @@ function flow(m) {
 
 const reopens = (m, items) => items.map((r) => button("reopen-" + r.opening_id, "again", t("reopen", { door: names(r.doors) }), () => m.reopen(r.opening_id), "big"));
 
+// receipt is the symbol that a person may take along.
+const receipt = (m) => m.receipt?.id === m.last.id && make("figure", { className: "receipt", id: "receipt" }, symbol(m.receipt.rows, t("receipt")),
+  make("figcaption", {}, make("strong", {}, t("receipt")), t(m.receipt.link ? "receipt_link" : "receipt_text")));
+
 function finished(m) {
   const { doors, opened, kind } = m.last, failed = doors.filter((d) => !opened.has(d.door));
   const words = m.none.has(m.last.id) ? [t("no_other_title"), t("no_other_lead")] : opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t("all_closed", { door: names(doors) })];
   return {
-    headline: words[0], lead: words[1], picture: [(opened.size === 0 || m.none.size > 0) && contact(m.operator, "contact"), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
+    headline: words[0], lead: words[1], picture: [(opened.size === 0 || m.none.size > 0) && contact(m.operator, "contact"), receipt(m), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
     controls: [...reopens(m, m.state.reopen.filter((r) => r.opening_id === m.last.id)),
       failed.length > 0 && button("again", "again", t("again"), () => m.go(brings(kind) ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
       brings(kind) && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
