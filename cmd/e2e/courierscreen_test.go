@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -131,6 +133,43 @@ func (w *world) courierHands(c *cabinet, more http.Handler) http.Handler {
 		}
 		return nil, err
 	})
+	act("/key", func(r *http.Request) (any, error) { // a technician opens a door with its key
+		door, err := strconv.ParseUint(r.URL.Query().Get("door"), 10, 32)
+		return nil, errors.Join(err, c.sim.Force(uint(door)))
+	})
+	act("/polarity", func(r *http.Request) (any, error) { // the cloud's layout says how a door's switch reads
+		q := r.URL.Query()
+		door, err := strconv.ParseUint(q.Get("door"), 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		out, err := w.cloud.Lockers.FindDevice(context.Background(), w.box.AdminCaller, w.box.Devices[0].DeviceID)
+		if err != nil {
+			return nil, err
+		}
+		in, inverted := locker.LayoutInput{Device: w.box.Devices[0].DeviceID}, q.Has("inverted")
+		for _, code := range out.Device.Shelves {
+			in.Shelves = append(in.Shelves, locker.LayoutShelf{Code: code})
+		}
+		for _, g := range out.Device.Grids {
+			x := locker.LayoutGrid{Door: int(g.Door), Column: g.Column, Row: g.Row, Size: g.Size, PickupEnabled: &g.PickupEnabled}
+			if uint64(g.Door) == door {
+				x.Inverted = &inverted
+			}
+			at := slices.Index(out.Device.Shelves, g.ShelfCode)
+			in.Shelves[at].Grids = append(in.Shelves[at].Grids, x)
+		}
+		if out, err = w.cloud.Lockers.SetLayout(context.Background(), w.box.AdminCaller, in); err != nil {
+			return nil, err
+		}
+		for range 300 {
+			if s := c.agent.Loop().State(); s.Config.Version == out.Device.ConfigVersion && s.Doors[edge.DoorNumber(door)].Known {
+				return nil, nil
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		return nil, errors.New("the cabinet has not applied the layout in time")
+	})
 	act("/arrived", func(*http.Request) (any, error) { w.delivered(fmt.Sprintf("C-%d", n)); return nil, nil })
 	return mux
 }
@@ -165,7 +204,7 @@ func TestCouriersUseTheScreenOfACabinet(t *testing.T) {
 	w.ready(c)
 	staff := w.drawStaffCodes(c)[0].Code
 	page.Store(kiosk.New(kiosk.Config{DeviceCode: c.code, Operator: kiosk.Operator{Name: "Acme Logistics", Phone: "+1 416 555 0100", Email: "help@acme.example"}, Codes: c.agent.Codes(),
-		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, CloudURL: "https://parcels.example",
+		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, CloudURL: "https://parcels.example", Learn: c.agent.Learn, KeepLearned: c.agent.KeepLearned,
 		Store: func() kiosk.StoreState { return kiosk.StoreState{FilledPercent: c.agent.Store().Filled()} }}))
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -205,6 +244,8 @@ func TestCouriersUseTheScreenOfACabinet(t *testing.T) {
 		for what, want := range map[string]string{"dirty": "dirty", "several": "broken", "none": "occupied", "stays": "trouble", "known label": "dropoff", "chosen": "large", "none title": "No compartment is free"} {
 			require.Equal(t, want, found.Screens[kind+"-"+strings.ReplaceAll(what, " ", "-")], "%s %s", kind, what)
 		}
+		require.Regexp(t, `^Door .* is wired as the layout says\.$`, found.Screens[kind+"-learned-right"])
+		require.Regexp(t, `^The switch of door .* reads the other way round\.$`, found.Screens[kind+"-learned-wrong"])
 		require.NotContains(t, found.Screens, kind+"-receipt-of-nothing")
 		require.Contains(t, found.Screens[kind+"-none-lead"], "The delivery stays open")
 		require.Regexp(t, `^Take the parcel out of door`, found.Screens[kind+"-none-take-back"])

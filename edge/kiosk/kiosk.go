@@ -32,6 +32,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/scanner"
@@ -62,7 +63,7 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Operator, Key, Health, CloudURL, OnSite, Scanners, ChooseStep, Camera and Log are required.
+// Config is what New needs. All fields but Operator, Key, Health, Learn, KeepLearned, CloudURL, OnSite, Scanners, ChooseStep, Camera and Log are required.
 type Config struct {
 	DeviceCode string
 	Operator   Operator // as Check allows
@@ -75,6 +76,11 @@ type Config struct {
 	Store  func() StoreState
 	Now    func() locker.Now
 	Health func() wire.Health // nil: staff see none
+	// Learn says what has moved on the boards since staff began to learn how a door is wired,
+	// false for one that the layout does not have; KeepLearned keeps that. nil: there are no
+	// boards to look at.
+	Learn       func(door edge.DoorNumber, since time.Time) (edge.Learned, bool)
+	KeepLearned func(edge.Learned) error
 	// CloudURL is the address of the cloud's pages, https://host, for receipts; "" is not known.
 	CloudURL string
 	OnSite   func() string // token of the moment for recipients before the screen; nil: none is shown
@@ -146,6 +152,8 @@ func New(cfg Config) *Kiosk {
 	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { k.events(func() any { return k.publicView() }, w, r) })
 	mux.HandleFunc("GET /api/staff", k.staff)
 	mux.HandleFunc("POST /api/staff/stay", staffAct(k.session.extend))
+	mux.HandleFunc("POST /api/staff/learn", k.learn)
+	mux.HandleFunc("POST /api/staff/learned", k.learned)
 	mux.HandleFunc("POST /api/staff/leave", staffAct(k.session.end))
 	if len(k.labelScanners()) > 0 {
 		k.servePost(mux, static)

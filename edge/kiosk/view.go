@@ -58,7 +58,9 @@ type View struct {
 	Locks
 	CodeList      uint64 `json:"code_list"` // number of the newest entry held
 	ConfigVersion uint64 `json:"config_version"`
-	Health        any    `json:"health,omitempty"` // boards' errors, store, uplink, temperatures, versions
+	// Learn is what has moved since staff began to learn how a door is wired; nil: they do not.
+	Learn  *edge.Learned `json:"learn,omitempty"`
+	Health any           `json:"health,omitempty"` // boards' errors, store, uplink, temperatures, versions
 }
 
 // StoreView is how the cabinet's memory stands.

@@ -198,6 +198,39 @@ for (const [kind, size] of Object.entries(sizes)) {
   await act("/arrived");
   await over();
   await act("/over?ref=" + other.ref);
+
+  // Staff learn how a door is wired, while the link is cut; the layout is wrong, and put right.
+  const staff = await act("/staff");
+  const code = async () => { for (const c of staff.code) await page.locator("#keys button", { hasText: new RegExp(`^${c}$`) }).click(); await page.click("#enter"); };
+  const sees = (words) => page.waitForFunction((w) => document.querySelector("#lead").textContent.includes(w), words);
+  const learns = async (what, words) => {
+    await home();
+    await page.click("#staff");
+    await code();
+    await page.waitForSelector("#door-1");
+    await page.click("#door-1");
+    await page.click("#learn");
+    await at("learn");
+    await look(name("learn " + what));
+    const cut = kind === "portrait" && what === "right";
+    if (cut) await act("/cut");
+    await page.click("#begin");
+    await sees(" now.");
+    await act("/key?door=1");
+    await sees(words);
+    await look(name("learned " + what));
+    found.screens[name("learned " + what)] = await page.textContent("#lead");
+    await act("/close?door=1");
+    await page.click("#learned-done");
+    await at("staff");
+    if (cut) await act("/mend");
+  };
+  await home();
+  await learns("right", "wired as the layout says");
+  await act("/polarity?door=1&inverted");
+  await learns("wrong", "the other way round");
+  await act("/polarity?door=1");
+  await home();
   await context.close();
 }
 

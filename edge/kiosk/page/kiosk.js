@@ -23,6 +23,8 @@ const m = {
   label: "",            // that a courier scanned before their code
   sizes: null,          // what a courier chooses from: {choice, size, sizes}
   pick: (size) => send("/api/size", { choice: m.sizes.choice, size }),
+  learning: 0,          // door whose wiring staff learn
+  learn: (path, body) => learn(path, body),
   receipt: null,        // of the opening that ended last: {id, link, rows}
   none: new Set(),      // openings that were left while no other compartment was free
   another: (id, door, reason) => send("/api/another", { opening_id: id, door, reason }),
@@ -36,7 +38,7 @@ const seen = new Map(); // opening id → {kind, doors, opened}
 
 function go(screen) {
   if (m.screen !== "languages") m.before = m.screen;
-  if (!["staff", "staffopen", "languages"].includes(screen) && token) leaveStaff();
+  if (!["staff", "staffopen", "learn", "languages"].includes(screen) && token) leaveStaff();
   if (!["dropoff", "languages"].includes(screen)) m.label = "";
   m.screen = screen;
   said = null;
@@ -197,7 +199,7 @@ function tell(answer, path, body) {
     m.mine.add(answer.opening_id);
     if (token) {
       if (path === "/api/code") stay();
-      go("staff");
+      go(m.learning ? "learn" : "staff");
       return say("opening", { door: doors });
     }
     return follow(answer);
@@ -295,10 +297,22 @@ function stay() {
   ask("/api/staff/stay", {}).catch(() => {});
 }
 
+// learn begins or ends the learning of a door; the end goes back to the staff's screen.
+async function learn(path, body) {
+  touch();
+  const [status, answer] = await ask(path, body).catch(() => [0, { outcome: "uncertain" }]);
+  if (status !== 200) return status === 401 ? start() : say(has(answer.outcome) ? answer.outcome : "uncertain");
+  if (path.endsWith("learned")) {
+    m.learning = 0;
+    go("staff");
+  }
+}
+
 function leaveStaff() {
   ask("/api/staff/leave", {}).catch(() => {});
   token = "";
   m.staff = null;
+  m.learning = 0;
   m.chosen.clear();
 }
 

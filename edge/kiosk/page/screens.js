@@ -205,9 +205,26 @@ function staff(m) {
       b.setAttribute("aria-pressed", String(m.chosen.has(d.door)));
       return b;
     })), make("button", { id: "openchosen", type: "button", className: "main", disabled: m.chosen.size === 0, onclick: () => m.go("staffopen") }, t("staff_open", { n: m.chosen.size })),
+    m.chosen.size === 1 && button("learn", "door", t("learn"), () => { m.learning = [...m.chosen][0]; m.go("learn"); }, "big"),
     button("leave", "home", t("leave"), () => m.start(), "big")],
   };
 }
 
-export const screens = { start, pickup, dropoff, staffcode, staffopen, sizes, flow, trouble, finished, help, languages, staff };
+// learn shows which switch moves while staff open a door, and what that says of its wiring.
+function learn(m) {
+  const d = m.state.doors.find((d) => d.door === m.learning), l = m.staff?.learn?.door === m.learning ? m.staff.learn : null;
+  if (!d) return staff(m); // a new layout has come
+  const bit = (b) => (b === undefined ? "–" : b ? "1" : "0"), wiring = (w) => `${w.board} ${w.channel}, ${t(w.inverted ? "inverted" : "not_inverted")}`;
+  const facts = l ? [["learn_layout", wiring(l.layout)], ["learn_bits", `${bit(l.switch_bit)}, ${bit(l.item_bit)}`],
+    ["learn_moved", l.moves.slice(0, 8).map((x) => `${x.board} ${x.channel} ${x.bit === "item" ? "◇" : "●"} ${x.set ? "0→1" : "1→0"}`).join("; ") || "–"], ...(l.needs ? [["learn_needs", wiring(l.needs)]] : [])] : [];
+  return {
+    headline: t("door", { door: d.label }), lead: l ? t("learned_" + l.result, { door: d.label }) : t("learn_lead", { door: d.label }),
+    picture: [facts.length > 0 && make("dl", { className: "facts", id: "learned" }, ...facts.flatMap(([k, x]) => [make("dt", {}, t(k)), make("dd", {}, x)])), l?.needs && make("p", {}, t("learn_note")), cabinet(m.state.doors, new Map([[d.door, "lit"]]))],
+    controls: [button("begin", "again", t(l ? "learn_again" : "learn_begin"), () => m.learn("/api/staff/learn", { door: m.learning }), l ? "big" : "main big"),
+      l && button("byLock", "door", t("learn_open"), () => { m.chosen.clear(); m.chosen.add(m.learning); m.go("staffopen"); }, "big"),
+      button("learned-done", "check", t("done"), () => m.learn("/api/staff/learned", {}), l && l.result !== "waiting" ? "main big" : "big")],
+  };
+}
+
+export const screens = { learn, start, pickup, dropoff, staffcode, staffopen, sizes, flow, trouble, finished, help, languages, staff };
 export { clock };
