@@ -16,6 +16,7 @@ import (
 func TestWhatWasLearnedIsKept(t *testing.T) {
 	t.Parallel()
 	diagnosing(t, &taker{}, func(t *testing.T, b *bench) {
+		b.config(b.old, 1, nil)
 		_, ok := b.agent.Learn(99, time.Now())
 		require.False(t, ok, "no such door")
 		l, ok := b.agent.Learn(1, time.Now())
