@@ -73,9 +73,12 @@ func (d keypad) offerSizes(e wire.CodeEntry) (offered bool) {
 	if len(free) == 0 || len(free) == 1 && free[0].Size == e.Sizes[0] {
 		return false
 	}
-	maps.DeleteFunc(d.Choices, func(_ string, c Choice) bool { return c.Entry == e.Number || d.now.Mono >= c.Until })
+	maps.DeleteFunc(d.choices, func(_ string, c Choice) bool { return c.Entry == e.Number || d.now.Mono >= c.Until })
+	if d.choices == nil { // of a state that was read
+		d.choices = map[string]Choice{}
+	}
 	id := d.newID("ch_")
-	d.Choices[id] = Choice{Entry: e.Number, Until: d.now.Mono + choiceLife}
+	d.choices[id] = Choice{Entry: e.Number, Until: d.now.Mono + choiceLife}
 	d.out.Answer.Choice, d.out.Answer.Size, d.out.Answer.Free = id, e.Sizes[0], free
 	return true
 }
@@ -88,7 +91,7 @@ func isFor(d openings, n edge.DoorNumber, ref string) bool {
 // pickSize opens a compartment of the size that a courier has chosen. One whose size is taken
 // meanwhile may choose again.
 func (d keypad) pickSize(in PickSize) {
-	c, ok := d.Choices[in.Choice]
+	c, ok := d.choices[in.Choice]
 	e, listed := d.Codes[c.Entry]
 	switch {
 	case !ok || d.now.Mono >= c.Until || !listed || e.Kind != wire.CodeDelivery:
@@ -101,6 +104,6 @@ func (d keypad) pickSize(in PickSize) {
 		d.out.Answer.Outcome = d.dropOff(e, CodeTried{}, in.Size)
 	}
 	if d.out.Answer.Outcome != wire.ReasonOccupied {
-		delete(d.Choices, in.Choice)
+		delete(d.choices, in.Choice)
 	}
 }

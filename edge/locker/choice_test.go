@@ -141,7 +141,7 @@ func TestAnyOrderOfChoices(t *testing.T) {
 					free[n] = d.Opening == "" && d.Delivery == "" && d.Blocked == ""
 				}
 				choice := rapid.SampledFrom(known).Draw(rt, "choice")
-				c, has := w.s.Choices[choice]
+				c, has := w.s.choices[choice]
 				a := w.pick(choice, size)
 				if a.Outcome != wire.CodeOK {
 					require.Len(rt, bodies[wire.OpeningStarted](w), began)

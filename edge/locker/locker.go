@@ -92,9 +92,9 @@ type State struct {
 	OldLists Mute
 	// Parts are those of a whole code list that is not complete yet; not kept.
 	Parts listParts
-	// Choices are couriers' codes whose compartments are not chosen yet, by a random id that
+	// choices are couriers' codes whose compartments are not chosen yet, by a random id that
 	// only who typed the code knows; not kept.
-	Choices map[string]Choice
+	choices map[string]Choice
 }
 
 // Meta is what is kept once per cabinet.
@@ -511,7 +511,7 @@ func New(c wire.Config) State {
 	s := State{
 		Doors: map[edge.DoorNumber]Door{}, Openings: map[string]Opening{}, Ended: map[string]EndedOpening{},
 		Deliveries: map[string]Delivery{}, Commands: map[string]int64{}, Exceptions: map[string]Exception{},
-		Codes: map[uint64]wire.CodeEntry{}, Choices: map[string]Choice{}, Config: c,
+		Codes: map[uint64]wire.CodeEntry{}, choices: map[string]Choice{}, Config: c,
 	}
 	s.layDoors()
 	return s
@@ -531,7 +531,7 @@ func (s State) clone() State {
 	s.Doors, s.Openings, s.Ended = maps.Clone(s.Doors), maps.Clone(s.Openings), maps.Clone(s.Ended)
 	s.Deliveries, s.Commands = maps.Clone(s.Deliveries), maps.Clone(s.Commands)
 	s.Exceptions, s.Codes = maps.Clone(s.Exceptions), maps.Clone(s.Codes)
-	s.Choices = maps.Clone(s.Choices)
+	s.choices = maps.Clone(s.choices)
 	return s
 }
 
