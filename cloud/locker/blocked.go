@@ -54,7 +54,7 @@ func (w reports) blockUnusable(r Occurrence, d *cloud.Delivery, c *cloud.Compart
 	if c.DeliveryID != d.ID {
 		other = c.DeliveryID
 	}
-	inside, err := comparison{w.handling}.inside(d, c)
+	inside, err := comparison(w).inside(d, c)
 	if err != nil {
 		return err
 	}
