@@ -250,6 +250,8 @@ const (
 	DevKeypadLocked = "keypad_locked"
 	// DevConfigRefused: the cabinet has refused the newest configuration.
 	DevConfigRefused = "config_refused"
+	// DevCompartmentBlocked: couriers had compartments blocked at the cabinet.
+	DevCompartmentBlocked = "compartment_blocked"
 	// DevReportedStolen: staff have reported the cabinet as stolen.
 	DevReportedStolen = "reported_stolen"
 )

@@ -308,6 +308,8 @@ type OpeningDoor struct {
 	Error    string    `json:"error,omitempty"`
 	OpenedAt time.Time `json:"opened_at,omitzero"`
 	ClosedAt time.Time `json:"closed_at,omitzero"`
+	// BlockID is of the record by which a courier had the compartment blocked.
+	BlockID string `json:"block_id,omitempty"`
 	// Removals are what staff stated at the cabinet of packages behind the door, in their order.
 	Removals []Removal `json:"removals,omitempty"`
 }

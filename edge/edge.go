@@ -73,7 +73,7 @@ const (
 	ByStaff   = "staff"   // a staff code with doors chosen on the screen
 	ByReopen  = "reopen"  // a pickup opened once more without a code
 	ByPass    = "pass"    // a signed QR code of a courier or of staff
-	ByLarger  = "larger"  // a courier's choice of a larger compartment in place of an open one
+	ByLarger  = "larger"  // a courier's choice of another compartment in place of an open one
 )
 
 // Authority is the act that allows a pulse. A pulse belongs to exactly one, of

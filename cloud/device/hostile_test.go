@@ -59,7 +59,10 @@ func hostileText(t *testing.T, w *devicetest.World) {
 		wire.KindGap:             wire.Gap{Epoch: d.Epoch, Lane: 1, First: 90, Last: 99, Reason: x},
 		wire.KindRemoval:         wire.Removal{ID: x, DeliveryRef: x, OpeningID: x, Door: 1, Outcome: wire.RemovalTaken, Reason: "relay"},
 		wire.KindTamper:          wire.Tamper{What: x, Door: 1},
-		40:                       wire.Tamper{What: x},
+
+		wire.KindCompartmentBlocked: wire.CompartmentBlocked{BlockID: x, Door: 1, Reason: x, OpeningID: x, Who: x},
+
+		40: wire.Tamper{What: x},
 	} {
 		d.Tell(kind, b)
 	}

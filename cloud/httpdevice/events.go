@@ -9,7 +9,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
-	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
@@ -29,9 +28,8 @@ type eventsInput struct {
 }
 
 type rejectedEvent struct {
-	Index   int    `json:"index"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Index int    `json:"index"`
+	Code  string `json:"code"`
 }
 
 type eventsOutput struct {
@@ -81,8 +79,7 @@ func (s *Service) events(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 				out.Accepted++
 				continue
 			}
-			code := rejections[problem]
-			out.Rejected = append(out.Rejected, rejectedEvent{i, code, locale.Error("en", code)})
+			out.Rejected = append(out.Rejected, rejectedEvent{i, rejections[problem]})
 		}
 		return nil
 	})

@@ -87,7 +87,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 			"events.0.occurred_at": {b.event("a", "PK-1", "received", "occurred_at", time.Now().Add(time.Hour).Format(time.RFC3339))},
 			"events.0.event_id":    {b.event("", "PK-1", "received")},
 			"events.0.location":    {b.event("a", "PK-1", "received", "location", strings.Repeat("x", 101))},
-			"events":                many,
+			"events":               many,
 		} {
 			err := b.call("POST", "/events", "", map[string]any{"events": in}, &struct{}{})
 			var e *cloud.Error

@@ -129,6 +129,7 @@ var actions = map[string]texts{
 	"action.device_command":                     {"Command sent to a cabinet", "已向快递柜发送指令", "已向智慧櫃傳送指令", "Commande envoyée à une consigne", "Befehl an Schrank gesendet", "Orden enviada a una taquilla"},
 	"action.doors_opened":                       {"Doors opened", "柜门已打开", "櫃門已開啟", "Portes ouvertes", "Türen geöffnet", "Puertas abiertas"},
 	"action.grid_blocked":                       {"Compartment blocked", "格口已停用", "格口已停用", "Casier bloqué", "Fach gesperrt", "Compartimento bloqueado"},
+	"action.compartment_blocked":                {"Compartment blocked by a courier", "快递员停用了格口", "快遞員停用了格口", "Casier bloqué par un livreur", "Fach von Kurier gesperrt", "Compartimento bloqueado por un repartidor"},
 	"action.grid_unblocked":                     {"Compartment unblocked", "格口已恢复", "格口已恢復", "Casier débloqué", "Fach entsperrt", "Compartimento desbloqueado"},
 	"action.qr_code_issued":                     {"Signed QR code created", "已生成签名二维码", "已產生簽章 QR 碼", "QR code signé créé", "Signierter QR-Code erstellt", "Código QR firmado creado"},
 	"action.grid_cleared":                       {"Compartment cleared", "格口已清空", "格口已清空", "Casier vidé", "Fach geräumt", "Compartimento vaciado"},

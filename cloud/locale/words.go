@@ -163,12 +163,15 @@ var pages = map[string]texts{
 	"exception.keypad_locked":      {"Keypad locked", "键盘已锁定", "鍵盤已鎖定", "Clavier verrouillé", "Tastatur gesperrt", "Teclado bloqueado"},
 	"exception.config_refused":     {"Configuration refused", "配置被拒绝", "設定被拒絕", "Configuration refusée", "Konfiguration abgelehnt", "Configuración rechazada"},
 	"exception.reported_stolen":    {"Reported stolen", "已报失窃", "已通報失竊", "Déclarée volée", "Als gestohlen gemeldet", "Denunciada como robada"},
-	"exception.overdue":            {"Collection overdue", "取件逾期", "取件逾期", "Retrait en retard", "Abholung überfällig", "Recogida vencida"},
-	"severity.low":                 {"low", "低", "低", "faible", "niedrig", "baja"},
-	"severity.medium":              {"medium", "中", "中", "moyenne", "mittel", "media"},
-	"severity.high":                {"high", "高", "高", "élevée", "hoch", "alta"},
-	"opening.requested":            {"requested", "已请求", "已請求", "demandée", "angefordert", "solicitada"},
-	"opening.running":              {"running", "进行中", "進行中", "en cours", "läuft", "en curso"},
+
+	"exception.compartment_blocked": {"Compartment blocked by a courier", "快递员停用了格口", "快遞員停用了格口", "Casier bloqué par un livreur", "Fach von Kurier gesperrt", "Compartimento bloqueado por un repartidor"},
+
+	"exception.overdue": {"Collection overdue", "取件逾期", "取件逾期", "Retrait en retard", "Abholung überfällig", "Recogida vencida"},
+	"severity.low":      {"low", "低", "低", "faible", "niedrig", "baja"},
+	"severity.medium":   {"medium", "中", "中", "moyenne", "mittel", "media"},
+	"severity.high":     {"high", "高", "高", "élevée", "hoch", "alta"},
+	"opening.requested": {"requested", "已请求", "已請求", "demandée", "angefordert", "solicitada"},
+	"opening.running":   {"running", "进行中", "進行中", "en cours", "läuft", "en curso"},
 
 	"layout.title":  {"Layout", "布局", "配置", "Disposition", "Aufteilung", "Distribución"},
 	"layout.lead":   {"Describe each compartment. Pickup numbers count by shelf, column and row. A compartment in use keeps its place and label.", "请描述每个格口。取件编号按柜列、列和行计数。使用中的格口保持其位置和标签。", "請描述每一格。取件編號依櫃列、欄和列計數。使用中的格口保持其位置和標籤。", "Décrivez chaque casier. Les numéros de retrait suivent le bloc, la colonne et la rangée. Un casier utilisé garde sa place et son étiquette.", "Beschreiben Sie jedes Fach. Abholnummern zählen nach Block, Spalte und Reihe. Ein benutztes Fach behält Platz und Beschriftung.", "Describa cada compartimento. Los números de recogida siguen módulo, columna y fila. Uno en uso conserva su lugar y etiqueta."},

@@ -130,6 +130,9 @@ var workItems = map[string]texts{
 	"work.otheraccount":             {"Accounts of your kind do not have this page. An administrator of your business can say who has.", "您这类账户没有此页面。企业管理员可以告诉您谁有权限。", "您這類帳戶沒有此頁面。企業管理員可以告訴您誰有權限。", "Les comptes comme le vôtre n’ont pas cette page. L’administrateur de votre entreprise sait qui l’a.", "Konten Ihrer Art haben diese Seite nicht. Die Verwaltung Ihres Unternehmens weiß, wer sie hat.", "Las cuentas como la suya no tienen esta página. El administrador de su empresa sabe quién la tiene."},
 	"block.open_failed":             {"the door did not open", "柜门未能打开", "櫃門未能打開", "la porte ne s’est pas ouverte", "die Tür ging nicht auf", "la puerta no se abrió"},
 	"block.deposit_unverified":      {"the deposit is not verified", "投递未确认", "投遞未確認", "le dépôt n’est pas vérifié", "die Einlage ist ungeklärt", "el depósito no está verificado"},
+	"block.occupied":                {"something lies in it although it was free", "本应空闲，但里面有物品", "本應空閒，但裡面有物品", "quelque chose s’y trouve alors qu’il était libre", "etwas liegt darin, obwohl es frei war", "hay algo dentro aunque estaba libre"},
+	"block.dirty":                   {"dirty", "不干净", "不乾淨", "sale", "verschmutzt", "sucio"},
+	"block.broken":                  {"broken", "损坏", "損壞", "abîmé", "beschädigt", "dañado"},
 	"block.removed from the layout": {"removed from the layout", "已从布局中移除", "已從配置中移除", "retiré du plan", "aus dem Aufbau genommen", "retirado de la disposición"},
 	"block.waits until the cabinet has applied the layout": {"waits until the cabinet has applied the layout", "等待快递柜应用新布局", "等待智慧櫃套用新配置", "attend que la consigne applique le plan", "wartet, bis der Schrank den Aufbau übernommen hat", "espera a que la taquilla aplique la disposición"},
 

@@ -123,6 +123,37 @@ func (s *story) layout() locker.LayoutInput {
 	return in
 }
 
+// The polarity of a switch is the layout's, and stays as it is where a layout does not say.
+func TestLayoutSaysHowASwitchReads(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		inverted := func() (out []uint) {
+			var d cloud.Device
+			require.NoError(s.t, s.Store.Look(ctx, func(v cloud.View) (err error) { d, err = v.Device(s.ID); return err }))
+			var conf wire.Config
+			require.NoError(s.t, wire.Decode(d.Config, &conf))
+			for _, l := range conf.Layout {
+				if l.Inverted {
+					out = append(out, l.Door)
+				}
+			}
+			return out
+		}
+		set := func(value *bool) {
+			in := s.layout()
+			in.Shelves[0].Grids[2].Inverted = value
+			_, err := s.Lockers.SetLayout(ctx, s.staff(), in)
+			require.NoError(s.t, err)
+		}
+		set(new(true))
+		door := uint(s.layout().Shelves[0].Grids[2].Door)
+		require.Equal(s.t, []uint{door}, inverted())
+		set(nil)
+		require.Equal(s.t, []uint{door}, inverted())
+		set(new(false))
+		require.Empty(s.t, inverted())
+	})
+}
+
 // A compartment in use keeps its place, label and lock; others change around it. A
 // cabinet uses new compartments once it has applied the layout, and staff see why it
 // has not.

@@ -38,6 +38,7 @@ type LayoutGrid struct {
 	PickupEnabled *bool   `json:"pickup_enabled" doc:"true when left out; false for a screen, a battery or a door for staff only: it has no pickup number and takes no delivery"`
 	Board         *string `json:"board" max:"16" pattern:"^[A-Za-z0-9_-]+$" doc:"Name of its lock controller board; as it is when left out, A for a new compartment"`
 	Channel       *int    `json:"channel" min:"1" max:"255" doc:"Of the lock on its board; as it is when left out, compartment_number for a new one"`
+	Inverted      *bool   `json:"inverted" doc:"true where the raw bit of the door's switch is set while the door is open, as learned at the cabinet's screen; as it is when left out, false for a new compartment"`
 }
 
 // IsForPickup reports whether deliveries may be given the compartment.
@@ -173,17 +174,23 @@ func (w requests) lay(c cloud.Caller, shelves []LayoutShelf) error {
 		return err
 	}
 	codes := gridCodes(cells)
-	was := map[uint]*cloud.Compartment{}
+	courier, was := false, map[uint]*cloud.Compartment{}
 	for _, cell := range cells {
 		was[cell.Door] = cell
 		if _, stays := next[cell.Door]; !stays && !cell.IsRemoved() {
 			cell.Column, cell.Row, cell.PickupNumber, cell.Label, cell.PickupEnabled = 0, 0, 0, "", false
+			courier = courier || slices.Contains(blockReasons, cell.BlockReason)
 			cell.State, cell.BlockReason = cloud.GridBlocked, cloud.BlockRemoved
 			w.touch(cell)
 		}
 	}
 	for _, p := range placed {
 		if err := w.placeGrid(p, was[uint(p.Door)], codes); err != nil {
+			return err
+		}
+	}
+	if courier {
+		if err := w.keepBlocked(w.received); err != nil {
 			return err
 		}
 	}
@@ -209,6 +216,9 @@ func (p PlacedGrid) wired(was map[uint]wire.LayoutDoor) wire.LayoutDoor {
 	}
 	if p.Channel != nil {
 		l.Channel = uint(*p.Channel)
+	}
+	if p.Inverted != nil {
+		l.Inverted = *p.Inverted
 	}
 	l.Size, l.Display, l.Label = p.Size, uint(p.Number), p.Label()
 	if !p.IsForPickup() {

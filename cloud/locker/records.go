@@ -108,7 +108,11 @@ func (w reports) localOpening(r Occurrence, b wire.OpeningStarted) (*cloud.Openi
 			return nil, foreign, nil
 		}
 		if b.Kind == wire.OpenReassign && d != nil {
-			if err := w.takeOver(d, c); err != nil {
+			refs := b.Packages[n]
+			if len(b.Packages) > 0 && refs == nil {
+				refs = []string{}
+			}
+			if err := w.takeOver(d, c, refs); err != nil {
 				return nil, "", err
 			}
 		}
@@ -774,17 +778,45 @@ func (w *rows) allCells() ([]*cloud.Compartment, error) {
 // freeCells lets go of the compartments of a cancelled opening, but for those
 // where something lies inside.
 func (w *handling) freeCells(o *cloud.Opening, d *cloud.Delivery) error {
+	kept, err := w.takenOver(o, d)
+	if err != nil {
+		return err
+	}
 	for _, od := range o.Doors {
 		c, err := w.cell(od.Door)
 		if err != nil {
 			return err
 		}
-		if c != nil && c.DeliveryID == d.ID && od.Error != doorKept && (c.Occupied == nil || !*c.Occupied) {
+		if c != nil && c.DeliveryID == d.ID && c.State != cloud.GridBlocked && !kept[od.Door] && od.Error != doorKept && (c.Occupied == nil || !*c.Occupied) {
 			c.State, c.DeliveryID = cloud.GridFree, 0
 			w.touch(c)
 		}
 	}
 	return nil
+}
+
+// takenOver are the doors of an ended opening of which another one of its delivery says what
+// lies there: one that took them over, and runs or has settled.
+func (w *handling) takenOver(o *cloud.Opening, d *cloud.Delivery) (map[uint]bool, error) {
+	rows, err := w.v.DeliveryOpenings(d.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if _, err := w.opening(row.ID); err != nil {
+			return nil, err
+		}
+	}
+	out := map[uint]bool{}
+	for _, x := range w.openings {
+		if x == nil || x.ID == o.ID || x.DeliveryID != d.ID || !x.Kind.IsDeposit() || x.RequestedAt.Before(o.RequestedAt) || x.Ended() && x.State != cloud.OpeningSettled {
+			continue
+		}
+		for _, od := range x.Doors {
+			out[od.Door] = true
+		}
+	}
+	return out, nil
 }
 
 // releaseCells lets go of everything that is reserved for a delivery. A

@@ -8,6 +8,9 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
+// removals are what staff state at cabinets of what they took out.
+type removals struct{ reports }
+
 // removed: staff have stated at the cabinet what became of the packages behind a door that
 // they had opened. It stands whatever was decided meanwhile, once:
 //
@@ -19,7 +22,7 @@ import (
 // Where nothing of the delivery is left there by word of staff or its partner, the history has
 // it too; where its recipient has it, or it lay nowhere there, item_missing is opened. The cabinet
 // has let go of what was taken: it is sent no command.
-func (w reports) removed(r Occurrence, b wire.Removal) (string, error) {
+func (w removals) removed(r Occurrence, b wire.Removal) (string, error) {
 	if b.ID == "" || len(b.ID) > 40 || b.OpeningID == "" || len(b.OpeningID) > 40 || !wire.IsRemoval(b.Outcome, b.Reason) {
 		return badBody, nil
 	}
@@ -56,7 +59,7 @@ func (w reports) removed(r Occurrence, b wire.Removal) (string, error) {
 
 // removalOpening is the staff opening of a removal. One whose start is not known is one that
 // has ended.
-func (w reports) removalOpening(r Occurrence, b wire.Removal) (o *cloud.Opening, problem string, err error) {
+func (w removals) removalOpening(r Occurrence, b wire.Removal) (o *cloud.Opening, problem string, err error) {
 	o, err = w.opening(b.OpeningID)
 	switch {
 	case err != nil:
@@ -76,7 +79,7 @@ func (w reports) removalOpening(r Occurrence, b wire.Removal) (o *cloud.Opening,
 }
 
 // takeOutBy ends the packages of a delivery in a compartment by a removal.
-func (w reports) takeOutBy(r Occurrence, b wire.Removal, d *cloud.Delivery, cell *cloud.Compartment) error {
+func (w removals) takeOutBy(r Occurrence, b wire.Removal, d *cloud.Delivery, cell *cloud.Compartment) error {
 	if !d.DepositedAt.IsZero() && (r.Approximate || d.ConfirmedBy.IsStated() || !r.OccurredAt.After(d.DepositedAt)) {
 		r = r.notBefore(d.DepositedAt.Add(1e6)) // as of a collection
 	}
@@ -155,7 +158,7 @@ func collectedReason(d *cloud.Delivery) string {
 
 // doubtMissing opens item_missing for packages that staff did not find, or adds to the one that
 // is open.
-func (w reports) doubtMissing(r Occurrence, b wire.Removal, d *cloud.Delivery, cell *cloud.Compartment) error {
+func (w removals) doubtMissing(r Occurrence, b wire.Removal, d *cloud.Delivery, cell *cloud.Compartment) error {
 	open, err := w.openExceptions()
 	if err != nil {
 		return err
@@ -173,7 +176,7 @@ func (w reports) doubtMissing(r Occurrence, b wire.Removal, d *cloud.Delivery, c
 const notFoundNote = "staff opened the compartment at the cabinet and did not find it"
 
 // doubtTakenOut is about packages that staff took out where nothing was left of their delivery.
-func (w reports) doubtTakenOut(r Occurrence, b wire.Removal, d *cloud.Delivery, cell *cloud.Compartment) error {
+func (w removals) doubtTakenOut(r Occurrence, b wire.Removal, d *cloud.Delivery, cell *cloud.Compartment) error {
 	w.leave(d, cell) // also where a courier has reported all packages as taken out
 	if b.Outcome != wire.RemovalTaken {
 		return nil

@@ -141,6 +141,7 @@ func (w requests) unblock(c cloud.Caller, cell *cloud.Compartment, reason string
 	if !blocked {
 		return nil
 	}
+	courier := slices.Contains(blockReasons, cell.BlockReason)
 	cell.BlockReason = ""
 	var err error
 	if cell.State, err = w.use(cell); err != nil {
@@ -148,6 +149,11 @@ func (w requests) unblock(c cloud.Caller, cell *cloud.Compartment, reason string
 	}
 	if cell.State == cloud.GridFree {
 		cell.DeliveryID = 0
+	}
+	if courier {
+		if err := w.keepBlocked(w.received); err != nil {
+			return err
+		}
 	}
 	_, err = w.send("", wire.CmdUnblock, wire.DoorReason{Door: cell.Door, Reason: reason}, []uint{cell.Door}, longCommandLife)
 	return err

@@ -190,8 +190,14 @@ func (w requests) block(c cloud.Caller, cell *cloud.Compartment, reason string) 
 	if cell.DeliveryID != 0 && cell.State != cloud.GridBlocked || cell.State == cloud.GridReserved || cell.State == cloud.GridOccupied {
 		return &cloud.Error{Kind: cloud.Conflict, Code: "GRID_NOT_FREE", Details: map[string]any{"state": cell.State}}
 	}
+	courier := slices.Contains(blockReasons, cell.BlockReason)
 	cell.State, cell.BlockReason = cloud.GridBlocked, reason
 	w.touch(cell)
+	if courier {
+		if err := w.keepBlocked(w.received); err != nil {
+			return err
+		}
+	}
 	err := w.auditStaff(c, "grid_blocked", strconv.FormatInt(int64(cell.GridID), 10), map[string]string{"reason": reason})
 	if err != nil {
 		return err

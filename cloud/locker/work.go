@@ -142,9 +142,11 @@ func (w reports) Apply(r Occurrence) (problem string, err error) {
 	case wire.KindTamper:
 		return apply(r, w.tamper)
 	case wire.KindRemoval:
-		return apply(r, w.removed)
+		return apply(r, removals{w}.removed)
 	case wire.KindConfigApplied:
 		return apply(r, w.configApplied)
+	case wire.KindCompartmentBlocked:
+		return apply(r, w.compartmentBlocked)
 	}
 	return "", nil // kept in the journal, leads to nothing here
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/kiosk"
 	edgelocker "github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/internal/browsertest"
@@ -270,7 +271,7 @@ func (w *world) screenRemove(x *task, rnd *rand.Rand) {
 	}
 	a, opened := opens(func(ctx context.Context) (edgelocker.Answer, error) {
 		if overdue {
-			return c.running().Codes().TypeQueue(ctx, out.Codes[0].Code, doors)
+			return c.running().Codes().Enter(ctx, access.Entered{Code: out.Codes[0].Code, Doors: doors, Queue: true})
 		}
 		return c.running().Codes().Type(ctx, out.Codes[0].Code, doors)
 	})

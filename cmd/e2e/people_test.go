@@ -447,13 +447,13 @@ func (w *world) takeLarger(c *cabinet, x *task, doors []uint) uint {
 	a := c.running()
 	s := a.Loop().State()
 	for id, o := range s.Openings {
-		if o.DeliveryRef != x.number || !slices.Equal(doors, []uint{uint(o.Doors[0].Door)}) || s.Larger(id, a.Now()) == 0 {
+		if o.DeliveryRef != x.number || !slices.Equal(doors, []uint{uint(o.Doors[0].Door)}) || s.Another(id, o.Doors[0].Door, edgelocker.TooSmall, a.Now()) == 0 {
 			continue
 		}
 		n := w.act(truth.Act{Cabinet: c.code, Kind: edge.ByLarger, Delivery: x.number, Code: wire.CodeDelivery})
 		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 		defer cancel()
-		out, err := a.Loop().Do(ctx, edgelocker.TakeLarger{OpeningID: id})
+		out, err := a.Loop().Do(ctx, edgelocker.TakeAnother{OpeningID: id, Door: o.Doors[0].Door, Reason: edgelocker.TooSmall})
 		w.answered(n, out, err)
 		if err == nil && out.Outcome == wire.CodeOK {
 			w.effect("larger", nil)

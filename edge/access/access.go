@@ -55,33 +55,46 @@ var ErrNotACode = errors.New("not a code of this cabinet")
 // tailWait is how long an unknown code waits for codes issued a moment ago.
 const tailWait = 3 * time.Second
 
+// Entered is what a person enters at a terminal.
+type Entered struct {
+	Code  string            // typed
+	Text  string            // of a QR symbol, in place of a typed code
+	Doors []edge.DoorNumber // chosen at the terminal, for a staff code
+	// Label was scanned before: a courier's code has to be of its delivery. "" is none.
+	Label string
+	// Queue has Doors opened one after the other, for a staff code.
+	Queue bool
+	// Choose says that the terminal lets couriers choose the size of a compartment.
+	Choose bool
+}
+
 // Type tries a typed code. doors are those chosen at the terminal for a staff
 // code.
 func (d *Verifier) Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
-	if !passcode.Valid(code) {
-		return locker.Answer{}, ErrNotACode
-	}
-	budget := locker.BudgetTyped
-	if len(code) == passcode.StaffDigits {
-		budget = locker.BudgetStaff
-	}
-	return d.try(ctx, code, locker.CodeTried{Input: "keypad", Budget: budget, Doors: doors})
-}
-
-// TypeQueue is Type for a staff code with doors that are to open one after the other.
-func (d *Verifier) TypeQueue(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
-	if !passcode.Valid(code) || len(code) != passcode.StaffDigits {
-		return locker.Answer{}, ErrNotACode
-	}
-	return d.try(ctx, code, locker.CodeTried{Input: "keypad", Budget: locker.BudgetStaff, Doors: doors, Queue: true})
+	return d.Enter(ctx, Entered{Code: code, Doors: doors})
 }
 
 // Scan tries the text of a QR symbol: a pickup code, or a signed QR code.
 func (d *Verifier) Scan(ctx context.Context, text string) (locker.Answer, error) {
-	if signed.IsPass(text) {
-		return d.show(ctx, text)
+	return d.Enter(ctx, Entered{Text: text})
+}
+
+// Enter tries what was entered at a terminal. Error: ErrNotACode.
+func (d *Verifier) Enter(ctx context.Context, in Entered) (locker.Answer, error) {
+	if in.Text == "" {
+		if !passcode.Valid(in.Code) || in.Queue && len(in.Code) != passcode.StaffDigits {
+			return locker.Answer{}, ErrNotACode
+		}
+		budget := locker.BudgetTyped
+		if len(in.Code) == passcode.StaffDigits {
+			budget = locker.BudgetStaff
+		}
+		return d.try(ctx, in.Code, locker.CodeTried{Input: "keypad", Budget: budget, Doors: in.Doors, Queue: in.Queue, Label: in.Label, Choose: in.Choose})
 	}
-	code, ok := passcode.ParseQR(d.cfg.DeviceCode, text)
+	if signed.IsPass(in.Text) {
+		return d.show(ctx, in)
+	}
+	code, ok := passcode.ParseQR(d.cfg.DeviceCode, in.Text)
 	if !ok {
 		return locker.Answer{}, ErrNotACode
 	}
@@ -90,14 +103,15 @@ func (d *Verifier) Scan(ctx context.Context, text string) (locker.Answer, error)
 
 // show tries a signed QR code. One that the cloud has not signed costs no try, and no
 // more than a look at its signature.
-func (d *Verifier) show(ctx context.Context, text string) (locker.Answer, error) {
-	pass, err := d.cfg.Keys().OpenPass(text)
+func (d *Verifier) show(ctx context.Context, in Entered) (locker.Answer, error) {
+	pass, err := d.cfg.Keys().OpenPass(in.Text)
 	if err != nil {
 		return locker.Answer{Outcome: wire.PassForged}, nil
 	}
-	return d.cfg.Loop.Do(ctx, locker.PassShown{Pass: pass, Device: d.cfg.DeviceCode})
+	return d.cfg.Loop.Do(ctx, locker.PassShown{Pass: pass, Device: d.cfg.DeviceCode, Label: in.Label})
 }
 
+// try tries a code; in is what is known of the try but for its verifier.
 func (d *Verifier) try(ctx context.Context, code string, in locker.CodeTried) (locker.Answer, error) {
 	select {
 	case d.turn <- struct{}{}:
@@ -113,14 +127,12 @@ func (d *Verifier) try(ctx context.Context, code string, in locker.CodeTried) (l
 	if s.Config.Codes.Passes == 0 {
 		return locker.Answer{Outcome: wire.CodeNotActive}, nil // no list without a configuration: no code is wrong yet
 	}
-	var verifier []byte
 	if s.Meta.Budgets.Of(in.Budget).Locked(d.cfg.Now()) == 0 {
-		verifier = passcode.Verifier(code, d.cfg.Salt, d.cfg.Key, s.Config.Codes)
-		if !knows(s, verifier) && d.cfg.Link.Connected() {
+		in.Verifier = passcode.Verifier(code, d.cfg.Salt, d.cfg.Key, s.Config.Codes)
+		if !knows(s, in.Verifier) && d.cfg.Link.Connected() {
 			d.awaitTail(ctx, s.Meta.CodeList)
 		}
 	}
-	in.Verifier = verifier
 	return d.cfg.Loop.Do(ctx, in)
 }
 

@@ -69,6 +69,9 @@ func (x *diagnoser) bundleWith(log []byte) ([]byte, error) {
 	b.AddJSON("status.json", x.supportStatus())
 	b.AddJSON("health.json", a.healthBody())
 	b.AddJSON("boards.json", x.boardsNow())
+	if learned, err := a.learned(); err == nil && len(learned) > 0 {
+		b.AddJSON("learned.json", learned)
+	}
 	p := a.store.Present()
 	b.AddJSON("store.json", map[string]any{"filled_percent": a.store.Filled(), "use_bytes": p.Use, "waiting_records": p.Backlog})
 	b.Add("log.jsonl", log)

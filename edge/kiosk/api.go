@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -24,6 +25,11 @@ type Result struct {
 	// typed, scanned, staff.
 	LockedSeconds int    `json:"locked_seconds,omitempty"`
 	Budget        string `json:"budget,omitempty"`
+	// Choice, Size and Sizes are of choose_size: what /api/size names, the size that is
+	// proposed, and the free compartments of each size.
+	Choice string     `json:"choice,omitempty"`
+	Size   string     `json:"size,omitempty"`
+	Sizes  []FreeSize `json:"sizes,omitempty"`
 	// StaffToken is that of the session which a right staff code began, for the page
 	// that sent it.
 	StaffToken string `json:"staff_token,omitempty"`
@@ -38,7 +44,16 @@ const (
 	tooMany   = "busy_page"  // others wait already; nothing happened
 	uncertain = "uncertain"  // no answer in time: it may still happen
 	staffCode = "staff"      // a right staff code for no door: a staff session has begun
+
+	knownLabel   = "known_label"   // of a delivery that is to be brought: its code comes next
+	unknownLabel = "unknown_label" // of none
 )
+
+// FreeSize is how many compartments of a size are free.
+type FreeSize struct {
+	Size string `json:"size"`
+	Free int    `json:"free"`
+}
 
 // DoorRef names a door for people.
 type DoorRef struct {
@@ -51,6 +66,7 @@ func (k *Kiosk) code(w http.ResponseWriter, r *http.Request) {
 		Code  string `json:"code"`
 		Doors []uint `json:"doors"`
 		Queue bool   `json:"queue"` // of a staff session: the doors open one after the other
+		Label string `json:"label"` // that was scanned before, "" for none
 	}
 	if !read(w, r, &in) {
 		return
@@ -59,32 +75,64 @@ func (k *Kiosk) code(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "doors")
 		return
 	}
-	var doors []edge.DoorNumber
+	typed := access.Entered{Code: in.Code, Label: in.Label, Queue: in.Queue, Choose: true}
 	for _, n := range in.Doors {
-		doors = append(doors, edge.DoorNumber(n))
+		typed.Doors = append(typed.Doors, edge.DoorNumber(n))
 	}
-	enter := k.cfg.Codes.Type
-	if in.Queue {
-		if enter = k.cfg.Codes.TypeQueue; !k.session.has(bearer(r)) {
-			refuse(w, http.StatusUnauthorized, "staff_code")
-			return
-		}
-		if len(doors) == 0 {
-			refuse(w, http.StatusBadRequest, "doors")
-			return
-		}
+	if in.Queue && !k.session.has(bearer(r)) {
+		refuse(w, http.StatusUnauthorized, "staff_code")
+		return
 	}
-	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return enter(ctx, in.Code, doors) })
+	if in.Queue && len(typed.Doors) == 0 {
+		refuse(w, http.StatusBadRequest, "doors")
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Codes.Enter(ctx, typed) })
 }
 
 func (k *Kiosk) scan(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Text  string `json:"text"`
+		Label string `json:"label"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	if in.Text == "" {
+		reply(w, http.StatusUnprocessableEntity, Result{Outcome: notACode})
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
+		return k.cfg.Codes.Enter(ctx, access.Entered{Text: in.Text, Label: in.Label})
+	})
+}
+
+// label says whether a label is of a delivery that is to be brought here. It opens nothing.
+func (k *Kiosk) label(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Text string `json:"text"`
 	}
 	if !read(w, r, &in) {
 		return
 	}
-	k.try(w, r, func(ctx context.Context) (locker.Answer, error) { return k.cfg.Codes.Scan(ctx, in.Text) })
+	s, out := k.cfg.Loop.State(), Result{Outcome: unknownLabel}
+	if s.Labelled(in.Text) != "" {
+		out.Outcome = knownLabel
+	}
+	reply(w, http.StatusOK, out)
+}
+
+func (k *Kiosk) size(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Choice string `json:"choice"`
+		Size   string `json:"size"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
+		return k.cfg.Loop.Do(ctx, locker.PickSize{Choice: in.Choice, Size: in.Size})
+	})
 }
 
 type openingInput struct {
@@ -111,13 +159,23 @@ func (k *Kiosk) done(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (k *Kiosk) larger(w http.ResponseWriter, r *http.Request) {
-	var in openingInput
+// another takes another compartment in place of one that a courier has open: one that is larger,
+// or for any other reason one in place of a compartment that is blocked.
+func (k *Kiosk) another(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		openingInput
+		Door   uint   `json:"door"`
+		Reason string `json:"reason"`
+	}
 	if !read(w, r, &in) {
 		return
 	}
+	if !slices.Contains([]string{locker.TooSmall, wire.BlockOccupied, wire.BlockDirty, wire.BlockBroken}, in.Reason) {
+		refuse(w, http.StatusBadRequest, "reason")
+		return
+	}
 	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
-		return k.cfg.Loop.Do(ctx, locker.TakeLarger{OpeningID: in.OpeningID})
+		return k.cfg.Loop.Do(ctx, locker.TakeAnother{OpeningID: in.OpeningID, Door: edge.DoorNumber(in.Door), Reason: in.Reason})
 	})
 }
 
@@ -166,7 +224,10 @@ func (k *Kiosk) answer(a locker.Answer, err error) (status int, out Result) {
 
 func (k *Kiosk) result(a locker.Answer) Result {
 	s := k.cfg.Loop.State()
-	out := Result{Outcome: a.Outcome, OpeningID: a.OpeningID, LockedSeconds: seconds(a.Until, k.cfg.Now()), Budget: string(a.Budget)}
+	out := Result{Outcome: a.Outcome, OpeningID: a.OpeningID, LockedSeconds: seconds(a.Until, k.cfg.Now()), Budget: string(a.Budget), Choice: a.Choice, Size: a.Size}
+	for _, x := range a.Free {
+		out.Sizes = append(out.Sizes, FreeSize(x))
+	}
 	for _, n := range a.Doors {
 		out.Doors = append(out.Doors, ref(&s, n))
 	}

@@ -13,10 +13,10 @@ import (
 
 // Notice is something to show for a moment.
 type Notice struct {
-	What  string `json:"what"` // open, pull, left_open, sound, message
+	What  string `json:"what"` // open, pull, left_open, sound, message, label
 	Door  uint   `json:"door,omitempty"`
 	Label string `json:"label,omitempty"`
-	Text  string `json:"text,omitempty"` // of a message from the cloud
+	Text  string `json:"text,omitempty"` // of a message from the cloud, or of a label that a scanner of the cabinet read
 	// Answer is what became of a code that a scanner of the cabinet read, with
 	// What "scanned".
 	Answer *Result `json:"answer,omitempty"`
@@ -25,6 +25,10 @@ type Notice struct {
 // Scanned shows what became of a line that a scanner sent: of a code at the
 // cabinet's page, of a label at the post's. It does not block.
 func (k *Kiosk) Scanned(r scanner.Result) {
+	if r.Outcome == scanner.CodeTried && r.Text != "" {
+		k.notify(Notice{What: "label", Text: r.Text})
+		return
+	}
 	if r.Outcome == scanner.CodeTried {
 		_, answer := k.answer(r.Answer, r.Err)
 		k.notify(Notice{What: "scanned", Answer: &answer})

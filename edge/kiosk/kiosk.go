@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/protocol/otep"
@@ -43,9 +44,7 @@ import (
 
 // CodeVerifier takes codes.
 type CodeVerifier interface {
-	Type(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error)
-	TypeQueue(ctx context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error)
-	Scan(ctx context.Context, text string) (locker.Answer, error)
+	Enter(ctx context.Context, in access.Entered) (locker.Answer, error)
 }
 
 // Loop is the owner of the cabinet's state.
@@ -66,7 +65,7 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Operator, Key, Health, OnSite, Scanners, ChooseStep, Camera and Log are required.
+// Config is what New needs. All fields but Operator, Key, Health, Learn, KeepLearned, CloudURL, OnSite, Scanners, ChooseStep, Camera and Log are required.
 type Config struct {
 	DeviceCode string
 	Operator   Operator // as Check allows
@@ -79,7 +78,14 @@ type Config struct {
 	Store  func() StoreState
 	Now    func() locker.Now
 	Health func() wire.Health // nil: staff see none
-	OnSite func() string      // token of the moment for recipients before the screen; nil: none is shown
+	// Learn says what has moved on the boards since staff began to learn how a door is wired,
+	// false for one that the layout does not have; KeepLearned keeps that. nil: there are no
+	// boards to look at.
+	Learn       func(door edge.DoorNumber, since time.Time) (edge.Learned, bool)
+	KeepLearned func(edge.Learned) error
+	// CloudURL is the address of the cloud's pages, https://host, for receipts; "" is not known.
+	CloudURL string
+	OnSite   func() string // token of the moment for recipients before the screen; nil: none is shown
 	// Scanners are the device's scanners as they work now; nil, or none of labels at
 	// New: there is no post page. ChooseStep chooses the step of one of them.
 	Scanners   func() []scanner.Config
@@ -148,6 +154,8 @@ func New(cfg Config) *Kiosk {
 	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { k.events(func() any { return k.publicView() }, w, r) })
 	mux.HandleFunc("GET /api/staff", k.staff)
 	mux.HandleFunc("POST /api/staff/stay", staffAct(k.session.extend))
+	mux.HandleFunc("POST /api/staff/learn", k.learn)
+	mux.HandleFunc("POST /api/staff/learned", k.learned)
 	mux.HandleFunc("POST /api/staff/leave", staffAct(k.session.end))
 	mux.HandleFunc("POST /api/staff/next", k.next)
 	mux.HandleFunc("POST /api/staff/remove", k.remove)
@@ -159,8 +167,11 @@ func New(cfg Config) *Kiosk {
 	}
 	mux.HandleFunc("POST /api/code", k.code)
 	mux.HandleFunc("POST "+scanPath, k.scan)
+	mux.HandleFunc("POST /api/label", k.label)
+	mux.HandleFunc("POST /api/size", k.size)
+	mux.HandleFunc("POST /api/receipt", k.receipt)
 	mux.HandleFunc("POST /api/reopen", k.reopen)
-	mux.HandleFunc("POST /api/larger", k.larger)
+	mux.HandleFunc("POST /api/another", k.another)
 	mux.HandleFunc("POST /api/done", k.done)
 	k.handler = guard(mux, cfg.Camera != nil)
 	return k

@@ -55,14 +55,18 @@ func (f *fake) ask(what string) (locker.Answer, error) {
 	return f.answer, f.err
 }
 
-func (f *fake) Type(_ context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
-	return f.ask(fmt.Sprint("type ", code, doors))
-}
-func (f *fake) TypeQueue(_ context.Context, code string, doors []edge.DoorNumber) (locker.Answer, error) {
-	return f.ask(fmt.Sprint("queue ", code, doors))
-}
-func (f *fake) Scan(_ context.Context, text string) (locker.Answer, error) {
-	return f.ask("scan " + text)
+func (f *fake) Enter(_ context.Context, in access.Entered) (locker.Answer, error) {
+	label := ""
+	if in.Label != "" {
+		label = " of " + in.Label
+	}
+	if in.Text != "" {
+		return f.ask("scan " + in.Text + label)
+	}
+	if in.Queue {
+		return f.ask(fmt.Sprint("queue ", in.Code, in.Doors))
+	}
+	return f.ask(fmt.Sprint("type ", in.Code, in.Doors) + label)
 }
 func (f *fake) Do(_ context.Context, in locker.Input) (locker.Answer, error) {
 	return f.ask(fmt.Sprintf("%T %+v", in, in))
@@ -153,8 +157,14 @@ func TestWhatPeopleDoReachesTheCabinet(t *testing.T) {
 		{"store full", "/api/code", `{"code":"481516"}`, locker.Answer{}, locker.ErrFull, "type 481516[]", `{"outcome":"store"}`, 503},
 		{"no answer", "/api/code", `{"code":"481516"}`, locker.Answer{}, context.DeadlineExceeded, "type 481516[]", `{"outcome":"uncertain"}`, 503},
 		{"scan", "/api/scan", `{"text":"PU:CAB-1:481516"}`, locker.Answer{Outcome: wire.CodeNotActive}, nil, "scan PU:CAB-1:481516", `{"outcome":"not_active"}`, 200},
+		{"a code after a label", "/api/code", `{"code":"4815162","label":"PK-1"}`, locker.Answer{Outcome: locker.OtherLabel}, nil, "type 4815162[] of PK-1", `{"outcome":"other_label"}`, 200},
+		{"a signed code after a label", "/api/scan", `{"text":"PX:1","label":"PK-1"}`, locker.Answer{Outcome: locker.OtherLabel}, nil, "scan PX:1 of PK-1", `{"outcome":"other_label"}`, 200},
+		{"sizes", "/api/code", `{"code":"4815162"}`, locker.Answer{Outcome: locker.ChooseSize, Choice: "ch_1", Size: "M", Free: []locker.FreeSize{{Size: "S", Free: 2}, {Size: "M", Free: 1}}}, nil, "type 4815162[]",
+			`{"outcome":"choose_size","choice":"ch_1","size":"M","sizes":[{"size":"S","free":2},{"size":"M","free":1}]}`, 200},
+		{"a size", "/api/size", `{"choice":"ch_1","size":"S"}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_2", Doors: []edge.DoorNumber{8}}, nil, "locker.PickSize {Choice:ch_1 Size:S}",
+			`{"outcome":"ok","opening_id":"op_2","doors":[{"door":8,"label":"8"}]}`, 200},
 		{"reopen", "/api/reopen", `{"opening_id":"op_1"}`, locker.Answer{Outcome: wire.ReasonNoOpening}, nil, "locker.Reopen {OpeningID:op_1}", `{"outcome":"no_opening"}`, 200},
-		{"does not fit", "/api/larger", `{"opening_id":"op_1"}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_2", Doors: []edge.DoorNumber{8}}, nil, "locker.TakeLarger {OpeningID:op_1}",
+		{"does not fit", "/api/another", `{"opening_id":"op_1","door":7,"reason":"too_small"}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_2", Doors: []edge.DoorNumber{8}}, nil, "locker.TakeAnother {OpeningID:op_1 Door:7 Reason:too_small}",
 			`{"outcome":"ok","opening_id":"op_2","doors":[{"door":8,"label":"8"}]}`, 200},
 		{"done", "/api/done", `{"opening_id":"op_1"}`, locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_1"}, nil, "locker.PressedDone {OpeningID:op_1}", `{"outcome":"ok","opening_id":"op_1"}`, 200},
 	} {
@@ -269,13 +279,13 @@ func TestStateShowsTheCabinetAndNoSecrets(t *testing.T) {
 	status, public, _ := call(k, "GET", "/api/state", "")
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":"ok","doors":[{"door":7,"label":"A-1","size":"M"},{"door":8,"label":"8","size":"L"}],
-		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"can_be_larger":false,"left":false,"outgoing":false}],
+		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"left":false,"outgoing":false}],
 		"reopen":[],"left_open":[{"door":8,"label":"8"}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000}`, public, "passers-by")
 	status, body, _ := call(k, "GET", "/api/staff", "", keyed)
 	require.Equal(t, 200, status)
 	require.JSONEq(t, `{"device_code":"CAB-1","online":true,"store":{"state":"ok","filled_percent":12,"waiting":[0,5]},
 		"doors":[{"door":7,"label":"A-1","size":"M","state":"locked","blocked":false},{"door":8,"label":"8","size":"L","state":"open","blocked":false}],
-		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"can_be_larger":false,"left":false,"outgoing":false}],
+		"openings":[{"opening_id":"op_1","kind":"deposit","doors":[{"door":8,"label":"8","phase":"open"}],"can_be_done":true,"left":false,"outgoing":false}],
 		"reopen":[],"exceptions":[{"type":"door_left_open","severity":"medium","door":8}],"locked_seconds":61,"scan_locked_seconds":0,"staff_locked_seconds":72000,"code_list":9,"config_version":3}`, body)
 	// What lies where shows nowhere, in no door's state and by no exception.
 	f.set(func(s *locker.State) {
@@ -507,7 +517,9 @@ func FuzzRequests(f *testing.F) {
 	f.Add("/api/done", `{"opening_id":"\u0000"}`)
 	f.Add("/api/reopen", `[[[[[[`)
 	f.Add("/api/staff/remove", `{"door":1,"outcome":"taken","removal_reason":"relay"}`)
-	f.Add("/api/larger", `{"opening_id":1}`)
+	f.Add("/api/label", `{"text":"PK-1"}`)
+	f.Add("/api/size", `{"choice":"ch_1","size":"M"}`)
+	f.Add("/api/another", `{"opening_id":1,"reason":"dirty"}`)
 	f.Fuzz(func(t *testing.T, path, body string) {
 		k := newKiosk(&fake{answer: locker.Answer{Outcome: wire.CodeUnknown}, state: newState()}, io.Discard)
 		r := httptest.NewRequest("POST", "http://127.0.0.1/", strings.NewReader(body))
@@ -520,4 +532,19 @@ func FuzzRequests(f *testing.F) {
 		}
 		require.Less(t, w.Code, 500)
 	})
+}
+
+// A label is answered with whether it is known, and with nothing of its delivery.
+func TestALabelIsKnownOrNot(t *testing.T) {
+	t.Parallel()
+	f := &fake{state: newState()}
+	f.state.Codes[1] = wire.CodeEntry{Number: 1, Kind: wire.CodeDelivery, DeliveryRef: "LD-1", Sizes: []string{"M"}, Packages: map[uint][]string{0: {"PK-1"}}}
+	f.state.Codes[2] = wire.CodeEntry{Number: 2, Kind: wire.CodePickup, DeliveryRef: "LD-2", Packages: map[uint][]string{7: {"PK-2"}}}
+	k := newKiosk(f, io.Discard)
+	for text, want := range map[string]string{"PK-1": "known_label", "pk-1": "known_label", "PK-2": "unknown_label", "": "unknown_label", "LD-1": "unknown_label"} {
+		status, body, _ := call(k, "POST", "/api/label", `{"text":"`+text+`"}`)
+		require.Equal(t, 200, status)
+		require.JSONEq(t, `{"outcome":"`+want+`"}`, body, text)
+	}
+	require.Empty(t, f.asked, "nothing is tried")
 }

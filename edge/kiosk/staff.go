@@ -53,14 +53,38 @@ type session struct {
 	token string // 128 random bits as text; "" for none
 	rules string // the session's id in the rules
 	until time.Time
+	learn edge.DoorNumber // door whose wiring is learned, 0 for none
+	since time.Time       // when that began
 }
 
 // begin starts a session and ends the one before it.
 func (s *session) begin(rules string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token, s.rules, s.until = rand.Text(), rules, time.Now().Add(staffIdle)
+	s.token, s.rules, s.until, s.learn = rand.Text(), rules, time.Now().Add(staffIdle), 0
 	return s.token
+}
+
+// watch begins to learn how a door is wired, and extends the session; 0 ends that. It gives the
+// door that was watched before; false when the session is over.
+func (s *session) watch(token string, door edge.DoorNumber) (was edge.DoorNumber, since time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok = s.current(token); ok {
+		was, since = s.learn, s.since
+		s.until, s.learn, s.since = time.Now().Add(staffIdle), door, time.Now()
+	}
+	return was, since, ok
+}
+
+// watched is the door whose wiring is learned in the session that runs, 0 for none.
+func (s *session) watched() (door edge.DoorNumber, since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !time.Now().Before(s.until) || s.token == "" {
+		return 0, since
+	}
+	return s.learn, s.since
 }
 
 // has reports whether token is that of the session that runs.
@@ -134,6 +158,11 @@ func (k *Kiosk) staff(w http.ResponseWriter, r *http.Request) {
 	if k.session.has(token) {
 		v.Session = k.sessionView(k.session.id(token))
 	}
+	if door, since := k.session.watched(); door != 0 && k.cfg.Learn != nil {
+		if learned, ok := k.cfg.Learn(door, since); ok {
+			v.Learn = &learned
+		}
+	}
 	reply(w, http.StatusOK, v)
 }
 
@@ -174,6 +203,52 @@ func (k *Kiosk) staffTry(w http.ResponseWriter, r *http.Request, input func(sess
 	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
 		return k.cfg.Loop.Do(ctx, input(k.session.id(token)))
 	})
+}
+
+// learn begins to watch what moves on the boards while staff open a door that is shut now.
+func (k *Kiosk) learn(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Door uint `json:"door"`
+	}
+	if !read(w, r, &in) {
+		return
+	}
+	door := edge.DoorNumber(in.Door)
+	if k.cfg.Learn == nil {
+		refuse(w, http.StatusNotFound, "boards")
+		return
+	}
+	if _, ok := k.cfg.Learn(door, time.Now()); !ok || door == 0 {
+		refuse(w, http.StatusBadRequest, "door")
+		return
+	}
+	if _, _, ok := k.session.watch(bearer(r), door); !ok {
+		refuse(w, http.StatusUnauthorized, "staff_code")
+		return
+	}
+	reply(w, http.StatusOK, Result{Outcome: "ok"})
+}
+
+// learned ends that, and keeps for support bundles what was learned.
+func (k *Kiosk) learned(w http.ResponseWriter, r *http.Request) {
+	if !read(w, r, &struct{}{}) {
+		return
+	}
+	door, since, ok := k.session.watch(bearer(r), 0)
+	if !ok {
+		refuse(w, http.StatusUnauthorized, "staff_code")
+		return
+	}
+	if door != 0 && k.cfg.Learn != nil && k.cfg.KeepLearned != nil {
+		if l, known := k.cfg.Learn(door, since); known && l.Result != edge.LearnWaiting {
+			if err := k.cfg.KeepLearned(l); err != nil {
+				k.cfg.Log.Error("what was learned of a door is not kept", "door", door, "err", err)
+				reply(w, http.StatusServiceUnavailable, Result{Outcome: noStore})
+				return
+			}
+		}
+	}
+	reply(w, http.StatusOK, Result{Outcome: "ok"})
 }
 
 // staffAct does something to the session whose token a request carries.

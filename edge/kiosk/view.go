@@ -58,7 +58,9 @@ type View struct {
 	Locks
 	CodeList      uint64 `json:"code_list"` // number of the newest entry held
 	ConfigVersion uint64 `json:"config_version"`
-	Health        any    `json:"health,omitempty"` // boards' errors, store, uplink, temperatures, versions
+	// Learn is what has moved since staff began to learn how a door is wired; nil: they do not.
+	Learn  *edge.Learned `json:"learn,omitempty"`
+	Health any           `json:"health,omitempty"` // boards' errors, store, uplink, temperatures, versions
 	// Session is what a staff session sees besides; programs do not.
 	Session *SessionView `json:"session,omitempty"`
 }
@@ -111,9 +113,7 @@ type OpeningView struct {
 	// CanBeDone says that the courier may press done: everything that opened
 	// is closed or will be.
 	CanBeDone bool `json:"can_be_done"`
-	// CanBeLarger says that the courier may take a larger compartment, which is free.
-	CanBeLarger bool `json:"can_be_larger"`
-	// Left says that a larger one was taken, or that it was cancelled: nothing stays
+	// Left says that another one was taken, or that it was cancelled: nothing stays
 	// behind its doors.
 	Left bool `json:"left"`
 	// Outgoing says that a sender puts in a parcel which a courier collects later.
@@ -124,6 +124,10 @@ type OpeningView struct {
 type OpeningDoor struct {
 	DoorRef
 	Phase string `json:"phase"` // opening, open, closed, failed, not_seen
+	// CanBeLeft says that the courier may take another compartment in its place, and
+	// CanBeLarger that a larger one is free.
+	CanBeLeft   bool `json:"can_be_left,omitempty"`
+	CanBeLarger bool `json:"can_be_larger,omitempty"`
 }
 
 // ReopenView is a pickup that may be opened once more without a code.
@@ -236,9 +240,10 @@ func openingsOf(s *locker.State, now locker.Now) []OpeningView {
 	list := []OpeningView{}
 	for _, id := range slices.Sorted(maps.Keys(s.Openings)) {
 		o := s.Openings[id]
-		out := OpeningView{OpeningID: id, Kind: string(o.Kind), CanBeDone: o.Kind.IsDeposit() && !o.Done && !o.Cancelled, CanBeLarger: s.Larger(id, now) != 0, Left: o.Cancelled, Outgoing: o.Kind.IsDeposit() && s.Purpose(o.DeliveryRef) != ""}
+		out := OpeningView{OpeningID: id, Kind: string(o.Kind), CanBeDone: o.Kind.IsDeposit() && !o.Done && !o.Cancelled, Left: o.Cancelled, Outgoing: o.Kind.IsDeposit() && s.Purpose(o.DeliveryRef) != ""}
 		for _, d := range o.Doors {
-			out.Doors = append(out.Doors, OpeningDoor{DoorRef: ref(s, d.Door), Phase: phases[d.Phase]})
+			out.Doors = append(out.Doors, OpeningDoor{DoorRef: ref(s, d.Door), Phase: phases[d.Phase],
+				CanBeLeft: s.CanLeave(id, d.Door, now), CanBeLarger: s.Another(id, d.Door, locker.TooSmall, now) != 0})
 		}
 		list = append(list, out)
 	}

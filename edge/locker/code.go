@@ -31,6 +31,8 @@ func (d keypad) tryCode(in CodeTried) {
 	d.out.Answer.Outcome, d.out.Answer.Budget, d.out.Answer.Left, d.out.Answer.Until = outcome, budget, tries.left(d.now), tries.Locked(d.now)
 	kept := outcome
 	switch outcome {
+	case ChooseSize:
+		kept = wire.CodeOK
 	case wire.CodeOK, wire.CodeUnknown, wire.CodeNotActive, wire.CodeExpired, wire.CodeLockedOut:
 	case QueueDone:
 		kept = wire.CodeOK
@@ -73,10 +75,13 @@ func (d keypad) useCode(in CodeTried) string {
 	case wire.CodePickup, wire.CodeHandover:
 		return d.pickUp(entry, in.Input) // an overdue parcel can still be collected
 	case wire.CodeDelivery:
-		if late {
+		switch {
+		case late:
 			return wire.CodeExpired
+		case d.isOther(in.Label, entry.DeliveryRef):
+			return OtherLabel
 		}
-		return d.dropOff(entry)
+		return d.dropOff(entry, in, "")
 	case wire.CodeStaff:
 		if late {
 			return wire.CodeExpired
@@ -126,8 +131,8 @@ func (d keypad) pickUp(e wire.CodeEntry, how string) string {
 }
 
 // dropOff opens the compartments that a delivery was given, or the first free
-// ones of its sizes.
-func (d keypad) dropOff(e wire.CodeEntry) string {
+// ones of its sizes, of which a courier may choose that of a single compartment.
+func (d keypad) dropOff(e wire.CodeEntry, in CodeTried, chosen string) string {
 	if dl, ok := d.Deliveries[e.DeliveryRef]; ok && len(dl.Doors) > 0 || d.used(e) {
 		return wire.CodeExpired
 	}
@@ -148,8 +153,14 @@ func (d keypad) dropOff(e wire.CodeEntry) string {
 	if len(doors) == 0 && d.Meta.Lost {
 		return wire.ReasonOccupied // what lies where is not known
 	}
+	if len(doors) == 0 && in.Choose && len(e.Sizes) == 1 && d.offerSizes(e) {
+		return ChooseSize
+	}
 	if len(doors) == 0 {
 		for i, size := range e.Sizes {
+			if chosen != "" && len(e.Sizes) == 1 {
+				size = chosen
+			}
 			n := d.firstFree(size, doors, e.DeliveryRef)
 			if n == 0 {
 				return wire.ReasonOccupied
@@ -190,7 +201,7 @@ func (d keypad) firstFree(size string, taken []edge.DoorNumber, ref string) edge
 	for _, s := range append([]string{size}, sizes[slices.Index(sizes, size)+1:]...) {
 		for _, l := range d.Config.Layout {
 			n := edge.DoorNumber(l.Door)
-			if l.Size == s && !slices.Contains(taken, n) && !d.isReserved(n, ref, d.now) && d.free([]edge.DoorNumber{n}, wire.OpenDeposit, "", "") == "" {
+			if l.Size == s && !slices.Contains(taken, n) && isFor(d.openings, n, ref) {
 				return n
 			}
 		}

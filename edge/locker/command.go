@@ -449,7 +449,11 @@ func (d commands) layoutProblem(next []wire.LayoutDoor) string {
 		if door.Delivery == "" && door.Opening == "" && !door.Counted && !(door.Known && door.Open) && door.Item != wire.ItemPresent {
 			continue
 		}
-		if n, ok := places[l.Door]; !ok || !samePlace(n, l) || n.Label != l.Label {
+		n, ok := places[l.Door]
+		if onlyInverts := ok && n.Board == l.Board && n.Channel == l.Channel && n.Label == l.Label; onlyInverts && door.Delivery == "" && door.Opening == "" && door.Item != wire.ItemPresent {
+			continue // that it reads open is what is put right
+		}
+		if !ok || !samePlace(n, l) || n.Label != l.Label {
 			return "door " + num(door.Number) + " is occupied or open and cannot be moved"
 		}
 	}

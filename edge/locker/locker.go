@@ -94,6 +94,9 @@ type State struct {
 	Parts listParts
 	// Staff is the staff session that runs; not kept.
 	Staff StaffSession `cbor:"-"`
+	// choices are couriers' codes whose compartments are not chosen yet, by a random id that
+	// only who typed the code knows; not kept.
+	choices map[string]Choice
 }
 
 // Meta is what is kept once per cabinet.
@@ -370,6 +373,10 @@ type Answer struct {
 	Left      int    // tries left before it locks
 	Until     int64  // mono until which it is locked, 0 when it is not
 	Session   string // of staff, which a right staff code or a signed QR code of staff has begun or gone on with
+	// Of ChooseSize: what PickSize names, the size that is proposed, and what is free.
+	Choice string
+	Size   string
+	Free   []FreeSize
 }
 
 // Input is what a step is about.
@@ -456,13 +463,18 @@ type (
 		Doors    []edge.DoorNumber // chosen at the terminal, for staff codes
 		// Queue has the doors opened one after the other: the first now, the others by OpenNext.
 		// Doors behind which nothing is to be collected are left out.
-		Queue bool
+		Queue  bool
+		Label  string // scanned before: the code has to be of its delivery; "": none
+		Choose bool   // the terminal lets couriers choose a size
 	}
+	// PickSize is the courier's choice after ChooseSize.
+	PickSize struct{ Choice, Size string }
 	// PassShown is a signed QR code whose signature was verified. Device is the code
 	// of this cabinet.
 	PassShown struct {
 		Pass   wire.Pass
 		Device string
+		Label  string // as of CodeTried
 	}
 	// Reopen opens a pickup again without a code.
 	Reopen struct{ OpeningID string }
@@ -476,8 +488,13 @@ type (
 		Door               edge.DoorNumber
 		Outcome, Reason    string
 	}
-	// TakeLarger is the courier's "does not fit": the opening is one that Larger allows.
-	TakeLarger struct{ OpeningID string }
+	// TakeAnother is the courier's word that the parcel does not go into the compartment of a
+	// door that CanLeave allows: TooSmall, or the reason of a block.
+	TakeAnother struct {
+		OpeningID string
+		Door      edge.DoorNumber
+		Reason    string
+	}
 	// PressedDone is the courier's "done".
 	PressedDone struct{ OpeningID string }
 	// Tampered is a tampering seen outside the doors.
@@ -504,7 +521,8 @@ func (PassShown) input()   {}
 func (Reopen) input()      {}
 func (OpenNext) input()    {}
 func (Remove) input()      {}
-func (TakeLarger) input()  {}
+func (TakeAnother) input() {}
+func (PickSize) input()    {}
 func (PressedDone) input() {}
 func (Tampered) input()    {}
 func (Tick) input()        {}
@@ -514,7 +532,7 @@ func New(c wire.Config) State {
 	s := State{
 		Doors: map[edge.DoorNumber]Door{}, Openings: map[string]Opening{}, Ended: map[string]EndedOpening{},
 		Deliveries: map[string]Delivery{}, Commands: map[string]int64{}, Exceptions: map[string]Exception{},
-		Codes: map[uint64]wire.CodeEntry{}, Config: c,
+		Codes: map[uint64]wire.CodeEntry{}, choices: map[string]Choice{}, Config: c,
 	}
 	s.layDoors()
 	return s
@@ -534,6 +552,7 @@ func (s State) clone() State {
 	s.Doors, s.Openings, s.Ended = maps.Clone(s.Doors), maps.Clone(s.Openings), maps.Clone(s.Ended)
 	s.Deliveries, s.Commands = maps.Clone(s.Deliveries), maps.Clone(s.Commands)
 	s.Exceptions, s.Codes = maps.Clone(s.Exceptions), maps.Clone(s.Codes)
+	s.choices = maps.Clone(s.choices)
 	return s
 }
 
@@ -572,8 +591,10 @@ func Step(s State, in Input, now Now) (State, Out) {
 		openNext(d.openings, in)
 	case Remove:
 		remove(d.openings, in)
-	case TakeLarger:
-		d.takeLarger(in)
+	case PickSize:
+		d.pickSize(in)
+	case TakeAnother:
+		d.takeAnother(in)
 	case PressedDone:
 		d.pressedDone(in)
 	case Tampered:

@@ -80,7 +80,9 @@ func (d openings) begin(o Opening, by edge.Authority) {
 		door := d.Doors[n]
 		door.Opening = o.ID
 		d.setDoor(door)
-		d.aim(&o, &o.Doors[i], door, by)
+		if !o.Doors[i].Phase.outcome() { // one of the opening that this one continues has its outcome
+			d.aim(&o, &o.Doors[i], door, by)
+		}
 	}
 	if o.Kind == wire.OpenCorrection {
 		if dl, ok := d.Deliveries[o.DeliveryRef]; ok {
@@ -92,6 +94,14 @@ func (d openings) begin(o Opening, by edge.Authority) {
 	started := wire.OpeningStarted{OpeningID: o.ID, Kind: o.Kind, Doors: uints(o.numbers()), CommandID: o.CommandID, Who: o.Who, DeliveryRef: o.DeliveryRef, EndsAt: o.Ends.Wall, CodeNumber: o.CodeNumber}
 	if o.PassID != nil {
 		started.How, started.PassID = o.How, o.PassID
+	}
+	if o.Kind == wire.OpenReassign && o.CommandID == wire.LocalCommand {
+		started.Packages = map[uint][]string{}
+		for _, od := range o.Doors {
+			if len(od.Packages) > 0 {
+				started.Packages[uint(od.Door)] = od.Packages
+			}
+		}
 	}
 	d.record(wire.KindOpeningStarted, d.now.Mono, started)
 	d.present = true
@@ -363,7 +373,9 @@ func (d openings) markUsed(id string) {
 // are closed; where something lies inside they stay assigned.
 func (d openings) endCancelled(o Opening) {
 	for _, od := range o.Doors {
-		if door := d.Doors[od.Door]; door.Item == wire.ItemPresent && od.Phase.opened() {
+		if door := d.Doors[od.Door]; door.Blocked == wire.BlockOccupied {
+			continue // what lies there is not the courier's
+		} else if door.Item == wire.ItemPresent && od.Phase.opened() {
 			door.Delivery = o.DeliveryRef
 			d.setDoor(door)
 			d.raise(wire.ExDepositUnverified, wire.SeverityMedium, od.Door, "cancelled with something inside")

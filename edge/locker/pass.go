@@ -58,6 +58,8 @@ func (d keypad) usePass(in PassShown) string {
 		return wire.PassUsed
 	case p.NotBefore < d.Meta.CommandsFrom:
 		return wire.ReasonMemory
+	case p.Kind == wire.OpenDeposit && d.isOther(in.Label, p.DeliveryRef):
+		return OtherLabel
 	}
 	outcome := d.openByPass(p)
 	if outcome == wire.CodeOK {

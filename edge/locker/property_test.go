@@ -191,14 +191,29 @@ func TestAnyOrderOfThings(t *testing.T) {
 					w.wait(time.Second)
 				}
 				for _, id := range sorted(w.s.Openings) {
-					n := w.s.Larger(id, w.now)
-					a := w.step(TakeLarger{OpeningID: id}).Answer
+					at := rapid.SampledFrom(w.s.Openings[id].numbers()).Draw(rt, "door")
+					reason := rapid.SampledFrom([]string{TooSmall, TooSmall, wire.BlockOccupied, wire.BlockDirty, wire.BlockBroken}).Draw(rt, "reason")
+					n, may, was, blocks := w.s.Another(id, at, reason, w.now), w.s.CanLeave(id, at, w.now), w.s.Doors[at].Blocked, len(bodies[wire.CompartmentBlocked](w))
+					a := w.step(TakeAnother{OpeningID: id, Door: at, Reason: reason}).Answer
 					require.Equal(rt, n != 0, a.Outcome == wire.CodeOK)
+					require.Equal(rt, n == 0 && may && reason != TooSmall, a.Outcome == NoOther)
 					if n != 0 {
 						require.Equal(rt, []edge.DoorNumber{n}, a.Doors)
-						require.True(rt, w.s.Openings[id].Cancelled)
 					}
+					if n != 0 || may && reason != TooSmall {
+						require.True(rt, w.s.Openings[id].Cancelled)
+						require.Equal(rt, []edge.DoorNumber{at}, w.s.Openings[id].numbers())
+					}
+					if may && reason != TooSmall && was == "" {
+						blocks++
+						require.Equal(rt, reason, w.s.Doors[at].Blocked)
+					}
+					require.Len(rt, bodies[wire.CompartmentBlocked](w), blocks)
 				}
+			},
+			"back into use": func(rt *rapid.T) {
+				n := uint(door.Draw(rt, "door"))
+				w.step(Ordered{Command: w.command(wire.CmdUnblock, map[uint]uint64{n: w.s.Doors[edge.DoorNumber(n)].Version + 1}, wire.DoorReason{Door: n})})
 			},
 			"done": func(*rapid.T) {
 				for _, id := range sorted(w.s.Openings) {

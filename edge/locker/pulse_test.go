@@ -31,7 +31,7 @@ func (w *world) seen(in Input) {
 // authorised notes the acts that a step at the cabinet itself has made.
 func (w *world) authorised(in Input) {
 	switch in.(type) {
-	case CodeTried, PassShown, Reopen, TakeLarger, OpenNext:
+	case CodeTried, PassShown, Reopen, TakeAnother, PickSize, OpenNext:
 	default:
 		return
 	}

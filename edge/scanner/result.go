@@ -27,9 +27,9 @@ type Result struct {
 	Use        Use
 	Post, Step string
 	Outcome    Outcome
-	Text       string // what the label names, for people; "" of refused lines and of codes
+	Text       string // what the label names, for people; "" of refused lines and of what is or may be a code
 	Message    string // what to do next, of outcomes that ask for it
 
 	Answer locker.Answer // of CodeTried
-	Err    error         // of CodeTried; access.ErrNotACode for what is no code
+	Err    error         // of CodeTried; access.ErrNotACode for what is no code, such as a label
 }

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/protocol/gs1"
 	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/passcode"
 )
 
 // Codes checks codes of the cabinet; its error is that of access.Verifier.
@@ -218,5 +220,19 @@ func (s *Scanner) tryCode(ctx context.Context, raw []byte) Result {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), codeWait)
 	defer cancel()
 	a, err := s.opt.Codes.Scan(ctx, label.Text)
-	return Result{Outcome: CodeTried, Answer: a, Err: err}
+	r := Result{Outcome: CodeTried, Answer: a, Err: err}
+	if err != nil && isLabel(label.Text) {
+		r.Text = label.Text
+	}
+	return r
+}
+
+// isLabel reports whether a text may be that of a parcel's label: nothing of a code is in it.
+func isLabel(text string) bool {
+	const shortest = 5 // and longer than the digits of any code, where it has digits alone
+	upper := strings.ToUpper(text)
+	if strings.Contains(upper, "PU:") || strings.Contains(upper, "PX:") || len(text) < shortest || len(text) > 80 {
+		return false
+	}
+	return len(text) > passcode.StaffDigits || strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }

@@ -90,24 +90,25 @@ type Kind uint
 
 // Record kinds.
 const (
-	KindOpeningStarted  Kind = 1
-	KindDoorOpened      Kind = 2
-	KindDoorClosed      Kind = 3
-	KindOpeningSettled  Kind = 4
-	KindOpeningEnded    Kind = 5
-	KindPickupCompleted Kind = 6
-	KindCommandOutcome  Kind = 7
-	KindExceptionOpened Kind = 8
-	KindExceptionClosed Kind = 9
-	KindTrackingEvent   Kind = 10
-	KindScan            Kind = 11
-	KindTelemetry       Kind = 12
-	KindHealth          Kind = 13
-	KindCodeAttempt     Kind = 14
-	KindConfigApplied   Kind = 15
-	KindGap             Kind = 16
-	KindTamper          Kind = 17
-	KindRemoval         Kind = 18
+	KindOpeningStarted     Kind = 1
+	KindDoorOpened         Kind = 2
+	KindDoorClosed         Kind = 3
+	KindOpeningSettled     Kind = 4
+	KindOpeningEnded       Kind = 5
+	KindPickupCompleted    Kind = 6
+	KindCommandOutcome     Kind = 7
+	KindExceptionOpened    Kind = 8
+	KindExceptionClosed    Kind = 9
+	KindTrackingEvent      Kind = 10
+	KindScan               Kind = 11
+	KindTelemetry          Kind = 12
+	KindHealth             Kind = 13
+	KindCodeAttempt        Kind = 14
+	KindConfigApplied      Kind = 15
+	KindGap                Kind = 16
+	KindTamper             Kind = 17
+	KindRemoval            Kind = 18
+	KindCompartmentBlocked Kind = 19
 )
 
 var kindNames = [...]string{
@@ -116,6 +117,7 @@ var kindNames = [...]string{
 	KindCommandOutcome: "command_outcome", KindExceptionOpened: "exception_opened", KindExceptionClosed: "exception_closed",
 	KindTrackingEvent: "tracking_event", KindScan: "scan", KindTelemetry: "telemetry", KindHealth: "health",
 	KindCodeAttempt: "code_attempt", KindConfigApplied: "config_applied", KindGap: "gap", KindTamper: "tamper", KindRemoval: "removal",
+	KindCompartmentBlocked: "compartment_blocked",
 }
 
 func (k Kind) String() string {
@@ -125,8 +127,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint(k))
 }
 
-// IsKnown reports whether this package has the body of the kind: newer agents may send others.
-func (k Kind) IsKnown() bool { return k > 0 && int(k) < len(kindNames) }
+// IsKnown reports whether this version knows the kind.
+func (k Kind) IsKnown() bool { return int(k) < len(kindNames) && kindNames[k] != "" }
 
 // Lane is where records of this kind belong. An unknown kind belongs to
 // Telemetry.

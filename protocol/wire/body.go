@@ -79,6 +79,9 @@ type OpeningStarted struct {
 	PassID []byte `cbor:"9,keyasint,omitempty"`
 	// CodeNumber is the code list entry of the code that authorised a local opening.
 	CodeNumber uint64 `cbor:"10,keyasint,omitempty"`
+	// Packages are those that go behind each door of a reassignment that the cabinet began
+	// itself. Without them all that wait go to its doors.
+	Packages map[uint][]string `cbor:"11,keyasint,omitempty"`
 }
 
 // LocalCommand stands for the command of an opening the cabinet authorised.
@@ -385,4 +388,21 @@ type Removal struct {
 	// CodeNumber is the code list entry of the staff code, 0 for a signed QR code.
 	CodeNumber uint64 `cbor:"7,keyasint,omitempty"`
 	Item       Item   `cbor:"8,keyasint,omitempty"` // what the sensor saw then
+}
+
+// Reasons for which a courier has a compartment blocked at the cabinet.
+const (
+	BlockOccupied = "occupied" // something lies in it although it was free
+	BlockDirty    = "dirty"
+	BlockBroken   = "broken"
+)
+
+// CompartmentBlocked is the body of kind 19: the cabinet has taken a compartment out of use by
+// itself. A block has an id of its own, so that one that was lifted does not come again.
+type CompartmentBlocked struct {
+	BlockID   string `cbor:"1,keyasint"` // random, at most 40 characters
+	Door      uint   `cbor:"2,keyasint"`
+	Reason    string `cbor:"3,keyasint"` // BlockOccupied, BlockDirty or BlockBroken
+	OpeningID string `cbor:"4,keyasint,omitempty"`
+	Who       string `cbor:"5,keyasint"` // as in OpeningStarted
 }

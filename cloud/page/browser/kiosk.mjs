@@ -211,10 +211,10 @@ for (const [kind, size] of Object.entries(sizes).filter(([k]) => (process.env.KI
   p = await act("/create");
   await typed(page, "dropoff", p.code);
   await at(page, "flow");
-  await page.waitForSelector("#larger");
+  await page.waitForSelector("[id^=larger-]");
   await look(page, name("fits or not"));
   await act("/cut");
-  await page.click("#larger");
+  await page.click("[id^=larger-]");
   await page.waitForFunction(() => document.querySelectorAll(".steps b.open").length === 2);
   await look(page, name("larger"));
   found.screens[name("larger lead")] = await page.textContent("#lead");

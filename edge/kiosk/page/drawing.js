@@ -53,3 +53,11 @@ const paths = {
 };
 
 export const icon = (name) => svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: paths[name] }));
+
+// symbol draws a QR symbol with its margin, dark on light whatever the page's colours are.
+export function symbol(rows, name) {
+  const margin = 4, side = rows.length + 2 * margin;
+  const d = rows.flatMap((row, y) => [...row].map((c, x) => (c === "1" ? `M${x + margin} ${y + margin}h1v1h-1z` : ""))).join("");
+  return svg("svg", { class: "symbol", viewBox: `0 0 ${side} ${side}`, role: "img", "aria-label": name, "shape-rendering": "crispEdges" },
+    svg("rect", { width: side, height: side, fill: "#fff" }), svg("path", { d, fill: "#000" }));
+}

@@ -4,12 +4,12 @@
 import { t, has, clock, language, setLanguage } from "/words.js";
 import { choice, play, speak, hasVoice } from "/sound.js";
 import { camera } from "/camera.js";
-import { screens, standing, make, button, longest } from "/screens.js";
+import { screens, standing, make, button, leavable, longest } from "/screens.js";
 import { collectScreens, standing as doorStanding } from "/collect.js";
 
 const $ = (id) => document.getElementById(id);
 const operator = await (await fetch("/operator.json")).json();
-const ofStaff = ["staff", "staffopen", "languages", ...Object.keys(collectScreens)];
+const ofStaff = ["staff", "staffopen", "learn", "languages", ...Object.keys(collectScreens)];
 const idle = 30000, staffIdle = 105000, answerWithin = 15000;
 
 const m = {
@@ -24,7 +24,16 @@ const m = {
   go, start, enter, choose, speakIn, collectAll, collectNext, collected, remove,
   eye: operator.camera && camera(() => t("camera")), // of the screen
   done: (id) => send("/api/done", { opening_id: id }),
-  larger: (id) => send("/api/larger", { opening_id: id }),
+  trouble: null,        // the door that a courier wants to leave: {id, door}; without them one is chosen
+  label: "",            // that a courier scanned before their code
+  sizes: null,          // what a courier chooses from: {choice, size, sizes}
+  pick: (size) => send("/api/size", { choice: m.sizes.choice, size }),
+  learning: 0,          // door whose wiring staff learn
+  learn: (path, body) => learn(path, body),
+  receipt: null,        // of the opening that ended last: {id, link, rows}
+  none: new Set(),      // openings that were left while no other compartment was free
+  another: (id, door, reason) => send("/api/another", { opening_id: id, door, reason }),
+  doubt: (trouble) => { m.trouble = trouble; go("trouble"); },
   reopen: (id) => send("/api/reopen", { opening_id: id }),
 };
 let token = "";     // of the staff session
@@ -35,19 +44,31 @@ const seen = new Map(); // opening id → {kind, doors, opened}
 function go(screen) {
   if (m.screen !== "languages") m.before = m.screen;
   if (!ofStaff.includes(screen) && token) leaveStaff();
+  if (!["dropoff", "send", "return", "languages"].includes(screen)) m.label = "";
   m.screen = screen;
   said = null;
   touched = Date.now();
+  if (screen === "finished" && m.receipt?.id !== m.last.id) findReceipt(m.last.id);
   render();
   ($("code") ?? $("headline")).focus();
   speak([$("headline").textContent, $("lead").textContent].join(". "));
+}
+
+// findReceipt asks for the receipt of an opening; one that left and took nothing has none.
+async function findReceipt(id) {
+  m.receipt = null;
+  const [status, receipt] = await ask("/api/receipt", { opening_id: id }).catch(() => []);
+  if (status !== 200 || m.last?.id !== id) return;
+  m.receipt = { id, ...receipt };
+  render();
 }
 
 // start shows the start screen; for the next person with the operator's choices.
 function start(next = true) {
   for (const id of m.mine) m.dismissed.add(id);
   m.mine.clear();
-  m.last = null;
+  m.none.clear();
+  m.last = m.receipt = null;
   if (next) resetChoices();
   go("start");
 }
@@ -144,9 +165,12 @@ function enter(value) {
   const at = value.search(/P[UX]:/i); // of a pickup code, or of a signed QR code
   const text = (at > 0 ? value.slice(at) : value).trim();
   if (!text) return;
-  if (!/^\d+$/.test(text)) send("/api/scan", { text });
+  const label = m.label && { label: m.label };
+  if (/P[UX]:/i.test(text)) send("/api/scan", { text, ...label });
+  else if (["start", "dropoff"].includes(m.screen) && !/^\d{1,8}$/.test(text)) send("/api/label", { text });
+  else if (!/^\d+$/.test(text)) send("/api/scan", { text });
   else if (m.screen === "collectcode") send("/api/code", { code: text, doors: m.collect.chosen.map((d) => d.door), queue: true }, collectOpened);
-  else send("/api/code", m.screen === "staffopen" ? { code: text, doors: [...m.chosen] } : { code: text });
+  else send("/api/code", m.screen === "staffopen" ? { code: text, doors: [...m.chosen] } : { code: text, ...label });
 }
 
 async function ask(path, body, method = "POST") {
@@ -168,7 +192,7 @@ async function send(path, body, then = tell) {
   }
   m.busy = false;
   touched = Date.now();
-  then(answer, path);
+  then(answer, path, body);
 }
 
 // refused says why something was not done.
@@ -229,7 +253,7 @@ function remove(why) {
 }
 
 // tell says what became of a code or a press.
-function tell(answer, path) {
+function tell(answer, path, body) {
   const doors = (answer.doors || []).map((d) => d.label).join(", ");
   if (answer.staff_token) beginStaff(answer.staff_token);
   if (answer.outcome === "ok" && answer.opening_id) {
@@ -239,10 +263,31 @@ function tell(answer, path) {
     m.mine.add(answer.opening_id);
     if (token) {
       if (path === "/api/code") stay();
-      go("staff");
+      go(m.learning ? "learn" : "staff");
       return say("opening", { door: doors });
     }
     return follow(answer);
+  }
+  if (answer.outcome === "choose_size") {
+    m.sizes = answer;
+    return go("sizes");
+  }
+  if (answer.outcome === "known_label") {
+    go("dropoff");
+    m.label = body.text;
+    return render();
+  }
+  if (answer.outcome === "unknown_label") {
+    play("error");
+    m.label = "";
+    return say(operator.phone ? "unknown_label_call" : "unknown_label", { phone: operator.phone });
+  }
+  if (answer.outcome === "no_other") {
+    m.none.add(m.trouble.id);
+    m.mine.add(answer.opening_id);
+    play("error");
+    go("flow");
+    return say("no_other", { door: doors });
   }
   if (answer.outcome === "staff") {
     if (!answer.staff_token) { // a scanner's answer goes to every page, so it begins no session
@@ -287,7 +332,7 @@ function observe(next) {
     if (!m.mine.delete(id)) continue;
     play(was.opened.size ? "closed" : "error");
     if (!was.left || !m.last) m.last = { id, ...was }; // one that was left for another is not what a person waits for
-    if (m.screen === "flow" && m.mine.size === 0) setTimeout(() => m.last && go("finished"));
+    if (["flow", "trouble"].includes(m.screen) && m.mine.size === 0) setTimeout(() => m.last && go("finished"));
   }
 }
 
@@ -319,17 +364,29 @@ function stay() {
   ask("/api/staff/stay", {}).catch(() => {});
 }
 
+// learn begins or ends the learning of a door; the end goes back to the staff's screen.
+async function learn(path, body) {
+  touch();
+  const [status, answer] = await ask(path, body).catch(() => [0, { outcome: "uncertain" }]);
+  if (status !== 200) return status === 401 ? start() : say(has(answer.outcome) ? answer.outcome : "uncertain");
+  if (path.endsWith("learned")) {
+    m.learning = 0;
+    go("staff");
+  }
+}
+
 function leaveStaff() {
   ask("/api/staff/leave", {}).catch(() => {});
   token = "";
   m.staff = m.collect = m.removing = null;
+  m.learning = 0;
   m.chosen.clear();
 }
 
 // idleCheck goes back to the start when nobody is there.
 function idleCheck() {
   const still = $("still"), limit = token ? staffIdle : idle;
-  const holds = m.busy || (m.screen === "flow" && m.state?.openings.some((o) => m.mine.has(o.opening_id) && o.doors.some((d) => d.phase === "open" || d.phase === "opening")))
+  const holds = m.busy || (["flow", "trouble"].includes(m.screen) && m.state?.openings.some((o) => m.mine.has(o.opening_id) && o.doors.some((d) => d.phase === "open" || d.phase === "opening")))
     || (m.screen === "finished" && m.state?.reopen.some((r) => r.opening_id === m.last.id));
   if (holds) touched = Math.max(touched, Date.now() - limit + 5000);
   const left = touched + limit + answerWithin - Date.now();
@@ -382,6 +439,7 @@ events.addEventListener("state", (e) => {
   m.lost = false;
   observe(next);
   m.state = next;
+  if (m.screen === "trouble" && leavable(m).length === 0 && m.mine.size > 0) go("flow");
   render();
 });
 events.addEventListener("notice", (e) => {
@@ -389,6 +447,9 @@ events.addEventListener("notice", (e) => {
   if (n.what === "scanned") {
     touch();
     tell(n.answer, "/api/scan"); // a scanner of the cabinet's own
+  } else if (n.what === "label") {
+    touch();
+    ["start", "dropoff"].includes(m.screen) ? enter(n.text) : tell({ outcome: "not_a_code" });
   } else if (n.what === "message") {
     say("", {});
     said.text = n.text;

@@ -1,7 +1,7 @@
 // The screens: what each shows and what people can touch there. A screen gives the
 // headline, the lead, what is drawn, and the controls; it changes nothing itself.
 import { t, texts, language, clock } from "/words.js";
-import { cabinet, icon } from "/drawing.js";
+import { cabinet, icon, symbol } from "/drawing.js";
 import { collectScreens, staffButtons } from "/collect.js";
 
 // longest is how much a keyboard scanner types at most: a signed QR code.
@@ -81,7 +81,7 @@ export function keypad(m, headline, lead, picture) {
   const press = (key) => {
     if (key === "clear") input.value = "";
     else if (key === "back") input.value = input.value.slice(0, -1);
-    else if (input.value.length < 8) input.value += key;
+    else if (input.value.length < (m.screen === "dropoff" ? 24 : 8)) input.value += key; // a label may be of digits
     m.play("key");
     input.focus();
   };
@@ -94,7 +94,7 @@ export function keypad(m, headline, lead, picture) {
 }
 
 const pickup = (m) => keypad(m, t("pickup"), t("pickup_lead"), [running(m), cabinet(m.state.doors), onSite(m)]);
-const dropoff = (m) => keypad(m, t("dropoff"), t("dropoff_lead"), [running(m), cabinet(m.state.doors)]);
+const dropoff = (m) => keypad(m, t("dropoff"), m.label ? t("label_lead", { label: m.label }) : t("dropoff_lead") + " " + t("label_hint"), [running(m), cabinet(m.state.doors)]);
 const send = (m) => keypad(m, t("send"), t("send_lead"), [running(m), cabinet(m.state.doors)]);
 const giveBack = (m) => keypad(m, t("return"), t("send_lead"), [running(m), cabinet(m.state.doors)]);
 const staffcode = (m) => keypad(m, t("staff"), t("staff_lead"), [running(m), cabinet(m.state.doors)]);
@@ -104,6 +104,39 @@ const phases = { opening: "opening", open: "is_open", closed: "closed", failed: 
 
 // brings reports whether openings of a kind are for putting a parcel in.
 const brings = (kind) => kind === "deposit" || kind === "reassign";
+
+// sizes lets a courier choose the size of the compartment before a door opens.
+function sizes(m) {
+  const { size, sizes } = m.sizes, of = new Set(sizes.map((x) => x.size));
+  return {
+    headline: t("size_choose"), lead: t("size_lead", { size }), picture: [cabinet(m.state.doors, new Map(m.state.doors.filter((d) => d.size === size && of.has(size)).map((d) => [d.door, "lit"])))],
+    controls: [make("div", { className: "languages" }, ...sizes.map((x) => button("size-" + x.size, "", x.size, () => m.pick(x.size), x.size === size ? "main" : "", t("size_free", { n: x.free })))),
+      button("back", "home", t("home"), () => m.start(), "big")],
+  };
+}
+
+// leavable are the open doors that a courier may leave for another compartment.
+export const leavable = (m) => m.state.openings.filter((o) => m.mine.has(o.opening_id)).flatMap((o) => o.doors.filter((d) => d.can_be_left).map((d) => ({ id: o.opening_id, ...d })));
+
+// leaves are the buttons by which a courier says that a compartment cannot take the parcel.
+function leaves(m) {
+  const doors = leavable(m);
+  if (doors.length > 1) return [button("trouble", "help", t("trouble_any"), () => m.doubt({}), "big", t("trouble_hint"))];
+  return doors.flatMap((d) => [d.can_be_larger && button("larger-" + d.door, "dropoff", t("larger"), () => m.another(d.id, d.door, "too_small"), "big", t("larger_hint")),
+    button("trouble-" + d.door, "help", t("trouble"), () => m.doubt(d), "big", t("trouble_hint"))]);
+}
+
+// trouble lets a courier say which compartment cannot take the parcel, and why.
+function trouble(m) {
+  const doors = leavable(m), d = doors.find((d) => d.id === m.trouble.id && d.door === m.trouble.door);
+  const lit = new Map((d ? [d] : doors).map((d) => [d.door, "lit open"])), back = button("back", "again", t("go_back"), () => m.go("flow"), "big");
+  if (!d) return { headline: t("trouble_any"), lead: t("trouble_which"), picture: [cabinet(m.state.doors, lit)], controls: [...doors.map((d) => button("which-" + d.door, "door", t("door", { door: d.label }), () => m.doubt(d), "big")), back] };
+  return {
+    headline: t("door", { door: d.label }), lead: t("trouble_what", { door: d.label }), picture: [cabinet(m.state.doors, lit)],
+    controls: [doors.length > 1 && d.can_be_larger && button("wrong-too_small", "dropoff", t("larger"), () => m.another(d.id, d.door, "too_small"), "big"),
+      ...["occupied", "dirty", "broken"].map((why) => button("wrong-" + why, "", t("wrong_" + why), () => m.another(d.id, d.door, why), "big")), back],
+  };
+}
 
 // flow shows the doors of this person's openings, one after the other.
 function flow(m) {
@@ -118,18 +151,22 @@ function flow(m) {
     headline: t("door", { door: now.label }), lead,
     picture: [cabinet(m.state.doors, lit)],
     controls: [list("steps", doors.map((d) => [make("b", { className: d.phase }, d.label), t(left.has(d) && d.phase === "open" ? "take_back" : phases[d.phase], { door: d.label })])),
-      ...openings.filter((o) => o.can_be_larger).map((o) => button("larger", "dropoff", t("larger"), () => m.larger(o.opening_id), "big", t("larger_hint"))),
-      ...openings.filter((o) => o.can_be_done && !o.doors.some((d) => d.phase === "open" || d.phase === "opening")).map((o) => button("done", "check", t("done"), () => m.done(o.opening_id), "main big"))],
+      ...leaves(m),
+      ...openings.filter((o) => o.can_be_done && !o.doors.some((d) => d.phase === "open" || d.phase === "opening")).map((o, i) => button(i ? "done-" + o.opening_id : "done", "check", t("done"), () => m.done(o.opening_id), "main big"))],
   };
 }
 
 const reopens = (m, items) => items.map((r) => button("reopen-" + r.opening_id, "again", t("reopen", { door: names(r.doors) }), () => m.reopen(r.opening_id), "big"));
 
+// receipt is the symbol that a person may take along.
+const receipt = (m) => m.receipt?.id === m.last.id && make("figure", { className: "receipt", id: "receipt" }, symbol(m.receipt.rows, t("receipt")),
+  make("figcaption", {}, make("strong", {}, t("receipt")), t(m.receipt.link ? "receipt_link" : "receipt_text")));
+
 function finished(m) {
   const { doors, opened, kind, outgoing } = m.last, failed = doors.filter((d) => !opened.has(d.door));
-  const words = opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t(outgoing ? "all_closed_outgoing" : "all_closed", { door: names(doors) })];
+  const words = m.none.has(m.last.id) ? [t("no_other_title"), t("no_other_lead")] : opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t(outgoing ? "all_closed_outgoing" : "all_closed", { door: names(doors) })];
   return {
-    headline: words[0], lead: words[1], picture: [opened.size === 0 && contact(m.operator, "contact"), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
+    headline: words[0], lead: words[1], picture: [(opened.size === 0 || m.none.size > 0) && contact(m.operator, "contact"), receipt(m), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
     controls: [...reopens(m, m.state.reopen.filter((r) => r.opening_id === m.last.id)),
       failed.length > 0 && button("again", "again", t("again"), () => m.go(outgoing ? "send" : brings(kind) ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
       brings(kind) && !outgoing && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
@@ -173,9 +210,26 @@ function staff(m) {
       b.setAttribute("aria-pressed", String(m.chosen.has(d.door)));
       return b;
     })), make("button", { id: "openchosen", type: "button", className: "main", disabled: m.chosen.size === 0, onclick: () => m.go("staffopen") }, t("staff_open", { n: m.chosen.size })), staffButtons(m),
+    m.chosen.size === 1 && button("learn", "door", t("learn"), () => { m.learning = [...m.chosen][0]; m.go("learn"); }, "big"),
     button("leave", "home", t("leave"), () => m.start(), "big")],
   };
 }
 
-export const screens = { ...collectScreens, start, pickup, dropoff, send, return: giveBack, staffcode, staffopen, flow, finished, help, languages, staff };
+// learn shows which switch moves while staff open a door, and what that says of its wiring.
+function learn(m) {
+  const d = m.state.doors.find((d) => d.door === m.learning), l = m.staff?.learn?.door === m.learning ? m.staff.learn : null;
+  if (!d) return staff(m); // a new layout has come
+  const bit = (b) => (b === undefined ? "–" : b ? "1" : "0"), wiring = (w) => `${w.board} ${w.channel}, ${t(w.inverted ? "inverted" : "not_inverted")}`;
+  const facts = l ? [["learn_layout", wiring(l.layout)], ["learn_bits", `${bit(l.switch_bit)}, ${bit(l.item_bit)}`],
+    ["learn_moved", l.moves.slice(0, 8).map((x) => `${x.board} ${x.channel} ${x.bit === "item" ? "◇" : "●"} ${x.set ? "0→1" : "1→0"}`).join("; ") || "–"], ...(l.needs ? [["learn_needs", wiring(l.needs)]] : [])] : [];
+  return {
+    headline: t("door", { door: d.label }), lead: l ? t("learned_" + l.result, { door: d.label }) : t("learn_lead", { door: d.label }),
+    picture: [facts.length > 0 && make("dl", { className: "facts", id: "learned" }, ...facts.flatMap(([k, x]) => [make("dt", {}, t(k)), make("dd", {}, x)])), l?.needs && make("p", {}, t("learn_note")), cabinet(m.state.doors, new Map([[d.door, "lit"]]))],
+    controls: [button("begin", "again", t(l ? "learn_again" : "learn_begin"), () => m.learn("/api/staff/learn", { door: m.learning }), l ? "big" : "main big"),
+      l && button("byLock", "door", t("learn_open"), () => { m.chosen.clear(); m.chosen.add(m.learning); m.go("staffopen"); }, "big"),
+      button("learned-done", "check", t("done"), () => m.learn("/api/staff/learned", {}), l && l.result !== "waiting" ? "main big" : "big")],
+  };
+}
+
+export const screens = { ...collectScreens, learn, start, pickup, dropoff, send, return: giveBack, staffcode, staffopen, sizes, flow, trouble, finished, help, languages, staff };
 export { clock };

@@ -7,10 +7,10 @@ import (
 )
 
 // takeOver moves packages that a running deposit was to leave elsewhere into the
-// compartment that the courier took instead, at the cabinet: their parcel did not fit. A
-// delivery for which it was reserved is given another one.
-func (w reports) takeOver(d *cloud.Delivery, c *cloud.Compartment) error {
-	packages, err := w.awaited(d)
+// compartment that the courier took instead, at the cabinet: refs are those that go there, nil
+// for all. A delivery for which it was reserved is given another one.
+func (w reports) takeOver(d *cloud.Delivery, c *cloud.Compartment, refs []string) error {
+	packages, err := w.awaited(d, refs)
 	if err != nil || len(packages) == 0 {
 		return err
 	}
@@ -32,9 +32,9 @@ func (w reports) takeOver(d *cloud.Delivery, c *cloud.Compartment) error {
 	return w.displace(other, c)
 }
 
-// awaited are the packages of a delivery's running deposits that no settlement has
-// named yet.
-func (w reports) awaited(d *cloud.Delivery) (out []*cloud.Package, err error) {
+// awaited are the packages of a delivery that no settlement has named yet: refs, or where that
+// is nil those of its running deposits.
+func (w reports) awaited(d *cloud.Delivery, refs []string) (out []*cloud.Package, err error) {
 	stored, err := w.v.DeliveryOpenings(d.ID)
 	if err != nil {
 		return nil, err
@@ -49,6 +49,12 @@ func (w reports) awaited(d *cloud.Delivery) (out []*cloud.Package, err error) {
 		if p.Status != cloud.PackageCreated && p.Status != cloud.PackageAwaitingDeposit {
 			continue
 		}
+		if refs != nil {
+			if slices.Contains(refs, p.TrackingNumber) {
+				out = append(out, p)
+			}
+			continue
+		}
 		for _, o := range w.openings {
 			if o != nil && o.DeliveryID == d.ID && o.Kind.IsDeposit() && !o.Ended() && holds(o, p.TrackingNumber) {
 				out = append(out, p)
@@ -60,13 +66,18 @@ func (w reports) awaited(d *cloud.Delivery) (out []*cloud.Package, err error) {
 }
 
 // displace finds other compartments for packages of a delivery that has not come yet,
-// whose compartment another delivery has taken. Where none is free the cabinet chooses
-// one when the courier is there.
+// whose compartment another delivery has taken.
 func (w reports) displace(id cloud.DeliveryID, taken *cloud.Compartment) error {
 	d, err := w.delivery(id)
 	if err != nil || d == nil || d.Status != cloud.DeliveryCreated {
 		return err
 	}
+	return w.moveAway(d, taken)
+}
+
+// moveAway finds other compartments for packages that have yet to be brought to one. Where none
+// is free the cabinet chooses one when the courier is there.
+func (w reports) moveAway(d *cloud.Delivery, taken *cloud.Compartment) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err
@@ -75,10 +86,10 @@ func (w reports) displace(id cloud.DeliveryID, taken *cloud.Compartment) error {
 	var next *cloud.Compartment
 	for i := range d.Packages {
 		p := &d.Packages[i]
-		if p.GridID != taken.GridID {
+		if p.GridID != taken.GridID || p.Status != cloud.PackageCreated && p.Status != cloud.PackageAwaitingDeposit {
 			continue
 		}
-		p.GridID = 0
+		p.GridID, p.Status = 0, cloud.PackageCreated
 		if next == nil || !fits(p.Size, next.Size) {
 			next = pick(cells, p.Size, func(c *cloud.Compartment) bool { return !slices.Contains([]*cloud.Compartment{taken, next}, c) })
 		}
