@@ -60,7 +60,7 @@ func (s *Service) events(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 			at[i] = now
 		}
 		if check.Moment(e.OccurredAt, time.UTC).After(now.Add(clockSlack)) {
-			f.Add(fmt.Sprintf("events.%d.occurred_at", i), "Use a time that is not in the future.")
+			f.Add(fmt.Sprintf("events.%d.occurred_at", i), "The time must not be in the future.")
 		}
 	}
 	if err := f.Err(); err != nil {

@@ -97,7 +97,7 @@ func (w removals) takeOutBy(r Occurrence, b wire.Removal, d *cloud.Delivery, cel
 			stored = append(stored, o.Tracking)
 		}
 	}
-	by := clearing{requests(w), removal{reason: b.Reason, seen: &r}}
+	by := clearing{requests(w.reports), removal{reason: b.Reason, seen: &r}}
 	if b.Reason == wire.RemovalCollected {
 		by.reason = collectedReason(d)
 	}

@@ -70,7 +70,7 @@ var allowed = map[string][]string{
 	"cloud/device":             {"cloud", "protocol/passcode", "protocol/signed", "protocol/topic", "protocol/wire"},
 	"cloud/locker":             {"cloud", "cloud/check", "cloud/collection", "protocol/diagnosis", "protocol/gs1", "protocol/otep", "protocol/passcode", "protocol/release", "protocol/signed", "protocol/wire"},
 	"cloud/hosted":             {"cloud", "cloud/locker", "edge/locker", "protocol/wire"},
-	"cloud/httpdevice":         {"cloud", "cloud/catalog", "cloud/check", "cloud/hosted", "cloud/limit", "cloud/locker", "cloud/peer", "edge", "edge/locker", "protocol/passcode", "protocol/signed", "protocol/wire"},
+	"cloud/httpdevice":         {"cloud", "cloud/catalog", "cloud/check", "cloud/hosted", "cloud/limit", "cloud/locker", "cloud/peer", "edge", "edge/locker", "protocol/otep", "protocol/passcode", "protocol/signed", "protocol/wire"},
 	"cloud/mock":               {"cloud", "cloud/check", "cloud/hosted", "cloud/locker", "cloud/setup", "edge", "edge/locker", "protocol/passcode", "protocol/wire", "protocol/wiring"},
 	"cloud/notice":             {"cloud", "cloud/locale"},
 	"cloud/cabinetprofile":     {"cloud", "cloud/check", "cloud/collection", "protocol/wire"},
