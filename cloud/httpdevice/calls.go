@@ -26,37 +26,39 @@ import (
 
 // Route is an address that devices call.
 type Route struct {
-	Path   string
-	Answer func(context.Context, *fasthttp.RequestCtx) (any, error)
+	Path    string
+	MaxBody int // bytes
+	Answer  func(context.Context, *fasthttp.RequestCtx) (any, error)
 }
-
-// MaxBody is the largest body of a call, in bytes.
-const MaxBody = maxBody
 
 const prefix = "/api/v1/devices"
 
 // Routes are the addresses that devices call.
 func (s *Service) Routes() []Route {
+	json := func(path, method string, f answer) Route {
+		return Route{prefix + path, maxBody, s.called(method, maxBody, f)}
+	}
 	return []Route{
-		{prefix + "/heartbeat", s.called(fasthttp.MethodPost, s.heartbeat)},
-		{prefix + "/commands", s.called(fasthttp.MethodGet, s.commands)},
-		{prefix + "/commands/{cmd_id}/ack", s.called(fasthttp.MethodPost, s.acknowledge)},
-		{prefix + "/events", s.called(fasthttp.MethodPost, s.events)},
-		{prefix + "/doors/report", s.called(fasthttp.MethodPost, s.report)},
-		{prefix + "/config", s.called(fasthttp.MethodGet, s.config)},
-		{prefix + "/codes/verify", s.called(fasthttp.MethodPost, s.verify)},
+		json("/heartbeat", fasthttp.MethodPost, s.heartbeat),
+		json("/commands", fasthttp.MethodGet, s.commands),
+		json("/commands/{cmd_id}/ack", fasthttp.MethodPost, s.acknowledge),
+		json("/events", fasthttp.MethodPost, s.events),
+		json("/doors/report", fasthttp.MethodPost, s.report),
+		json("/config", fasthttp.MethodGet, s.config),
+		json("/codes/verify", fasthttp.MethodPost, s.verify),
+		{prefix + "/photos", maxPhotoBody, s.called(fasthttp.MethodPost, maxPhotoBody, s.photo)},
 	}
 }
 
 type answer func(ctx context.Context, c *call, r *fasthttp.RequestCtx) (any, error)
 
 // called answers calls of one method whose signatures hold.
-func (s *Service) called(method string, f answer) func(context.Context, *fasthttp.RequestCtx) (any, error) {
+func (s *Service) called(method string, most int, f answer) func(context.Context, *fasthttp.RequestCtx) (any, error) {
 	return func(ctx context.Context, r *fasthttp.RequestCtx) (any, error) {
 		if string(r.Method()) != method {
 			return nil, cloud.E(cloud.Malformed, "METHOD_NOT_ALLOWED")
 		}
-		if len(r.PostBody()) > maxBody {
+		if len(r.PostBody()) > most {
 			return nil, cloud.E(cloud.Malformed, "PAYLOAD_TOO_LARGE")
 		}
 		c, err := s.authenticate(ctx, r)

@@ -550,19 +550,25 @@ func (w reports) diagnosed(r Occurrence, c *cloud.Command, digest []byte) error 
 	return nil
 }
 
-// OldDiagnoses lists diagnoses of every business.
-type OldDiagnoses interface {
+// OldFiles lists what devices sent long ago, of every business.
+type OldFiles interface {
 	ListOldDiagnoses(ctx context.Context, before time.Time, limit int) ([]cloud.Diagnosis, error)
+	ListOldPhotos(ctx context.Context, before time.Time, limit int) ([]cloud.DevicePhoto, error)
 }
 
-// RunDiagnoses removes diagnoses and their files once they are 30 days old, until ctx ends. Any
-// number of nodes may run it.
-func (s diagnoses) RunDiagnoses(ctx context.Context, rows OldDiagnoses) error {
+// RunFiles removes diagnoses and their files once they are 30 days old, and photos after 90, until
+// ctx ends. Any number of nodes may run it.
+func (s diagnoses) RunFiles(ctx context.Context, rows OldFiles) error {
 	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
 	for {
-		if err := s.sweepDiagnoses(ctx, rows, time.Now()); err != nil && ctx.Err() == nil {
-			s.log.Error("remove old diagnoses", "err", err)
+		now := time.Now()
+		err := sweepRows(ctx, s.core, now.Add(-keepDiagnosis), rows.ListOldDiagnoses, func(d cloud.Diagnosis) cloud.KeptFile { return cloud.KeptFile{Path: d.Path, BusinessID: d.BusinessID} })
+		err = errors.Join(err, sweepRows(ctx, s.core, now.Add(-keepPhoto), rows.ListOldPhotos, func(p cloud.DevicePhoto) cloud.KeptFile {
+			return cloud.KeptFile{Path: p.Path, BusinessID: p.BusinessID}
+		}))
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("remove old files of devices", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -572,18 +578,18 @@ func (s diagnoses) RunDiagnoses(ctx context.Context, rows OldDiagnoses) error {
 	}
 }
 
-func (s diagnoses) sweepDiagnoses(ctx context.Context, rows OldDiagnoses, now time.Time) error {
+func sweepRows[R cloud.Row](ctx context.Context, s *core, before time.Time, old func(context.Context, time.Time, int) ([]R, error), file func(R) cloud.KeptFile) error {
 	for {
-		list, err := rows.ListOldDiagnoses(ctx, now.Add(-keepDiagnosis), sweepPage)
+		list, err := old(ctx, before, sweepPage)
 		if err != nil || len(list) == 0 {
 			return err
 		}
 		err = s.cfg.Store.Decide(ctx, 0, func(cloud.View) (*cloud.Changes, error) {
 			ch := &cloud.Changes{Unaudited: true}
-			for _, d := range list {
-				ch.DroppedRows = append(ch.DroppedRows, d)
-				if d.Path != "" {
-					ch.DroppedFiles = append(ch.DroppedFiles, cloud.KeptFile{Path: d.Path, BusinessID: d.BusinessID})
+			for _, r := range list {
+				ch.DroppedRows = append(ch.DroppedRows, r)
+				if f := file(r); f.Path != "" {
+					ch.DroppedFiles = append(ch.DroppedFiles, f)
 				}
 			}
 			return ch, nil

@@ -279,7 +279,7 @@ func TestOldDiagnosesAreRemoved(t *testing.T) {
 	before := len(k.files())
 	over := make(chan error, 1)
 	sweeping, stop := context.WithCancel(ctx)
-	go func() { over <- k.w.Lockers.RunDiagnoses(sweeping, k.w.DB) }()
+	go func() { over <- k.w.Lockers.RunFiles(sweeping, k.w.DB) }()
 	require.Eventually(t, func() bool {
 		_, err := k.w.Lockers.FindDiagnosis(ctx, k.staff, locker.ByDiagnosis{ID: 8})
 		return code(err) == "DIAGNOSIS_NOT_FOUND"

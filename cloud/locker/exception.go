@@ -127,6 +127,7 @@ type CabinetExceptionDetail struct {
 	CabinetExceptionBody
 	Evidence    Evidence             `json:"evidence"`
 	DeviceOrder *DeviceOrderView     `json:"device_order" doc:"The package that it is about, null for a door with none"`
+	Photos      []PhotoBody          `json:"photos" doc:"That the device has taken of the compartment from an hour before to a day after it was opened, newest first; empty for a device without a camera"`
 	Resolutions []PossibleResolution `json:"resolutions" doc:"Actions that can resolve it; none once it is closed"`
 }
 
@@ -162,6 +163,9 @@ func (s registry) FindCabinetException(ctx context.Context, c cloud.Caller, in B
 			return err
 		}
 		if x.Evidence, err = evidenceOf(v, e, l); err != nil {
+			return err
+		}
+		if x.Photos, err = s.photosOf(v, e, l); err != nil {
 			return err
 		}
 		if e.DeviceOrderID != 0 {

@@ -105,7 +105,7 @@ func (s *Server) faces() error {
 		mounts = append(mounts, rest.Mount{Path: page.ChatUploads, MaxBody: page.MaxChatUpload, Upload: page.SessionCookie, Handle: pages.Handler})
 	}
 	for _, r := range s.HTTPDevices.Routes() {
-		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: httpdevice.MaxBody, Answer: r.Answer})
+		mounts = append(mounts, rest.Mount{Path: r.Path, MaxBody: r.MaxBody, Answer: r.Answer})
 	}
 	mounts = append(mounts, rest.Mount{Path: locker.AnswerPrefix + "{token}", MaxBody: diagnosis.MaxBundle, Answer: func(c context.Context, ctx *fasthttp.RequestCtx) (any, error) { return takeAnswer(c, s.Lockers, ctx) }})
 	mounts = append(mounts, rest.Mount{Path: artefact.Prefix + "{name}", MaxBody: 1, Slow: true, Handle: s.Programs.Serve})

@@ -188,7 +188,7 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	task("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
 	task("staff codes", func(ctx context.Context) error { return s.Lockers.RunStaffCodes(ctx, s.Store) })
 	task("roll-outs", func(ctx context.Context) error { return s.Lockers.RunRollouts(ctx, s.Store) })
-	task("diagnoses", func(ctx context.Context) error { return s.Lockers.RunDiagnoses(ctx, s.Store) })
+	task("device files", func(ctx context.Context) error { return s.Lockers.RunFiles(ctx, s.Store) })
 	task("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
 	task("drivers", func(ctx context.Context) error { return s.routes.Run(ctx, s.log) })
 	task("chats", func(ctx context.Context) error { return s.chats.Run(ctx, s.log) })

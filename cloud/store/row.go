@@ -16,6 +16,7 @@ import (
 var rowTables = []*rowTable{
 	newRowTable("announced_package", cloud.AnnouncedPackage{}),
 	newRowTable("cabinet_profile", cloud.CabinetProfile{}),
+	newRowTable("device_photo", cloud.DevicePhoto{}),
 	newRowTable("diagnosis", cloud.Diagnosis{}),
 	newRowTable("file_column", cloud.FileColumn{}),
 	newRowTable("invitation", cloud.Invitation{}),

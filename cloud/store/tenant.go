@@ -105,6 +105,7 @@ var tenantTables = withRows([]tenantTable{
 	{"code_entry", "device_id", "device", "", ""},
 	{"staff_list", "device_id", "device", "", ""},
 	{"staff_rota", "business_id", "business", "", ""},
+	{"device_photo", "id", "business", "id created_at updated_at device_id door opening_id taken_at", "business_id name path"},
 	{"diagnosis", "id", "business", "id created_at updated_at device_id kind grid_id command_id requested_by reason until state note size_bytes digest ended_at", "business_id token_hash path"},
 	{"staff_code", "id", "business", "id created_at updated_at account_id day starts_at ends_at dropped_at", "business_id sealed"},
 	{"staff_code_holder", "id", "business", "id created_at updated_at account_id", "business_id"},
