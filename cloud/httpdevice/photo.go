@@ -27,7 +27,7 @@ const (
 // photoInput are the parts of a form beside the file.
 type photoInput struct {
 	Name      string `json:"photo_id" required:"true" max:"64" doc:"The device's own name of it; one that was taken before changes nothing"`
-	Door      uint   `json:"door" max:"65535" doc:"compartment_number of what it shows; left out where it shows no compartment alone"`
+	Door      int    `json:"door" min:"0" max:"65535" doc:"compartment_number of what it shows; left out where it shows no compartment alone"`
 	OpeningID string `json:"opening_id" max:"40"`
 	TakenAt   string `json:"taken_at" format:"moment" doc:"Now when absent, and not in the future; UTC where it has no offset"`
 }
@@ -47,7 +47,7 @@ func (s *Service) photo(ctx context.Context, c *call, r *fasthttp.RequestCtx) (a
 	f, now := check.Fields{}, time.Now().UTC()
 	at := check.Moment(in.TakenAt, time.UTC)
 	if at.After(now.Add(clockSlack)) {
-		f.Add("taken_at", "Use a time that is not in the future.")
+		f.Add("taken_at", "The time must not be in the future.")
 		return nil, f.Err()
 	}
 	if at.IsZero() || at.After(now) {
@@ -68,7 +68,7 @@ func (s *Service) photo(ctx context.Context, c *call, r *fasthttp.RequestCtx) (a
 	}
 	out, used := photoOutput{Result: true}, false
 	err = s.play(ctx, c, func(m *machine) (err error) {
-		out.ID, used, err = m.Work.ReportPhoto(locker.ReportedPhoto{Name: in.Name, Door: in.Door, OpeningID: in.OpeningID, TakenAt: at.Truncate(time.Millisecond)}, path)
+		out.ID, used, err = m.Work.ReportPhoto(locker.ReportedPhoto{Name: in.Name, Door: uint(in.Door), OpeningID: in.OpeningID, TakenAt: at.Truncate(time.Millisecond)}, path)
 		return err
 	})
 	var refused *cloud.Error
@@ -97,11 +97,11 @@ func readPhoto(r *fasthttp.RequestCtx) (in photoInput, file []byte, err error) {
 	}
 	in = photoInput{Name: text("photo_id"), OpeningID: text("opening_id"), TakenAt: text("taken_at")}
 	if n := text("door"); n != "" && !catalog.SetText(reflect.ValueOf(&in.Door).Elem(), n) {
-		return in, nil, catalog.WrongText("door", reflect.TypeFor[uint]())
+		return in, nil, catalog.WrongText("door", reflect.TypeFor[int]())
 	}
 	f := check.Fields{}
 	if len(form.File["file"]) != 1 {
-		f.Add("file", "Send one picture, a JPEG, PNG or WebP file of at most 1 MiB, in the part \"file\".")
+		f.Add("file", "Send one picture, a JPEG, PNG or WebP file of at most 1 MiB, in the part “file”.")
 		return in, nil, f.Err()
 	}
 	part, err := form.File["file"][0].Open()
