@@ -222,6 +222,7 @@ function collectOpened(answer) {
   if (answer.outcome === "queue_done") return go("collected");
   if (answer.outcome === "ok" && door) {
     m.collect.now = { ...door, opening_id: answer.opening_id, asked: Date.now() };
+    m.mine.add(answer.opening_id); // left with the session: it is not shown to who comes next
     return go("collecting");
   }
   if (!door || answer.outcome === "busy" && m.collect.now?.door === door.door) return refused(answer);
