@@ -15,7 +15,7 @@ import (
 )
 
 type eventInput struct {
-	ID         string            `json:"event_id" required:"true" max:"64" doc:"The device's own name of it; one that was taken before changes nothing"`
+	ID         string            `json:"event_id" required:"true" max:"64" doc:"The device's own name of it; one that was taken before for the same parcel changes nothing"`
 	Number     string            `json:"tracking_number" required:"true" max:"512" doc:"Of the parcel, or the text of its label"`
 	Status     string            `json:"status_code" required:"true" max:"64"`
 	OccurredAt string            `json:"occurred_at" format:"moment" doc:"Now when absent, and not in the future; UTC where it has no offset"`

@@ -105,6 +105,12 @@ func TestPhotosAreEvidence(t *testing.T) {
 		require.Len(t, got, 2)
 		require.Equal(t, []cloud.DevicePhotoID{whole, id}, []cloud.DevicePhotoID{got[0].ID, got[1].ID})
 		require.Contains(t, got[0].URL, "photo/")
+		for i := range 210 { // of another door
+			_, code := b.send(file, map[string]string{"photo_id": fmt.Sprint("more-", i), "door": fmt.Sprint(door%8 + 1)})
+			require.Empty(t, code)
+			time.Sleep(20 * time.Second)
+		}
+		require.Len(t, photos(), 2, "those of another door hide none")
 	})
 }
 

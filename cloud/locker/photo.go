@@ -2,6 +2,7 @@ package locker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,7 +20,8 @@ const (
 	keepPhoto = historyLife // and its file: as long as the openings beside which it is shown
 	// Photos that were taken so long before and after an exception was opened are evidence of it.
 	photoBefore, photoAfter = time.Hour, 24 * time.Hour
-	// photosRead are the newest photos of a device among which those of an exception are looked for.
+	// photosRead are the newest photos of a compartment, and of a device as a whole, among which those
+	// of an exception are looked for.
 	photosRead = 200
 )
 
@@ -53,7 +55,7 @@ func (w reports) ReportPhoto(x ReportedPhoto, path string) (id cloud.DevicePhoto
 	if err != nil {
 		return 0, false, err
 	}
-	p := cloud.DevicePhoto{DeviceID: w.device.ID, Name: name, Door: int64(x.Door), OpeningID: x.OpeningID, TakenAt: x.TakenAt, Path: path}
+	p := cloud.DevicePhoto{DeviceID: w.device.ID, Name: name, Door: cmp.Or(int64(x.Door), cloud.WholeDevice), OpeningID: x.OpeningID, TakenAt: x.TakenAt, Path: path}
 	p.Begin(n, w.device.BusinessID, w.received)
 	w.ch.Rows = append(w.ch.Rows, p)
 	w.ch.Files = append(w.ch.Files, cloud.KeptFile{Path: path, BusinessID: w.device.BusinessID, At: w.received})
@@ -78,15 +80,28 @@ func (s registry) photosOf(v cloud.View, e cloud.Exception, l *time.Location) ([
 	if err != nil {
 		return nil, err
 	}
-	door := int64(0)
+	door := int64(cloud.WholeDevice)
 	if i := slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.GridCode == e.GridCode }); i >= 0 {
 		door = int64(cells[i].Door)
 	}
-	list, _, err := cloud.List(v, cloud.DevicePhoto{Kept: cloud.Kept[cloud.DevicePhotoID]{BusinessID: e.BusinessID}, DeviceID: e.DeviceID}, cloud.Page{Sort: "id", Down: true, Limit: photosRead})
+	var list []cloud.DevicePhoto
+	doors := []int64{cloud.WholeDevice}
+	if door != cloud.WholeDevice {
+		doors = append(doors, door)
+	}
+	for _, of := range doors {
+		like := cloud.DevicePhoto{Kept: cloud.Kept[cloud.DevicePhotoID]{BusinessID: e.BusinessID}, DeviceID: e.DeviceID, Door: of}
+		part, _, err := cloud.List(v, like, cloud.Page{Sort: "id", Down: true, Limit: photosRead})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, part...)
+	}
+	slices.SortFunc(list, func(a, b cloud.DevicePhoto) int { return cmp.Compare(b.ID, a.ID) })
 	for _, p := range list {
-		if (p.Door == 0 || p.Door == door) && !p.TakenAt.Before(e.OpenedAt.Add(-photoBefore)) && p.TakenAt.Before(e.OpenedAt.Add(photoAfter)) {
+		if !p.TakenAt.Before(e.OpenedAt.Add(-photoBefore)) && p.TakenAt.Before(e.OpenedAt.Add(photoAfter)) {
 			out = append(out, PhotoBody{p.ID, cloud.Stamp(p.TakenAt, l), s.cfg.SignFile(p.Path, time.Now().Add(fileLife))})
 		}
 	}
-	return out, err
+	return out, nil
 }

@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,9 +60,12 @@ type CollectedBody struct {
 // PARCEL_TOO_LARGE.
 func (s recipients) ReturnParcel(ctx context.Context, _ cloud.Caller, in ParcelReturnInput) (out ParcelReturnOutput, err error) {
 	now := time.Now().UTC()
-	device, err := s.toReturn(ctx, in, now)
+	device, made, err := s.toReturn(ctx, in, now)
 	if err != nil {
 		return out, err
+	}
+	if made {
+		return s.FindReturn(ctx, cloud.Caller{}, in)
 	}
 	for range 20 { // a drawn code may be in use
 		drawn, err := partners(s).draw(ctx, device, wire.PurposeReturn)
@@ -103,8 +107,8 @@ func (s recipients) FindReturn(ctx context.Context, _ cloud.Caller, in ParcelRet
 	return out, err
 }
 
-// toReturn is the cabinet of a delivery that can be returned at now, or has a return.
-func (s recipients) toReturn(ctx context.Context, in ParcelReturnInput, now time.Time) (device cloud.Device, err error) {
+// toReturn is the cabinet of a delivery that can be returned at now, or has a return already.
+func (s recipients) toReturn(ctx context.Context, in ParcelReturnInput, now time.Time) (device cloud.Device, made bool, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
 		d, err := s.collectedBy(v, in)
 		if err != nil {
@@ -114,12 +118,12 @@ func (s recipients) toReturn(ctx context.Context, in ParcelReturnInput, now time
 			return err
 		}
 		back, err := returnOf(v, d)
-		if err != nil || back != nil {
+		if made = back != nil; err != nil || made {
 			return err
 		}
 		return s.returnable(v, d, device, now)
 	})
-	return device, err
+	return device, made, err
 }
 
 // collectedBy is a delivery for who has the link of one of its parcels, whatever has become
@@ -254,13 +258,13 @@ func (s recipients) askReturn(v cloud.View, d cloud.Delivery, now time.Time) (x 
 	return x, c, nil
 }
 
-// nameReturn gives a return its reference and its packages their tracking numbers, by the
-// delivery's own number.
+// nameReturn gives a return its reference, by the delivery's own number, and its packages their
+// tracking numbers, which cannot be counted to: 80 random bits.
 func nameReturn(d *cloud.Delivery, packages []PackageInput) []PackageInput {
 	d.Reference = "RETURN-" + d.Number
-	out := make([]PackageInput, len(packages))
+	out, secret := make([]PackageInput, len(packages)), rand.Text()[:16]
 	for i, p := range packages {
-		p.TrackingNumber = fmt.Sprintf("%s-%d", d.Number, i+1)
+		p.TrackingNumber = fmt.Sprintf("RT-%s-%d", secret, i+1)
 		out[i] = p
 	}
 	return out

@@ -73,7 +73,7 @@ func (w *timeline) scanEvent(r Occurrence, number string, code otep.Code, b wire
 		r.OccurredAt = at.Truncate(time.Millisecond)
 	}
 	e := w.event(r, number, code)
-	if known {
+	if b.ScannedAt != wire.ScannedUnknown {
 		sum := sha256.Sum256(fmt.Appendf(nil, "scan\n%s\n%d\n%s\n%s\n%s", w.device.Code, b.ScannedAt, number, code, b.Location))
 		e.EventID = "evt_" + hex.EncodeToString(sum[:10])
 	}
@@ -122,7 +122,7 @@ func (w reports) ReportEvent(id string, r Occurrence, b wire.TrackingEvent) (pro
 	if problem != "" || err != nil {
 		return problem, err
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "event\n%s\n%s", w.device.Code, id))
+	sum := sha256.Sum256(fmt.Appendf(nil, "event\n%s\n%s\n%s", w.device.Code, id, s.Number))
 	e.EventID = "evt_" + hex.EncodeToString(sum[:10])
 	there, err := w.timeline.events(s)
 	switch {

@@ -101,6 +101,7 @@ func TestRestoredCloudAndItsCabinetsAgree(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, seed, 2)
 				defer w.close()
+				w.leavesOutgoing = true
 				for _, c := range w.cabinets {
 					w.awaits("cabinet online and read", 5*time.Minute, func() bool { return w.cloud.Devices.Online(c.code) && c.agent.Loop().State().Doors[1].Known })
 				}

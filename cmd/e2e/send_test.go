@@ -28,6 +28,9 @@ func purposed(s step, in *locker.CreateInput) bool {
 // collectOutgoing has a courier of the partner collect what a sender has brought, now and then
 // after a person has tried a code of a recipient.
 func (w *world) collectOutgoing(x *task, rnd *rand.Rand) {
+	if w.leavesOutgoing {
+		return
+	}
 	if rnd.IntN(3) == 0 {
 		_, _ = w.enter(w.cabinets[x.cabinet], truth.Act{Code: "wrong"}, wrongCode(rnd), false)
 	}

@@ -398,7 +398,7 @@ func TestStoreRolledBackToAnOlderCopyWorksOn(t *testing.T) {
 		tampered, _ := kept[wire.Tamper](w, wire.KindTamper)
 		require.NotEmpty(t, tampered, "what it recorded offline was carried over")
 		require.Equal(t, cloud.DeliveryDelivered, w.find("R-1").Status)
-		w.awaits("list", time.Minute, func() bool { return c.agent.Loop().State().Meta.CodeList == 2 })
+		w.awaits("list", time.Minute, func() bool { return c.hasList() })
 		a := c.try(code)
 		require.Equal(t, wire.CodeOK, a.Outcome)
 		require.EqualValues(t, door, a.Doors[0])

@@ -38,13 +38,16 @@ import (
 
 // world is a cloud and its cabinets, all in one bubble of simulated time.
 type world struct {
-	t     testing.TB
-	dir   string
-	seed  uint64
-	rnd   *rand.Rand
-	box   server.Sandbox
-	staff cloud.Caller
-	logs  *slog.Logger
+	// leavesOutgoing keeps couriers from collecting: a backup does not know what the cloud alone has
+	// decided since, and the exception about what lies where is right then.
+	leavesOutgoing bool
+	t              testing.TB
+	dir            string
+	seed           uint64
+	rnd            *rand.Rand
+	box            server.Sandbox
+	staff          cloud.Caller
+	logs           *slog.Logger
 
 	cloud    *server.Server
 	broker   atomic.Pointer[mqttbroker.Broker] // the cloud's, for cabinets that dial while it is exchanged

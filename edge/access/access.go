@@ -98,7 +98,7 @@ func (d *Verifier) Enter(ctx context.Context, in Entered) (locker.Answer, error)
 	if !ok {
 		return locker.Answer{}, ErrNotACode
 	}
-	return d.try(ctx, code, locker.CodeTried{Input: "qr", Budget: locker.BudgetScanned})
+	return d.try(ctx, code, locker.CodeTried{Input: "qr", Budget: locker.BudgetScanned, Label: in.Label, Choose: in.Choose})
 }
 
 // show tries a signed QR code. One that the cloud has not signed costs no try, and no

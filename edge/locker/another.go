@@ -19,6 +19,28 @@ const TooSmall = "too_small"
 // for the parcel.
 const NoOther = "no_other"
 
+// TooManyBlocked is the answer to a courier who has had as many compartments blocked as one
+// delivery may.
+const TooManyBlocked = "too_many_blocked"
+
+// Compartments that one delivery's courier, and one delivery's sender, may have blocked at a time:
+// nothing but their word speaks for it.
+const maxBlocked, maxBlockedBySender = 2, 1
+
+// mayBlock reports whether a delivery's code may have one more compartment blocked.
+func (s *State) mayBlock(ref string) bool {
+	most, n := maxBlocked, 0
+	if s.Purpose(ref) != "" {
+		most = maxBlockedBySender
+	}
+	for _, d := range s.Doors {
+		if d.Blocked != "" && d.BlockedFor == ref {
+			n++
+		}
+	}
+	return n < most
+}
+
 // CanLeave reports whether a courier may leave a compartment for another one: that of an open
 // door, in a deposit that a code or a signed QR code has begun, as long as its session runs and
 // no other door of it waits to be opened.
@@ -107,6 +129,9 @@ func (d openings) takeAnother(in TakeAnother) {
 	case !d.CanLeave(in.OpeningID, in.Door, d.now), n == 0 && !blocks, blocks && !isBlockReason(in.Reason):
 		d.out.Answer.Outcome = wire.ReasonOccupied
 		return
+	case blocks && !d.mayBlock(old.DeliveryRef):
+		d.out.Answer.Outcome = TooManyBlocked
+		return
 	}
 	next := Opening{Kind: wire.OpenReassign, Who: old.Who, DeliveryRef: old.DeliveryRef, Code: old.Code, Generation: old.Generation,
 		CodeNumber: old.CodeNumber, Ends: old.Ends, Missed: old.Missed, Unsure: old.Unsure}
@@ -145,7 +170,7 @@ func blockDoor(d openings, o Opening, n edge.DoorNumber, reason string) {
 	if door.Blocked != "" {
 		return
 	}
-	door.Blocked = reason
+	door.Blocked, door.BlockedFor = reason, o.DeliveryRef
 	d.setDoor(door)
 	d.record(wire.KindCompartmentBlocked, d.now.Mono, wire.CompartmentBlocked{BlockID: d.newID("blk_"), Door: uint(n), Reason: reason, OpeningID: o.ID, Who: o.Who})
 	d.present = true

@@ -340,3 +340,51 @@ func TestAPowerCutWhileACompartmentIsBlocked(t *testing.T) {
 		}
 	})
 }
+
+// One code has few compartments blocked, also by several sessions, and a sender's one.
+func TestOneCodeBlocksFewCompartments(t *testing.T) {
+	for purpose, most := range map[string]int{"": 2, wire.PurposeReturn: 1} {
+		w := sized(t, "S", "S", "S", "S", "S", "S", "S", "S")
+		if purpose != "" {
+			e := w.s.Codes[1]
+			e.Purpose = purpose
+			w.s.Codes[1] = e
+		}
+		a := w.typed(5)
+		w.swing()
+		n := a.Doors[0]
+		for i := range 4 {
+			w.wait(time.Second)
+			b := w.another(a.OpeningID, n, wire.BlockDirty)
+			if i >= most {
+				require.Equal(t, TooManyBlocked, b.Outcome, purpose)
+				continue
+			}
+			require.Equal(t, wire.CodeOK, b.Outcome, purpose)
+			w.swing()
+			a, n = b, b.Doors[0]
+		}
+		blocked := 0
+		for _, d := range w.s.Doors {
+			if d.Blocked != "" {
+				blocked++
+			}
+		}
+		require.Equal(t, most, blocked, purpose)
+	}
+}
+
+// A parcel that lies inside is known by its label no more, and another delivery with the same
+// label is brought by its own code.
+func TestALabelOfAParcelThatWaits(t *testing.T) {
+	w := sized(t, "S", "S", "S", "S")
+	w.typed(5)
+	w.swing()
+	w.setDoor(1, false)
+	w.wait(10 * time.Second)
+	require.NotEmpty(t, w.s.Deliveries["LD-1"].Doors)
+	require.Empty(t, w.s.Labelled("pk1"))
+	w.list(wire.CodeEntry{Number: 3, Op: wire.CodeSet, Kind: wire.CodeDelivery, Verifier: verifier(8), DeliveryRef: "LD-2", Doors: []uint{2}, Packages: map[uint][]string{2: {"PK1"}}})
+	require.Equal(t, "LD-2", w.s.Labelled("pk1"))
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(8), Input: "keypad", Label: "PK1", Choose: true}).Answer.Outcome)
+}

@@ -35,24 +35,39 @@ type FreeSize struct {
 // Labelled is the delivery that is to be brought and has a package of this label, "" for none.
 // Upper and lower case are one.
 func (s *State) Labelled(label string) string {
-	label = strings.TrimSpace(label)
 	for _, n := range sorted(s.Codes) {
-		e := s.Codes[n]
-		if label == "" || e.Kind != wire.CodeDelivery {
-			continue
-		}
-		for _, refs := range e.Packages {
-			if slices.ContainsFunc(refs, func(ref string) bool { return strings.EqualFold(ref, label) }) {
-				return e.DeliveryRef
-			}
+		if e := s.Codes[n]; names(e, label) && len(s.Deliveries[e.DeliveryRef].Doors) == 0 {
+			return e.DeliveryRef
 		}
 	}
 	return ""
 }
 
+// names reports whether an entry of a courier's code has a package of a label.
+func names(e wire.CodeEntry, label string) bool {
+	label = strings.TrimSpace(label)
+	if label == "" || e.Kind != wire.CodeDelivery {
+		return false
+	}
+	for _, refs := range e.Packages {
+		if slices.ContainsFunc(refs, func(ref string) bool { return strings.EqualFold(ref, label) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // isOther reports whether a label was scanned that is not of a delivery.
 func (s *State) isOther(label, ref string) bool {
-	return strings.TrimSpace(label) != "" && s.Labelled(label) != ref
+	if strings.TrimSpace(label) == "" {
+		return false
+	}
+	for _, e := range s.Codes {
+		if e.DeliveryRef == ref && names(e, label) {
+			return false
+		}
+	}
+	return true
 }
 
 // offerSizes asks the courier of an entry which size of compartment they want. Where only the

@@ -161,7 +161,7 @@ func (d keypad) dropOff(e wire.CodeEntry, in CodeTried, chosen string) string {
 			if chosen != "" && len(e.Sizes) == 1 {
 				size = chosen
 			}
-			n := d.firstFree(size, doors, e.DeliveryRef)
+			n := d.firstFree(size, doors, e.DeliveryRef, chosen != "")
 			if n == 0 {
 				return wire.ReasonOccupied
 			}
@@ -196,9 +196,14 @@ func (d openings) codeAgain(o Opening, doors []edge.DoorNumber, kind string, e w
 }
 
 // firstFree finds a free compartment of a size, or else of the next larger one, that the
-// list keeps for no other delivery, in the layout's order. "" is any size. 0: there is none.
-func (d keypad) firstFree(size string, taken []edge.DoorNumber, ref string) edge.DoorNumber {
-	for _, s := range append([]string{size}, sizes[slices.Index(sizes, size)+1:]...) {
+// list keeps for no other delivery, in the layout's order; exact leaves the larger ones out, as
+// a courier has chosen the size. "" is any size. 0: there is none.
+func (d keypad) firstFree(size string, taken []edge.DoorNumber, ref string, exact bool) edge.DoorNumber {
+	wanted := []string{size}
+	if !exact {
+		wanted = append(wanted, sizes[slices.Index(sizes, size)+1:]...)
+	}
+	for _, s := range wanted {
 		for _, l := range d.Config.Layout {
 			n := edge.DoorNumber(l.Door)
 			if l.Size == s && !slices.Contains(taken, n) && isFor(d.openings, n, ref) {

@@ -129,9 +129,10 @@ func (d commands) execute(in Ordered) string {
 		if door.Blocked == "" {
 			door.Blocked = "blocked"
 		}
+		door.BlockedFor = ""
 		d.setDoor(door)
 	case wire.CmdUnblock:
-		door.Blocked, door.Failures = "", 0
+		door.Blocked, door.BlockedFor, door.Failures = "", "", 0
 		d.setDoor(door)
 	case wire.CmdClear:
 		if door.Opening != "" {

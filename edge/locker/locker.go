@@ -162,6 +162,7 @@ type Door struct {
 	Version      uint64  // highest compartment version stored
 	Delivery     string  // delivery ref that lies in it, "" when free
 	Blocked      string  // reason, "" when in service
+	BlockedFor   string  `cbor:",omitempty"` // delivery whose courier had it blocked, "" otherwise
 	Failures     int     // open_failed in a row; three take the door out of service
 	TamperAt     int64   // mono of the last forced record in this boot
 	TamperCount  uint64

@@ -231,7 +231,7 @@ func (s *Scanner) tryCode(ctx context.Context, raw []byte) Result {
 func isLabel(text string) bool {
 	const shortest = 5 // and longer than the digits of any code, where it has digits alone
 	upper := strings.ToUpper(text)
-	if strings.Contains(upper, "PU:") || strings.Contains(upper, "PX:") || len(text) < shortest || len(text) > 80 {
+	if strings.Contains(upper, "PU:") || strings.Contains(upper, "PX:") || strings.Contains(text, "://") /* such as the address of a parcel's page */ || len(text) < shortest || len(text) > 80 {
 		return false
 	}
 	return len(text) > passcode.StaffDigits || strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })

@@ -13,6 +13,6 @@ CREATE TABLE device_photo (
   path TEXT NOT NULL
 ) @strict;
 CREATE INDEX device_photo_business ON device_photo (business_id, id);
-CREATE INDEX device_photo_device ON device_photo (business_id, device_id, id);
+CREATE INDEX device_photo_device ON device_photo (business_id, device_id, door, id);
 CREATE UNIQUE INDEX device_photo_name ON device_photo (name);
 CREATE INDEX device_photo_age ON device_photo (created_at);
