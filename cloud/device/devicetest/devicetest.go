@@ -329,6 +329,9 @@ func (d *Device) receivePacket(m *packets.PublishPacket) error {
 	case wire.DownCodes:
 		var c wire.Codes
 		err = keys.Open(signed.ForCodes, down.Body, &c)
+		if len(d.Codes) == cap(d.Codes) { // a list that is not confirmed comes again every few seconds
+			<-d.Codes
+		}
 		d.Codes <- c
 	case wire.DownTime:
 		var c wire.Time
