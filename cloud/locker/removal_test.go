@@ -186,7 +186,7 @@ func TestRemovalsMeetOtherDecisions(t *testing.T) {
 		now := s.listed(wire.CodePickup)
 		require.Len(s.t, now, 1)
 		require.Greater(s.t, now[0].NotAfter, before.NotAfter)
-		require.Greater(s.t, now[0].Number, before.Number, "the cabinet is told")
+		require.Greater(s.t, now[0].Number, before.Number, "the list has moved on")
 		require.Equal(s.t, before.Verifier, now[0].Verifier)
 		s.atScreen(a.Doors[0], wire.RemovalTaken, wire.RemovalCollected)
 		s.status(cloud.DeliveryPickedUp)

@@ -87,7 +87,7 @@ func (p *staffPage) remove(of kiosk.Result, outcome, reason string) string {
 
 // A courier with a staff code empties a cabinet without a network: what was taken, was not
 // there, and was left is right at the cabinet at once, after a power cut, and in the cloud once
-// it hears of it; and another parcel comes to what is free.
+// the record reaches it; and another parcel comes to what is free.
 func TestACourierCollectsAtTheScreenWithoutANetwork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
