@@ -194,7 +194,12 @@ func TestAnyOrderOfThings(t *testing.T) {
 					at := rapid.SampledFrom(w.s.Openings[id].numbers()).Draw(rt, "door")
 					reason := rapid.SampledFrom([]string{TooSmall, TooSmall, wire.BlockOccupied, wire.BlockDirty, wire.BlockBroken}).Draw(rt, "reason")
 					n, may, was, blocks := w.s.Another(id, at, reason, w.now), w.s.CanLeave(id, at, w.now), w.s.Doors[at].Blocked, len(bodies[wire.CompartmentBlocked](w))
+					over := may && reason != TooSmall && !w.s.mayBlock(w.s.Openings[id].DeliveryRef)
+					if over {
+						n, may = 0, false
+					}
 					a := w.step(TakeAnother{OpeningID: id, Door: at, Reason: reason}).Answer
+					require.Equal(rt, over, a.Outcome == TooManyBlocked)
 					require.Equal(rt, n != 0, a.Outcome == wire.CodeOK)
 					require.Equal(rt, n == 0 && may && reason != TooSmall, a.Outcome == NoOther)
 					if n != 0 {
