@@ -96,11 +96,11 @@ func (s *session) has(token string) bool {
 
 // join lets the session go on with what the rules call it; false when it is over.
 func (s *session) join(token, rules string) bool {
-	ok := s.extend(token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok := s.current(token)
 	if ok {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.rules = rules
+		s.until, s.rules = time.Now().Add(staffIdle), rules
 	}
 	return ok
 }
