@@ -41,6 +41,19 @@ type eventsOutput struct {
 // clockSlack is how far a device's clock may be ahead.
 const clockSlack = time.Minute
 
+// readTime is a time by a device's clock, to the millisecond: now where there is none, and where
+// it is a little ahead. One that is further ahead is a fault of its member.
+func readTime(f check.Fields, member, text string, now time.Time) time.Time {
+	at := check.Moment(text, time.UTC)
+	if at.After(now.Add(clockSlack)) {
+		f.Add(member, "The time must not be in the future.")
+	}
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	return at.Truncate(time.Millisecond)
+}
+
 // rejections are the errors of events that lead to nothing.
 var rejections = map[string]string{cloud.DevForeignReference: "TRACKING_NOT_FOUND", cloud.DevBadBatch: "BAD_REQUEST", locker.ProblemFull: "OTEP_TIMELINE_FULL"}
 
@@ -56,12 +69,7 @@ func (s *Service) events(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 		if _, _, ok := otep.Canonical(e.Status); !ok {
 			f.Add(fmt.Sprintf("events.%d.status_code", i), "Use a status code of the Open Tracking Event Protocol, such as received.")
 		}
-		if at[i] = check.Moment(e.OccurredAt, time.UTC); at[i].IsZero() || at[i].After(now) {
-			at[i] = now
-		}
-		if check.Moment(e.OccurredAt, time.UTC).After(now.Add(clockSlack)) {
-			f.Add(fmt.Sprintf("events.%d.occurred_at", i), "The time must not be in the future.")
-		}
+		at[i] = readTime(f, fmt.Sprintf("events.%d.occurred_at", i), e.OccurredAt, now)
 	}
 	if err := f.Err(); err != nil {
 		return nil, err
@@ -70,7 +78,7 @@ func (s *Service) events(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 	err := s.play(ctx, c, func(m *machine) error {
 		out = eventsOutput{Result: true, Rejected: []rejectedEvent{}}
 		for i, e := range in.Events {
-			problem, err := m.Work.ReportEvent(e.ID, locker.Occurrence{Record: wire.Record{Kind: wire.KindTrackingEvent, At: at[i].UnixNano()}, OccurredAt: at[i].Truncate(time.Millisecond)},
+			problem, err := m.Work.ReportEvent(e.ID, locker.Occurrence{Record: wire.Record{Kind: wire.KindTrackingEvent, At: at[i].UnixNano()}, OccurredAt: at[i]},
 				wire.TrackingEvent{Subject: e.Number, StatusCode: e.Status, Location: e.Location, Extensions: e.Extensions})
 			if err != nil {
 				return err

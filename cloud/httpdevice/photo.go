@@ -45,13 +45,9 @@ func (s *Service) photo(ctx context.Context, c *call, r *fasthttp.RequestCtx) (a
 		return nil, err
 	}
 	f, now := check.Fields{}, time.Now().UTC()
-	at := check.Moment(in.TakenAt, time.UTC)
-	if at.After(now.Add(clockSlack)) {
-		f.Add("taken_at", "The time must not be in the future.")
-		return nil, f.Err()
-	}
-	if at.IsZero() || at.After(now) {
-		at = now
+	at := readTime(f, "taken_at", in.TakenAt, now)
+	if err := f.Err(); err != nil {
+		return nil, err
 	}
 	if state := s.calls.Take("photo "+strconv.FormatInt(int64(c.device.ID), 10), photosPerMinute, now); !state.OK {
 		return nil, limited(time.Minute)
@@ -68,7 +64,7 @@ func (s *Service) photo(ctx context.Context, c *call, r *fasthttp.RequestCtx) (a
 	}
 	out, used := photoOutput{Result: true}, false
 	err = s.play(ctx, c, func(m *machine) (err error) {
-		out.ID, used, err = m.Work.ReportPhoto(locker.ReportedPhoto{Name: in.Name, Door: uint(in.Door), OpeningID: in.OpeningID, TakenAt: at.Truncate(time.Millisecond)}, path)
+		out.ID, used, err = m.Work.ReportPhoto(locker.ReportedPhoto{Name: in.Name, Door: uint(in.Door), OpeningID: in.OpeningID, TakenAt: at}, path)
 		return err
 	})
 	var refused *cloud.Error

@@ -1,9 +1,6 @@
 package locker
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -74,8 +71,7 @@ func (w *timeline) scanEvent(r Occurrence, number string, code otep.Code, b wire
 	}
 	e := w.event(r, number, code)
 	if b.ScannedAt != wire.ScannedUnknown {
-		sum := sha256.Sum256(fmt.Appendf(nil, "scan\n%s\n%d\n%s\n%s\n%s", w.device.Code, b.ScannedAt, number, code, b.Location))
-		e.EventID = "evt_" + hex.EncodeToString(sum[:10])
+		e.EventID = eventID("scan\n%s\n%d\n%s\n%s\n%s", w.device.Code, b.ScannedAt, number, code, b.Location)
 	}
 	return e
 }
@@ -122,8 +118,7 @@ func (w reports) ReportEvent(id string, r Occurrence, b wire.TrackingEvent) (pro
 	if problem != "" || err != nil {
 		return problem, err
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "event\n%s\n%s\n%s", w.device.Code, id, s.Number))
-	e.EventID = "evt_" + hex.EncodeToString(sum[:10])
+	e.EventID = eventID("event\n%s\n%s\n%s", w.device.Code, id, s.Number)
 	there, err := w.timeline.events(s)
 	switch {
 	case err != nil:

@@ -407,7 +407,12 @@ func (w *timeline) events(s *shipment) ([]otep.Event, error) {
 // recordEventID names the event that a record leads to: the same for a record
 // that was carried into another epoch.
 func (w *timeline) recordEventID(r Occurrence, number string, code otep.Code) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "record\n%s\n%d\n%d\n%d\n%s\n%s", w.device.Code, r.Kind, r.Boot, r.Mono, number, code))
+	return eventID("record\n%s\n%d\n%d\n%d\n%s\n%s", w.device.Code, r.Kind, r.Boot, r.Mono, number, code)
+}
+
+// eventID names an event by what it is known again by.
+func eventID(format string, by ...any) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, format, by...))
 	return "evt_" + hex.EncodeToString(sum[:10])
 }
 
