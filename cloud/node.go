@@ -17,6 +17,7 @@ type Node struct {
 	SchemaNumber int64
 	Edge, Core   bool // what part it takes: connections of devices; everything else
 	StartedAt    time.Time
+	SigningKey   string // identifier of the key that it signs with; empty: its release did not say
 	// Beat rises by one with each renewal of the lease.
 	Beat int64
 }

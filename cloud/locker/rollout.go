@@ -449,7 +449,7 @@ func (s rollouts) StepRollouts(ctx context.Context, running Rollouts, now time.T
 }
 
 // stepRollout judges the devices of the ring that runs, and sends commands or settings to
-// those that wait for them.
+// those that wait for them. One that they cannot be sent to keeps no other one waiting.
 func (s rollouts) stepRollout(ctx context.Context, ref cloud.Rollout, now time.Time) error {
 	var r cloud.Rollout
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -473,12 +473,12 @@ func (s rollouts) stepRollout(ctx context.Context, ref cloud.Rollout, now time.T
 	}
 	for _, d := range r.Devices {
 		if r.State == cloud.RolloutRunning && d.Ring == r.Ring && d.State == cloud.RolloutWaiting {
-			if err := s.sendRollout(ctx, r, d.DeviceID, now); err != nil {
-				return err
+			if serr := s.sendRollout(ctx, r, d.DeviceID, now); serr != nil {
+				err = errors.Join(err, fmt.Errorf("send to device %d: %w", d.DeviceID, serr))
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 // judgeRollout is a roll-out as what is known of its devices makes it, and whether that

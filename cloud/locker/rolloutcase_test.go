@@ -117,6 +117,19 @@ func TestCasesOfRollouts(t *testing.T) {
 		f.step()
 		require.Equal(t, cloud.RolloutRunning, f.find().State)
 	})
+	test("a program that cannot be found for one device keeps no other one waiting, and not for ever", []fate{works, works}, func(t *testing.T, f *fleet) {
+		first := in
+		first.First = 2
+		f.begin(first)
+		broken := cloud.DeviceProgram{Platform: "linux/broken", Updates: true}
+		f.write(cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: f.devices[0], Firmware: "v1.3.0", Program: &broken}}}})
+		require.ErrorContains(t, f.nodes[0].StepRollouts(ctx, f.db, f.now), "the disk does not answer")
+		require.Empty(t, f.open(f.devices[0]))
+		require.Len(t, f.open(f.devices[1]), 1)
+		f.now = f.now.Add(301 * time.Minute)
+		require.NoError(t, f.nodes[0].StepRollouts(ctx, f.db, f.now))
+		require.Equal(t, cloud.RolloutStopped, f.find().State)
+	})
 	test("an empty list is not all", []fate{works, works}, func(t *testing.T, f *fleet) {
 		none := in
 		none.Devices = []cloud.DeviceID{}

@@ -81,7 +81,8 @@ func judgeSettings(v cloud.View, r cloud.Rollout, d cloud.RolloutDevice, device 
 	}
 	if waitsForSettings(device, d, r) {
 		d.State, d.HealthyAt = cloud.RolloutWaiting, time.Time{}
-		return d, "", nil
+		d, why := endPatience(r, d, now)
+		return d, why, nil
 	}
 	since := device.Profile.Settings.Since
 	has := device.Applied >= since && !isOfFormerHardware(device)

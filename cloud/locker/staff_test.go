@@ -229,6 +229,9 @@ func TestStaffSendEveryKindOfDeviceCommand(t *testing.T) {
 type programs struct{ until time.Time }
 
 func (p *programs) FindUpdate(_ context.Context, version, platform string, until time.Time) (wire.Update, error) {
+	if platform == "linux/broken" {
+		return wire.Update{}, errors.New("the disk does not answer")
+	}
 	if version != "1.4.0" || platform != "linux/arm64" {
 		return wire.Update{}, cloud.ErrNotFound
 	}

@@ -43,9 +43,10 @@ func (p Part) edge() bool { return p != Core }
 func (p Part) core() bool { return p != Edge }
 
 // newMember makes this process one of those that share the database.
-func newMember(db *store.DB, cfg Config) *node.Member {
+func newMember(db *store.DB, keys Keys, cfg Config) *node.Member {
+	current, _ := keys.SigningKeys()
 	return node.New(node.Config{Store: db, Ask: askInstance, Log: cfg.Log, Self: cloud.Node{Instance: db.Instance(), Name: cfg.Node, Version: cfg.Version,
-		Schema: store.Schema(), SchemaNumber: store.SchemaNumber(), Edge: cfg.Part.edge(), Core: cfg.Part.core(), StartedAt: time.Now().UTC()}})
+		Schema: store.Schema(), SchemaNumber: store.SchemaNumber(), Edge: cfg.Part.edge(), Core: cfg.Part.core(), StartedAt: time.Now().UTC(), SigningKey: current}})
 }
 
 // Nodes is how many processes serve callers, as far as this one knows.

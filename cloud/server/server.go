@@ -329,7 +329,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.tls, err = s.certificates(); err != nil {
 		return nil, errors.Join(err, s.Store.Close(), s.Files.Close())
 	}
-	s.member = newMember(s.Store, cfg)
+	s.member = newMember(s.Store, s.Keys, cfg)
 	s.Guard = fetch.NewGuard(guardOf(s, cfg))
 	if cfg.OTLPEndpoint != "" {
 		if err = reportTraces(ctx, s, cfg.OTLPEndpoint); err != nil {

@@ -120,12 +120,13 @@ func PublishKeys(ctx context.Context, s *Server) (published int, err error) {
 	return published, err
 }
 
-// ListFormerSigners lists the names of nodes that started before the keys were rotated last:
-// they sign with the former key.
+// ListFormerSigners lists the names of nodes that sign with another key than the present one.
+// Of one that has not said which, that is so when it started before the last rotation.
 func ListFormerSigners(ctx context.Context, s *Server) (names []string, err error) {
+	current, _ := s.Keys.SigningKeys()
 	nodes, err := s.Store.ListNodes(ctx)
 	for _, n := range nodes {
-		if n.StartedAt.Before(s.Keys.Rotated) {
+		if n.SigningKey != "" && n.SigningKey != current || n.SigningKey == "" && n.StartedAt.Before(s.Keys.Rotated) {
 			names = append(names, n.Name)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	nodeColumns = `instance, name, generation, address, version, schema, schema_number, edge, core, started_at, beat`
+	nodeColumns = `instance, name, generation, address, version, schema, schema_number, edge, core, started_at, signing_key, beat`
 
 	sqlNodes   = `SELECT ` + nodeColumns + ` FROM node ORDER BY instance`
-	sqlAddNode = `INSERT INTO node (` + nodeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0)
+	sqlAddNode = `INSERT INTO node (` + nodeColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)
 ON CONFLICT (name) DO NOTHING`
 	sqlOldestShared = `SELECT number FROM schema_oldest @share`
 	sqlRenewNode    = `UPDATE node SET beat = beat + 1 WHERE instance = $1`
@@ -26,7 +26,7 @@ ON CONFLICT (name) DO UPDATE SET instance = excluded.instance WHERE task.instanc
 )
 
 func scanNode(r rows, n *cloud.Node) error {
-	return r.Scan(&n.Instance, &n.Name, &n.Generation, &n.Address, &n.Version, &n.Schema, &n.SchemaNumber, &n.Edge, &n.Core, when(&n.StartedAt), &n.Beat)
+	return r.Scan(&n.Instance, &n.Name, &n.Generation, &n.Address, &n.Version, &n.Schema, &n.SchemaNumber, &n.Edge, &n.Core, when(&n.StartedAt), &n.SigningKey, &n.Beat)
 }
 
 // Instance names this process in leases.
@@ -51,7 +51,7 @@ func (db nodes) EnterNode(ctx context.Context, n, former cloud.Node) error {
 			return nil, fmt.Errorf("%w: this program has schema %d, the database takes programs of schema %d or newer; start the release that the other nodes run, or a newer one", ErrOldProgram, n.SchemaNumber, oldest[0])
 		}
 		ops := append(endNode(s, former.Instance, -1), op{sql: sqlAddNode, need: notStale,
-			args: []any{n.Instance, n.Name, former.Generation + 1, n.Address, n.Version, n.Schema, n.SchemaNumber, n.Edge, n.Core, ms(n.StartedAt)}})
+			args: []any{n.Instance, n.Name, former.Generation + 1, n.Address, n.Version, n.Schema, n.SchemaNumber, n.Edge, n.Core, ms(n.StartedAt), n.SigningKey}})
 		if s.postgres() {
 			ops = append(ops, op{sql: nodeNotice})
 		}

@@ -57,7 +57,7 @@ const (
 const (
 	sqlOldestSchema  = `SELECT number FROM schema_oldest`
 	sqlRaiseOldest   = `UPDATE schema_oldest SET number = $1 WHERE number < $1`
-	sqlOlderNodes    = `SELECT ` + nodeColumns + ` FROM node WHERE schema_number < $1 ORDER BY name`
+	sqlOlderNodes    = `SELECT instance, name, address, version, schema_number, beat FROM node WHERE schema_number < $1 ORDER BY name`
 	sqlBeginFill     = `INSERT INTO schema_fill (number, key, filled) VALUES ($1, $2, 0) ON CONFLICT (number) DO NOTHING`
 	sqlFindFill      = `SELECT key, filled FROM schema_fill WHERE number = $1 @lock`
 	sqlNoteFill      = `UPDATE schema_fill SET key = $2, filled = $3 WHERE number = $1`
@@ -412,7 +412,8 @@ func (s *schema) raiseOnce(ctx context.Context, number int64, still map[string]i
 	return nil, tx.Commit()
 }
 
-// older are the processes with a lease whose programs know less than a number.
+// older are the processes with a lease whose programs know less than a number. It reads what
+// the table has had since schemas have numbers: the tables are not migrated yet.
 func (s *schema) older(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, sql string, args ...any) (*sql.Rows, error)
 }, number int64) (out []cloud.Node, err error) {
@@ -423,7 +424,7 @@ func (s *schema) older(ctx context.Context, db interface {
 	defer rows.Close()
 	for rows.Next() {
 		var n cloud.Node
-		if err := scanNode(sqlRows{rows}, &n); err != nil {
+		if err := rows.Scan(&n.Instance, &n.Name, &n.Address, &n.Version, &n.SchemaNumber, &n.Beat); err != nil {
 			return nil, err
 		}
 		out = append(out, n)
@@ -497,8 +498,3 @@ func withSchema(ctx context.Context, cfg Config, report func(Progress), f func(*
 	}
 	return f(s)
 }
-
-// sqlRows are rows of database/sql as the store scans them.
-type sqlRows struct{ *sql.Rows }
-
-func (r sqlRows) Close() { _ = r.Rows.Close() }

@@ -38,7 +38,8 @@ func startNode(t *testing.T, args ...string) *node {
 	}()
 	n.stop = sync.OnceFunc(func() { cancel(); require.NoError(t, <-done) })
 	t.Cleanup(n.stop)
-	ring.Await(t, func() bool { return n.log.find("serving", "msg") != "" }, "the node serves")
+	ring.Await(t, func() bool { return len(done) > 0 || n.log.find("serving", "msg") != "" }, "the node serves")
+	require.Empty(t, done, "the node has ended: %s", n.log.text())
 	n.http = n.log.find("serving", "http")
 	return n
 }

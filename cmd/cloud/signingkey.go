@@ -96,7 +96,7 @@ func (r signingKeyRotate) run(ctx context.Context, s settings, log *slog.Logger,
 
 // signingKeyPublish gives cabinets the present keys.
 type signingKeyPublish struct {
-	Force bool `help:"Publish although nodes run that started before the rotation: cabinets that drop the former key take nothing from them."`
+	Force bool `help:"Publish although nodes run that sign with another key: cabinets that drop the former key take nothing from them."`
 }
 
 func (p signingKeyPublish) run(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
@@ -106,7 +106,7 @@ func (p signingKeyPublish) run(ctx context.Context, s settings, log *slog.Logger
 			return err
 		}
 		if len(names) > 0 && !p.Force {
-			return fmt.Errorf("nodes started before the rotation and sign with the former key: %s. Start them again, or give --force", strings.Join(names, ", "))
+			return fmt.Errorf("nodes run that sign with another key: %s. Start them again with the present one, or give --force", strings.Join(names, ", "))
 		}
 		n, err := server.PublishKeys(ctx, srv)
 		if err != nil {

@@ -61,7 +61,12 @@ func TestSigningKeyCommands(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 0o600, info.Mode().Perm())
 
-		require.ErrorContains(t, do("signing-key", "publish"), "sign with the former key: ")
+		require.ErrorContains(t, do("signing-key", "publish"), "sign with another key: ")
+		n.stop()
+		require.NoError(t, server.ReplaceKeys(file, first))
+		n = startNode(t, at...)
+		require.NoError(t, server.ReplaceKeys(file, second))
+		require.ErrorContains(t, do("signing-key", "publish"), "sign with another key: ", "it started after the rotation, with a copy of the former file")
 		n.stop()
 		n = startNode(t, at...)
 		require.NoError(t, do("signing-key", "publish"))
