@@ -11,6 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/collection"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // DeviceRow is a device in a list of those of the business.
@@ -50,6 +51,28 @@ type DeviceBody struct {
 	Exceptions []DeviceExceptionBody `json:"exceptions"`
 	Shelves    []string              `json:"shelves" doc:"Shelf codes from left to right"`
 	Grids      []GridBody            `json:"grids"`
+	Wiring     []WiringBody          `json:"wiring" doc:"How the lock of each compartment is wired, as its configuration says; empty without one"`
+}
+
+// WiringBody is how the lock of a compartment is wired.
+type WiringBody struct {
+	Door     uint   `json:"compartment_number"`
+	Board    string `json:"board" doc:"Name of its lock controller board"`
+	Channel  uint   `json:"channel" doc:"Of the lock on its board"`
+	Inverted bool   `json:"inverted" doc:"The raw bit of the door's switch is set while the door is open"`
+}
+
+// wiring is that of a device that runs the agent.
+func (f deviceFacts) wiring() []WiringBody {
+	var conf wire.Config
+	out := []WiringBody{}
+	if f.device.Protocol != cloud.ProtocolMQTT || wire.Decode(f.device.Config, &conf) != nil {
+		return out
+	}
+	for _, l := range conf.Layout {
+		out = append(out, WiringBody{Door: l.Door, Board: l.Board, Channel: l.Channel, Inverted: l.Inverted})
+	}
+	return out
 }
 
 // DeviceOutput shows a device with its compartments.
@@ -192,7 +215,7 @@ func (f deviceFacts) hours() *[]cloud.OpeningHours {
 }
 
 func (f deviceFacts) body() DeviceBody {
-	b := DeviceBody{DeviceRow: f.row(), OpeningHours: f.hours(), IndoorGuide: f.device.Profile.Guide, Exceptions: []DeviceExceptionBody{}, Shelves: []string{}, Grids: []GridBody{}}
+	b := DeviceBody{DeviceRow: f.row(), OpeningHours: f.hours(), IndoorGuide: f.device.Profile.Guide, Exceptions: []DeviceExceptionBody{}, Shelves: []string{}, Grids: []GridBody{}, Wiring: f.wiring()}
 	b.Latitude, b.Longitude = f.device.Place()
 	for _, x := range f.faults {
 		b.Exceptions = append(b.Exceptions, DeviceExceptionBody{Type: x.Type, Detail: x.Detail, Count: x.Count,

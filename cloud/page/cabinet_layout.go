@@ -28,6 +28,7 @@ type layoutPage struct {
 	Rows    []gridRow
 	Drawn   [][]drawnDoor // columns
 	Sizes   []string
+	Wired   bool // it runs the agent, whose locks are on boards
 	Errors  []fieldError
 	Saved   bool
 }
@@ -36,7 +37,8 @@ type layoutPage struct {
 type gridRow struct {
 	N                                      int // from 1
 	Door, Shelf, Column, Row, Size, Pickup string
-	Used                                   bool // it keeps its place and label
+	Board, Channel, Inverted               string // empty: as it is
+	Used                                   bool   // it keeps its place and label
 	Label                                  string
 }
 
@@ -84,14 +86,25 @@ func layoutOf(d locker.DeviceBody) (out layoutPage) {
 		}
 		return (a.Column-b.Column)*1000 + a.Row - b.Row
 	})
+	wiring := map[uint]locker.WiringBody{}
+	for _, w := range d.Wiring {
+		wiring[w.Door] = w
+	}
 	for _, g := range grids {
-		pickup := "yes"
-		if !g.PickupEnabled {
-			pickup = "no"
+		row := gridRow{Door: fmt.Sprint(g.Door), Shelf: g.ShelfCode, Column: fmt.Sprint(g.Column), Row: fmt.Sprint(g.Row), Size: g.Size, Pickup: yesOrNo(g.PickupEnabled)}
+		if w, known := wiring[g.Door]; known {
+			row.Board, row.Channel, row.Inverted = w.Board, fmt.Sprint(w.Channel), yesOrNo(w.Inverted)
 		}
-		out.Rows = append(out.Rows, gridRow{Door: fmt.Sprint(g.Door), Shelf: g.ShelfCode, Column: fmt.Sprint(g.Column), Row: fmt.Sprint(g.Row), Size: g.Size, Pickup: pickup})
+		out.Rows = append(out.Rows, row)
 	}
 	return out
+}
+
+func yesOrNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 func (p setupPages) showLayout(ctx *fasthttp.RequestCtx, v visitor, status int, d locker.DeviceBody, page layoutPage) {
@@ -114,7 +127,7 @@ func (p setupPages) showLayout(ctx *fasthttp.RequestCtx, v visitor, status int, 
 		page.Rows[i].N, page.Rows[i].Used, page.Rows[i].Label = i+1, used[page.Rows[i].Door], labels[i+1]
 	}
 	v.Kit = []string{"layout"}
-	page.frame, page.Cabinet, page.Sizes = v.frame, nameCabinet(d.DeviceID, d.DeviceCode, d.DeviceName), layoutSizes
+	page.frame, page.Cabinet, page.Sizes, page.Wired = v.frame, nameCabinet(d.DeviceID, d.DeviceCode, d.DeviceName), layoutSizes, d.Protocol == cloud.ProtocolMQTT
 	page.CSRF = p.formToken(ctx, &forStaff)
 	p.show(ctx, status, "cabinetlayout.html", page)
 }
@@ -135,6 +148,15 @@ func (l layoutPage) shelves() (out []locker.LayoutShelf) {
 			at, out = len(out), append(out, locker.LayoutShelf{Code: r.Shelf})
 		}
 		g := locker.LayoutGrid{Door: number(r.Door), Column: number(r.Column), Row: number(r.Row), Size: r.Size, PickupEnabled: new(r.Pickup != "no")}
+		if r.Board != "" {
+			g.Board = &r.Board
+		}
+		if r.Channel != "" {
+			g.Channel = new(number(r.Channel))
+		}
+		if r.Inverted != "" {
+			g.Inverted = new(r.Inverted == "yes")
+		}
 		out[at].Grids = append(out[at].Grids, g)
 	}
 	return slices.DeleteFunc(out, func(s locker.LayoutShelf) bool { return len(s.Grids) == 0 })
@@ -152,8 +174,14 @@ func typedLayout(ctx *fasthttp.RequestCtx) (out layoutPage) {
 	out.Version, out.Shelves = field("version"), field("shelves")
 	doors, shelves, columns, rows, sizes, pickups := all("door"), all("shelf"), all("column"), all("row"), all("size"), all("pickup")
 	n := min(len(doors), len(shelves), len(columns), len(rows), len(sizes), len(pickups), maxGrids)
+	boards, channels, inverted := all("board"), all("channel"), all("inverted")
+	wired := min(len(boards), len(channels), len(inverted))
 	for i := range n {
-		out.Rows = append(out.Rows, gridRow{Door: doors[i], Shelf: strings.ToUpper(shelves[i]), Column: columns[i], Row: rows[i], Size: sizes[i], Pickup: pickups[i]})
+		row := gridRow{Door: doors[i], Shelf: strings.ToUpper(shelves[i]), Column: columns[i], Row: rows[i], Size: sizes[i], Pickup: pickups[i]}
+		if i < wired {
+			row.Board, row.Channel, row.Inverted = boards[i], channels[i], inverted[i]
+		}
+		out.Rows = append(out.Rows, row)
 	}
 	return out
 }
@@ -203,7 +231,10 @@ func (l *layoutPage) add() {
 	if n := len(l.Rows); n > 0 {
 		last := l.Rows[n-1]
 		row, _ := strconv.Atoi(last.Row)
-		next = gridRow{Door: fmt.Sprint(door + 1), Shelf: last.Shelf, Column: last.Column, Row: fmt.Sprint(row + 1), Size: last.Size, Pickup: "yes"}
+		next = gridRow{Door: fmt.Sprint(door + 1), Shelf: last.Shelf, Column: last.Column, Row: fmt.Sprint(row + 1), Size: last.Size, Pickup: "yes", Board: last.Board}
+		if channel, err := strconv.Atoi(last.Channel); err == nil {
+			next.Channel = fmt.Sprint(channel + 1)
+		}
 	}
 	if len(l.Rows) < maxGrids {
 		l.Rows = append(l.Rows, next)
@@ -215,7 +246,17 @@ func (p setupPages) saveLayout(c context.Context, ctx *fasthttp.RequestCtx, v vi
 	for _, s := range page.shelves() {
 		var grids []any
 		for _, g := range s.Grids {
-			grids = append(grids, map[string]any{"compartment_number": g.Door, "column": g.Column, "row": g.Row, "size": g.Size, "pickup_enabled": g.IsForPickup()})
+			grid := map[string]any{"compartment_number": g.Door, "column": g.Column, "row": g.Row, "size": g.Size, "pickup_enabled": g.IsForPickup()}
+			if g.Board != nil {
+				grid["board"] = *g.Board
+			}
+			if g.Channel != nil {
+				grid["channel"] = *g.Channel
+			}
+			if g.Inverted != nil {
+				grid["inverted"] = *g.Inverted
+			}
+			grids = append(grids, grid)
 		}
 		shelves = append(shelves, map[string]any{"shelf_code": s.Code, "grids": grids})
 	}

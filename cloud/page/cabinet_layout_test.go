@@ -42,10 +42,13 @@ func (r *rig) layoutOf(cabinet string) (got, url.Values) {
 	for _, m := range layoutField.FindAllStringSubmatch(g.body, -1) {
 		form.Set(m[1], m[2])
 	}
-	for _, name := range []string{"door", "shelf", "column", "row"} {
+	for _, name := range []string{"door", "shelf", "column", "row", "board", "channel"} {
 		for _, m := range regexp.MustCompile(`<input name="`+name+`"[^>]* value="([^"]*)"`).FindAllStringSubmatch(g.body, -1) {
 			form.Add(name, m[1])
 		}
+	}
+	for _, m := range regexp.MustCompile(`<select name="inverted"><option value="no">[^<]*</option><option value="yes"( selected)?>`).FindAllStringSubmatch(g.body, -1) {
+		form.Add("inverted", map[bool]string{true: "yes", false: "no"}[m[1] != ""])
 	}
 	for _, m := range regexp.MustCompile(`<option selected>([A-Z]+)</option>`).FindAllStringSubmatch(g.body, -1) {
 		form.Add("size", m[1])
@@ -85,10 +88,19 @@ func TestLayoutPage(t *testing.T) {
 	require.NotContains(t, g.body, `A-4`)
 	require.Equal(t, 403, post("990", form, "do", "save", "form", strings.Repeat("x", 32)).status)
 
+	form["board"][1], form["channel"][1], form["inverted"][1] = "B", "1", "yes"
+	form["board"][2], form["channel"][2] = "B", "1"
+	g = post("990", form, "do", "save")
+	require.Equal(t, 422, g.status)
+	require.Contains(t, g.body, "Two compartments are on one lock")
+	form["channel"][2] = "none"
+	require.Equal(t, 422, post("990", form, "do", "save").status)
+	form["channel"][2] = "2"
 	g = post("990", form, "do", "save")
 	require.Equal(t, 303, g.status, g.body)
 	g, form = r.layoutOf("990")
 	require.Contains(t, g.body, `<span class="name">A-3</span>`)
+	require.Equal(t, []any{[]string{"A", "B", "B", "A"}, []string{"1", "1", "2", "4"}, []string{"no", "yes", "no", "no"}}, []any{form["board"], form["channel"], form["inverted"]})
 	form["row"][1] = form["row"][0]
 	form["column"][1] = form["column"][0]
 	g = post("990", form, "do", "save")
