@@ -43,13 +43,13 @@ func (c *conditions) ofRecipient(f cloud.DeliveryFilter) sortable {
 	c.and("livemode")
 	switch f.Part {
 	case cloud.RecipientWaiting:
-		c.and("LOWER(@mailto) = $%d AND purpose = '' AND status IN ('delivered', 'expired') AND (status = 'delivered' OR expired_kind = 'pickup_overdue')", f.Of)
+		c.and("LOWER(TRIM(@mailto)) = $%d AND purpose = '' AND status IN ('delivered', 'expired') AND (status = 'delivered' OR expired_kind = 'pickup_overdue')", f.Of)
 	case cloud.RecipientCollected:
-		c.and("LOWER(@mailto) = $%d AND purpose = '' AND status = 'picked_up'", f.Of)
+		c.and("LOWER(TRIM(@mailto)) = $%d AND purpose = '' AND status = 'picked_up'", f.Of)
 		c.and("picked_up_at >= $%d", f.CollectedFrom.UnixMilli())
 		return sortable{"picked_up_at": {name: "picked_up_at"}}
 	case cloud.RecipientBrings:
-		c.and("LOWER(@mailfrom) = $%d AND purpose <> '' AND status IN ('created', 'doors_opened')", f.Of)
+		c.and("LOWER(TRIM(@mailfrom)) = $%d AND purpose <> '' AND status IN ('created', 'doors_opened')", f.Of)
 	}
 	return byID
 }

@@ -27,7 +27,7 @@ func TestDeliveriesOfAMailAddress(t *testing.T) {
 		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
 			var list []cloud.Delivery
 			add := func(id int64, change func(d *cloud.Delivery)) {
-				d := cloud.Delivery{ID: cloud.DeliveryID(id), Number: fmt.Sprint("LD-X-", id), BusinessID: 1, ProviderID: 1, DeviceID: 1, Status: cloud.DeliveryDelivered, Livemode: true, CreatedAt: time.Now(), Recipient: cloud.Recipient{Email: "Jane@Mail.Example"}}
+				d := cloud.Delivery{ID: cloud.DeliveryID(id), Number: fmt.Sprint("LD-X-", id), BusinessID: 1, ProviderID: 1, DeviceID: 1, Status: cloud.DeliveryDelivered, Livemode: true, CreatedAt: time.Now(), Recipient: cloud.Recipient{Email: " Jane@Mail.Example "}}
 				change(&d)
 				list = append(list, d)
 			}
