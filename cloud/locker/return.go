@@ -42,7 +42,7 @@ type ReturnBody struct {
 	OpeningHours    *[]cloud.OpeningHours `json:"opening_hours" doc:"Null is always open"`
 }
 
-// CollectedBody is a delivery of a link that its recipient has collected and can return.
+// CollectedBody is a delivery that its recipient has collected and can return.
 type CollectedBody struct {
 	DeliveryNumber  string      `json:"delivery_number"`
 	TrackingNumbers []string    `json:"tracking_numbers"`
@@ -304,7 +304,7 @@ func (s recipients) returnBody(v cloud.View, d cloud.Delivery, now time.Time) (b
 	return b, nil
 }
 
-// collected lists what the recipient of a link has collected and can return, or returns.
+// collected lists what a recipient has collected and can return, or returns.
 func (s recipients) collected(v cloud.View, held []cloud.Delivery, now time.Time) ([]CollectedBody, error) {
 	out := []CollectedBody{}
 	for _, d := range held {
