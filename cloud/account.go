@@ -1,10 +1,13 @@
 package cloud
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,6 +49,27 @@ type Account struct {
 	Locale       string
 	Enabled      bool
 	CreatedAt    time.Time
+	// MailProof is the mark of address and password at which the person behind the
+	// account showed that the mailbox is theirs; nil: never. IsMailProven reads it.
+	MailProof []byte
+	// PreferredDevice is the cabinet that a customer prefers; 0: none.
+	PreferredDevice DeviceID
+}
+
+// mailMark stands for an account's address and password together.
+func (a Account) mailMark() []byte {
+	sum := sha256.Sum256([]byte("mail\x00" + strings.ToLower(a.Email) + "\x00" + a.PasswordHash))
+	return sum[:]
+}
+
+// ProveMail says that the person who chose the account's password reads the account's
+// mailbox. It ends with the address and with the password.
+func (a *Account) ProveMail() { a.MailProof = a.mailMark() }
+
+// IsMailProven reports whether the person who knows the account's password has shown that
+// the mailbox is theirs: neither was set by another person since.
+func (a Account) IsMailProven() bool {
+	return a.Email != "" && a.PasswordHash != "" && bytes.Equal(a.MailProof, a.mailMark())
 }
 
 // Token is an access token. Only its hash is kept.

@@ -77,6 +77,7 @@ type DeviceFilter struct {
 	UsableBy ProviderID
 	Livemode *bool
 	Public   bool     // pickup points alone
+	Only     DeviceID // this one, or none
 	Sizes    []string // those with a compartment for pickup of one of these sizes
 	Near     *Circle  // those inside; the list may be sorted by "distance" then
 	Page

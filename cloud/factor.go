@@ -42,6 +42,7 @@ type Ticket struct {
 	Life         time.Duration // of that token
 	ExpiresAt    time.Time
 	UsedAt       time.Time
+	Mailed       bool // it went to the account's address, and into no answer
 }
 
 // LoginFailures are the last failed tries to log in with one email.

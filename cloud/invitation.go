@@ -24,6 +24,7 @@ type Invitation struct {
 	AcceptedAt  time.Time
 	WithdrawnAt time.Time
 	AccountID   AccountID // that came of it; 0: none yet
+	Mailed      bool      // its link went to the address, and into no answer
 }
 
 // Status is pending, accepted, withdrawn or expired at now.

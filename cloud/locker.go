@@ -403,8 +403,24 @@ type DeliveryFilter struct {
 	Reference      string    // of the provider, as it is
 	TrackingNumber string    // of a package, in any case
 	From, To       time.Time // of the creation: not before From, before To
-	Page           Page
+	// Of is a mail address in small letters: live deliveries alone that concern the person
+	// who has it, as Part says.
+	Of   string
+	Part RecipientPart
+	// CollectedFrom bounds RecipientCollected, whose list is sorted by picked_up_at.
+	CollectedFrom time.Time
+	Page          Page
 }
+
+// RecipientPart is what deliveries are to the person with a mail address.
+type RecipientPart uint8
+
+// Parts of a recipient's deliveries.
+const (
+	RecipientWaiting   RecipientPart = iota // they wait to be collected, in time or overdue
+	RecipientCollected                      // they were collected
+	RecipientBrings                         // they are still to be brought by that person
+)
 
 // DeviceOrderFilter chooses device orders of a business. Zero fields choose all.
 type DeviceOrderFilter struct {

@@ -135,7 +135,7 @@ func (s *Access) Invite(ctx context.Context, c cloud.Caller, in InviteInput) (ou
 			return nil, err
 		}
 		i := cloud.Invitation{ID: cloud.InvitationID(id), BusinessID: b.ID, Hash: auth.Hash(token), Email: in.Email, Name: in.Name, Type: in.AccountType, Permissions: distinct(in.Permissions),
-			InvitedBy: c.Account.ID, CreatedAt: now, ExpiresAt: now.Add(invitationLife)}
+			InvitedBy: c.Account.ID, CreatedAt: now, ExpiresAt: now.Add(invitationLife), Mailed: s.mails()}
 		ch.Rows = append(ch.Rows, i)
 		ch.Audits = audit(c, now, "invitation_made", "invitation", id)
 		out = InviteOutput{Result: true, Invitation: showInvitation(i, now, b.Location()), Mailed: s.mails()}
@@ -251,6 +251,9 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 			return nil, err
 		}
 		a := cloud.Account{ID: cloud.AccountID(id), BusinessID: i.BusinessID, Type: i.Type, Email: i.Email, Name: i.Name, PasswordHash: hash, Permissions: slices.Clone(i.Permissions), Enabled: true, CreatedAt: now}
+		if i.Mailed {
+			a.ProveMail()
+		}
 		i.AcceptedAt, i.AccountID, line.Action = now, a.ID, "invitation_accepted"
 		if ch.Accounts, err = unreviewed(v, a); err != nil {
 			return nil, err
@@ -293,6 +296,7 @@ func (s *Access) MakeReset(ctx context.Context, c cloud.Caller, in ByUser) (out 
 			return nil, err
 		}
 		t := resetTicket(a, token, now)
+		t.Mailed = s.mails()
 		out = ResetOutput{Result: true, Mailed: s.mails(), ExpiresAt: cloud.Stamp(t.ExpiresAt, b.Location())}
 		ch := &cloud.Changes{FactorChanges: cloud.FactorChanges{Tickets: []cloud.Ticket{t}, EndTickets: []cloud.AccountID{a.ID}, DropTickets: now.Add(-invitationLife)},
 			AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "password_reset_made", "account", int64(a.ID))}}
@@ -319,7 +323,9 @@ type NewPasswordInput struct {
 	OTP      string `json:"otp" max:"64" doc:"Time-based code, or a recovery code, of an account with a second factor"`
 }
 
-// CompleteReset gives an account a new password and ends its logins and agents.
+// CompleteReset gives an account a new password and ends its logins and agents. By a link
+// that went by mail the account's address is proven; the keys and passkeys of a customer
+// whose address was not are ended with it: another person may have made them.
 // Errors: RESET_EXPIRED, SECOND_FACTOR_REQUIRED, SECOND_FACTOR_INVALID,
 // SECOND_FACTOR_LOCKED, VALIDATION_FAILED.
 func (s *Access) CompleteReset(ctx context.Context, _ cloud.Caller, in NewPasswordInput) (Done, error) {
@@ -355,8 +361,17 @@ func (s *Access) CompleteReset(ctx context.Context, _ cloud.Caller, in NewPasswo
 		if problem, err := auth.Prove(v, ch, a, in.OTP, now); problem != nil || err != nil {
 			return problem, err
 		}
+		proven := a.IsMailProven()
 		t.UsedAt, a.PasswordHash = now, hash
 		c := cloud.Caller{Account: a}
+		if t.Mailed {
+			a.ProveMail()
+		}
+		if t.Mailed && !proven && a.Type == cloud.Customer {
+			if err := endFormerAccess(v, ch, a.ID, now); err != nil {
+				return nil, err
+			}
+		}
 		ch.Tickets, ch.Accounts, ch.Audits = append(ch.Tickets, t), append(ch.Accounts, a), append(ch.Audits, audit(c, now, "password_reset", "account", int64(a.ID))...)
 		if err := s.cfg.addMail(v, ch, cloud.NotifyPassword, a, now); err != nil {
 			return nil, err

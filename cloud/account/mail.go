@@ -133,6 +133,7 @@ func (s *Access) resolveReset(ctx context.Context, r cloud.ResetRequest, account
 			}
 			token := auth.NewToken()
 			t := resetTicket(a, token, now)
+			t.Mailed = true
 			m := mailTo(cloud.NotifyReset, a, b, now, t.ExpiresAt)
 			m.Language, m.Link = cmp.Or(a.Locale, present.Language), s.mailLink(ResetPath, token)
 			ch.Tickets, ch.Notifications = append(ch.Tickets, t), append(ch.Notifications, m)

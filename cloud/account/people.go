@@ -56,6 +56,21 @@ func endLogins(v cloud.View, ch *cloud.Changes, c cloud.Caller, a cloud.AccountI
 	return endAgents(v, ch, c, a, now)
 }
 
+// endFormerAccess ends an account's keys and passkeys.
+func endFormerAccess(v cloud.View, ch *cloud.Changes, a cloud.AccountID, now time.Time) error {
+	keys, err := liveKeys(v, a, now)
+	if err != nil {
+		return err
+	}
+	for _, t := range keys {
+		t.RevokedAt = now
+		ch.Tokens = append(ch.Tokens, t)
+	}
+	passkeys, err := cloud.All(v, cloud.Passkey{AccountID: a})
+	ch.DroppedRows = append(ch.DroppedRows, cloud.AsRows(passkeys)...)
+	return err
+}
+
 // endAgents ends what an account's agents were allowed.
 func endAgents(v cloud.View, ch *cloud.Changes, c cloud.Caller, a cloud.AccountID, now time.Time) error {
 	grants, err := v.OAuthGrants(a)

@@ -189,7 +189,10 @@ func (s *Access) ChangePassword(ctx context.Context, c cloud.Caller, in Password
 		if problem, err := auth.Prove(v, ch, a, in.OTP, now); problem != nil || err != nil {
 			return problem, err
 		}
-		a.PasswordHash = hash
+		proven := a.IsMailProven()
+		if a.PasswordHash = hash; proven {
+			a.ProveMail()
+		}
 		ch.Audits = append(ch.Audits, audit(c, now, "password_changed", "account", int64(a.ID))...)
 		if err := endLogins(v, ch, c, a.ID, now); err != nil {
 			return nil, err

@@ -113,6 +113,7 @@ func (x *world) lists() map[string]listCase {
 			made := x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
 			x.made("PATCH", fmt.Sprintf("/api/v1/smart-lockers/devices/%v", made["device"].(map[string]any)["device_id"]), x.token(admin), `{"public":true}`)
 		}},
+		"customer.parcels.list":       {as: cloud.Customer, rows: "parcels", id: "delivery_number", add: func() { x.waitsFor(x.w.Emails[cloud.Customer]) }},
 		"third_party.deliveries.list": {as: provider, other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
 		"webhook_logs.list":           {other: map[string]any{"status": "pending"}, rows: "logs", id: "id", add: keep(x.told)},
 

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestKeysThatAskWriteNothing(t *testing.T) {
 			continue
 		}
 		c := x.call(o)
-		token, before := x.asks(x.token(c.as)), x.done()
+		token, before := x.asks(x.token(cmp.Or(c.as, cloud.Customer))), x.done() // what takes calls without a token, too
 		a := x.do(o.Method, c.path, token, c.body)
 		switch {
 		case o.Name == "approvals.approve":

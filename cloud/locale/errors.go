@@ -1039,6 +1039,14 @@ var errors = map[string]texts{
 		"Bitte vor die Paketstation stellen: eine Position im Umkreis von 200 m senden oder die sechs Zeichen auf ihrem Bildschirm.",
 		"Sitúese ante la taquilla: envíe una posición a menos de 200 m, o los seis caracteres que muestra su pantalla.",
 	},
+	"EMAIL_NOT_VERIFIED": {
+		"The email address of this account is not verified, so no parcels are shown. Ask for a link to a new password, and choose one by the link in the email; or open the link of the parcel.",
+		"此账户的邮箱地址尚未验证，因此不显示包裹。请申请新密码链接，并通过邮件中的链接设置密码；或打开包裹的链接。",
+		"此帳戶的電子郵件地址尚未驗證，因此不顯示包裹。請申請新密碼連結，並透過郵件中的連結設定密碼；或開啟包裹的連結。",
+		"L’adresse e-mail de ce compte n’est pas vérifiée : aucun colis n’est affiché. Demandez un lien vers un nouveau mot de passe et choisissez-le par le lien reçu, ou ouvrez le lien du colis.",
+		"Die E-Mail-Adresse dieses Kontos ist nicht bestätigt, daher werden keine Pakete gezeigt. Bitte einen Link für ein neues Passwort anfordern und es über den Link in der E-Mail wählen, oder den Link des Pakets öffnen.",
+		"El correo de esta cuenta no está verificado, por eso no se muestran paquetes. Pida un enlace para una contraseña nueva y elíjala con el enlace del correo, o abra el enlace del paquete.",
+	},
 	"NOT_A_TEST_LOCKER": {
 		"This is no mock locker. Use the device_id of your own one; its code begins with MOCK-.",
 		"这不是模拟快递柜。请使用您自己的模拟柜的 device_id，其编号以 MOCK- 开头。",
@@ -2137,6 +2145,7 @@ var fields = map[string]texts{
 	"Send either delivery_id or pickup_code.":                                                   {"Send either delivery_id or pickup_code.", "请提供 delivery_id 或 pickup_code 之一。", "請提供 delivery_id 或 pickup_code 之一。", "Envoyez soit delivery_id, soit pickup_code.", "Entweder delivery_id oder pickup_code senden.", "Envíe delivery_id o pickup_code, uno de los dos."},
 	"Codes that begin with MOCK- are those of mock lockers.":                                    {"Codes that begin with MOCK- are those of mock lockers.", "以 MOCK- 开头的编号属于模拟柜。", "以 MOCK- 開頭的編號屬於模擬櫃。", "Les codes qui commencent par MOCK- sont ceux des consignes fictives.", "Codes, die mit MOCK- beginnen, gehören Testschränken.", "Los códigos que empiezan por MOCK- son de taquillas simuladas."},
 	"The time must lie ahead.":                                                                  {"The time must lie ahead.", "时间须在将来。", "時間須在將來。", "L’heure doit être à venir.", "Die Zeit muss in der Zukunft liegen.", "La hora debe ser futura."},
+	"Give the number and the key of the parcel's link, or sign in as a customer.":               {"Give the number and the key of the parcel's link, or sign in as a customer.", "请提供包裹链接的单号和密钥，或以客户身份登录。", "請提供包裹連結的單號和金鑰，或以客戶身分登入。", "Indiquez le numéro et la clé du lien du colis, ou connectez-vous comme client.", "Bitte Nummer und Schlüssel des Paket-Links angeben oder als Kunde anmelden.", "Indique el número y la clave del enlace del paquete, o inicie sesión como cliente."},
 	"A sender is allowed for the purposes send and return alone.":                               {"A sender is allowed for the purposes send and return alone.", "仅用途 send 与 return 可填 sender。", "僅用途 send 與 return 可填 sender。", "Un sender n’est admis que pour les purposes send et return.", "Ein sender ist nur bei den purposes send und return erlaubt.", "Solo se admite sender con los purposes send y return."},
 	"The purposes send and return need a sender: who brings the parcel.":                        {"The purposes send and return need a sender: who brings the parcel.", "用途 send 与 return 须填 sender：由谁送来包裹。", "用途 send 與 return 須填 sender：由誰送來包裹。", "Les purposes send et return demandent un sender : la personne qui apporte le colis.", "Die purposes send und return brauchen einen sender: die Person, die das Paket bringt.", "Los purposes send y return requieren un sender: quien trae el paquete."},
 	"An address is allowed for the purposes send and return alone.":                             {"An address is allowed for the purposes send and return alone.", "仅用途 send 与 return 可填地址。", "僅用途 send 與 return 可填地址。", "Une adresse n’est admise que pour les purposes send et return.", "Eine Adresse ist nur bei den purposes send und return erlaubt.", "Solo se admite una dirección con los purposes send y return."},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -15,18 +16,21 @@ import (
 // atLocker is how far from a cabinet a recipient may be who has it opened, in metres.
 const atLocker = 200
 
-// ParcelsInput asks for the parcels of a link that wait in cabinets.
+// ParcelsInput asks for the parcels that wait in cabinets for a recipient.
 type ParcelsInput struct {
-	Number string `query:"tracking_number" required:"true" max:"64" doc:"Number of the link"`
+	Number string `query:"tracking_number" max:"64" doc:"Number of the link. Required with a key; of a customer who is signed in, only what holds that number"`
 	Key    string `header:"X-Tracking-Key"` // secret of the parcel's link
+	check.Keyset
 }
 
-// ParcelsOutput lists parcels.
+// ParcelsOutput lists parcels. Of a link and of a number the list is one page.
 type ParcelsOutput struct {
-	Result  bool         `json:"result"`
-	Parcels []ParcelBody `json:"parcels" doc:"Empty when none of the link waits in a cabinet"`
+	Result bool `json:"result"`
+	check.PageOutput
+	Parcels []ParcelBody `json:"parcels" doc:"What waits to be collected, the newest first; pages are of this list"`
 	// Collected has those that the recipient can return, where the business offers it.
-	Collected []CollectedBody `json:"collected" doc:"What was collected at a cabinet and can be returned there, or has a return; empty where the business does not offer returns"`
+	Collected []CollectedBody `json:"collected" doc:"On the first page: what was collected at a cabinet and can be returned there, or has a return; empty where the business does not offer returns. Of an account at most 100 of the last 14 days"`
+	ToBring   []ReturnBody    `json:"to_bring" doc:"On the first page, of an account: what its person has yet to bring to a locker, returns among it; at most 100. A link shows none"`
 }
 
 // ParcelBody is a parcel that waits for its recipient, with the code that opens its doors.
@@ -57,44 +61,141 @@ type ParcelLocker struct {
 	Status      string             `json:"status" doc:"online, offline, maintenance, disabled or retired"`
 }
 
-// ListParcels lists what waits in cabinets for the recipient who has a parcel's link. A
-// number that is not known and a link that is not its own are answered alike. Error:
-// TRACKING_NOT_FOUND. Source: lockers-devices 11.
-func (s recipients) ListParcels(ctx context.Context, _ cloud.Caller, in ParcelsInput) (out ParcelsOutput, err error) {
+// ListParcels lists what waits in cabinets for the recipient who has a parcel's link, or who
+// is signed in as a customer. A number that is not known, a link that is not its own and an
+// account that nothing of it is for are answered alike. Errors: TRACKING_NOT_FOUND,
+// EMAIL_NOT_VERIFIED, VALIDATION_FAILED. Source: lockers-devices 11.
+func (s recipients) ListParcels(ctx context.Context, c cloud.Caller, in ParcelsInput) (out ParcelsOutput, err error) {
+	p := proof{c, in.Key}
+	if in.Number = strings.TrimSpace(in.Number); in.Number == "" && !p.byAccount() {
+		f := fields{check.Fields{}}
+		f.Add("tracking_number", "Give the number and the key of the parcel's link, or sign in as a customer.")
+		return out, f.Err()
+	}
+	page, err := in.Part(in, "-id")
+	if err != nil {
+		return out, err
+	}
+	list := &parcelList{s: s, now: time.Now(), out: &out}
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		sh, err := v.ShipmentByNumber(strings.TrimSpace(in.Number))
-		if errors.Is(err, cloud.ErrNotFound) {
-			return cloud.E(cloud.NotFound, "TRACKING_NOT_FOUND")
-		}
-		if err != nil {
+		out = ParcelsOutput{Result: true, Parcels: []ParcelBody{}, Collected: []CollectedBody{}, ToBring: []ReturnBody{}}
+		list.v = v
+		if in.Number != "" {
+			err := list.ofNumber(in.Number, p)
+			out.PageOutput = in.Output(in, cloud.Listed{Total: len(out.Parcels)})
 			return err
 		}
-		link, err := s.link(v, sh)
-		if err != nil {
-			return err
-		}
-		if !s.cfg.Links.IsLink(link, in.Key) {
-			return cloud.E(cloud.NotFound, "TRACKING_NOT_FOUND")
-		}
-		out = ParcelsOutput{Result: true, Parcels: []ParcelBody{}}
-		held, err := v.DeliveriesOf(sh)
-		if err != nil {
-			return err
-		}
-		for _, d := range held {
-			if !byLinkOf(sh, d) {
-				continue
-			}
-			p, err := s.parcel(v, d)
-			if err != nil {
-				return err
-			}
-			out.Parcels = append(out.Parcels, p)
-		}
-		out.Collected, err = s.collected(v, held, time.Now())
+		listed, err := list.ofAccount(c, page)
+		out.PageOutput = in.Output(in, listed)
 		return err
 	})
 	return out, err
+}
+
+// parcelList reads the parcels of a recipient.
+type parcelList struct {
+	s   recipients
+	v   cloud.View
+	now time.Time
+	out *ParcelsOutput
+}
+
+// ofNumber reads what holds a number, for the recipient whose proof p is.
+func (l *parcelList) ofNumber(number string, p proof) error {
+	missing := cloud.E(cloud.NotFound, "TRACKING_NOT_FOUND")
+	sh, err := l.v.ShipmentByNumber(number)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return missing
+	}
+	if err != nil {
+		return err
+	}
+	held, err := l.v.DeliveriesOf(sh)
+	if err != nil {
+		return err
+	}
+	shows := func(d cloud.Delivery) bool { return byLinkOf(sh, d) }
+	if p.byAccount() {
+		mail, err := mailOf(l.v, p.caller)
+		if err != nil {
+			return err
+		}
+		held = slices.DeleteFunc(held, func(d cloud.Delivery) bool { return !isRecipient(d, p.caller.Account.BusinessID, mail) })
+		if len(held) == 0 {
+			return missing
+		}
+		shows = func(d cloud.Delivery) bool { return waits(d) && isInside(d) }
+	} else {
+		link, err := l.s.link(l.v, sh)
+		if err != nil {
+			return err
+		}
+		if !l.s.cfg.Links.IsLink(link, p.key) {
+			return missing
+		}
+	}
+	if err := l.add(slices.DeleteFunc(slices.Clone(held), func(d cloud.Delivery) bool { return !shows(d) })); err != nil {
+		return err
+	}
+	l.out.Collected, err = l.s.collected(l.v, held, l.now)
+	return err
+}
+
+// shownBeside is how much beside what waits is shown with the first page.
+const shownBeside = 100
+
+// ofAccount reads a page of what waits for a customer, and with the first one what the
+// customer can return and has yet to bring. Error: EMAIL_NOT_VERIFIED.
+func (l *parcelList) ofAccount(c cloud.Caller, page cloud.Page) (listed cloud.Listed, err error) {
+	mail, err := mailOf(l.v, c)
+	if err != nil {
+		return listed, err
+	}
+	if mail == "" {
+		return listed, cloud.E(cloud.Forbidden, "EMAIL_NOT_VERIFIED")
+	}
+	f := cloud.DeliveryFilter{BusinessID: c.Account.BusinessID, Of: mail, Page: page}
+	waiting, listed, err := l.v.Deliveries(f)
+	if err != nil {
+		return listed, err
+	}
+	if err := l.add(slices.DeleteFunc(waiting, func(d cloud.Delivery) bool { return !waits(d) || !isInside(d) })); err != nil {
+		return listed, err
+	}
+	if page.Offset > 0 || page.After != nil {
+		return listed, nil
+	}
+	f.Part, f.CollectedFrom, f.Page = cloud.RecipientCollected, l.now.Add(-returnWithin), cloud.Page{Sort: "picked_up_at", Down: true, Limit: shownBeside}
+	collected, _, err := l.v.Deliveries(f)
+	if err != nil {
+		return listed, err
+	}
+	if l.out.Collected, err = l.s.collected(l.v, collected, l.now); err != nil {
+		return listed, err
+	}
+	f.Part, f.Page = cloud.RecipientBrings, cloud.Page{Sort: "id", Down: true, Limit: shownBeside}
+	brings, _, err := l.v.Deliveries(f)
+	for _, d := range brings {
+		if err != nil || !canBeBrought(d, l.now) {
+			continue
+		}
+		var b ReturnBody
+		b, err = l.s.returnBody(l.v, d, l.now)
+		l.out.ToBring = append(l.out.ToBring, b)
+	}
+	return listed, err
+}
+
+// add shows deliveries that wait.
+func (l *parcelList) add(list []cloud.Delivery) error {
+	for _, d := range list {
+		p, err := l.s.parcel(l.v, d)
+		if err != nil {
+			return err
+		}
+		l.out.Parcels = append(l.out.Parcels, p)
+	}
+	return nil
 }
 
 // parcel shows a delivery that waits to its recipient.
@@ -185,18 +286,18 @@ type ParcelOpenOutput struct {
 }
 
 // OpenParcel opens the compartments of a delivery that waits, for the recipient who has its
-// link and stands before the cabinet: a position within 200 m, or the token on the cabinet's
+// link or is signed in, and stands before the cabinet: a position within 200 m, or the token on the cabinet's
 // screen, says so. What is taken out then is collected as with the code. While such an
 // opening runs it is the same one that goes on. Errors: DELIVERY_NOT_FOUND (also for a link
-// that is not the delivery's), NOT_AT_LOCKER, DELIVERY_STATE_CONFLICT (it does not wait,
+// that is not the delivery's, and an account that it is not for), NOT_AT_LOCKER, DELIVERY_STATE_CONFLICT (it does not wait,
 // another person collects it, or another opening runs on a door), DEVICE_OFFLINE,
 // DEVICE_TIMEOUT. Source: lockers-devices 11.
-func (s recipients) OpenParcel(ctx context.Context, _ cloud.Caller, in ParcelOpenInput) (ParcelOpenOutput, error) {
+func (s recipients) OpenParcel(ctx context.Context, c cloud.Caller, in ParcelOpenInput) (ParcelOpenOutput, error) {
 	wait := defaultWait
 	if in.WaitSeconds != nil {
 		wait = *in.WaitSeconds
 	}
-	of, err := s.byLink(ctx, in.Number, in.Key)
+	of, err := s.parcelOf(ctx, in.Number, proof{c, in.Key})
 	if err != nil {
 		return ParcelOpenOutput{}, err
 	}
@@ -205,7 +306,7 @@ func (s recipients) OpenParcel(ctx context.Context, _ cloud.Caller, in ParcelOpe
 		if err := of.proven(w.v, *d); err != nil {
 			return err
 		}
-		cmd, err = collecting{w.requests}.open(d, in)
+		cmd, err = collecting{w.requests, of.actor}.open(d, in)
 		return err
 	})
 	if err != nil {
@@ -216,7 +317,10 @@ func (s recipients) OpenParcel(ctx context.Context, _ cloud.Caller, in ParcelOpe
 }
 
 // collecting is the work of a recipient's collection by remote opening.
-type collecting struct{ requests }
+type collecting struct {
+	requests
+	actor string // of audit lines
+}
 
 func (w collecting) open(d *cloud.Delivery, in ParcelOpenInput) (cmd cloud.Command, err error) {
 	if err := w.onSite(in); err != nil {
@@ -232,7 +336,7 @@ func (w collecting) open(d *cloud.Delivery, in ParcelOpenInput) (cmd cloud.Comma
 	if err != nil {
 		return cmd, err
 	}
-	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: "anonymous", Action: "parcel_opened", Target: d.Number, Detail: "{}"}) // a link names no account
+	w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: w.actor, Action: "parcel_opened", Target: d.Number, Detail: "{}"})
 	if running != nil {
 		return w.openAgain(d, *running)
 	}

@@ -20,7 +20,7 @@ type TakeBackInput struct {
 	Delivery DeliveryKey `path:"id" json:"-"`
 }
 
-// ParcelHandoverInput is HandoverInput from a recipient, whose link is the proof.
+// ParcelHandoverInput is HandoverInput from a recipient.
 type ParcelHandoverInput struct {
 	Number string `path:"delivery_number" doc:"As in LD-000064021"`
 	Key    string `header:"X-Tracking-Key"` // secret of the parcel's link
@@ -85,26 +85,26 @@ func (s staff) TakeBackByStaff(ctx context.Context, c cloud.Caller, in TakeBackI
 	return out, err
 }
 
-// HandOverParcel is HandOver by the recipient. A number that is not known and a link
-// that is not the delivery's are answered alike.
-func (s recipients) HandOverParcel(ctx context.Context, _ cloud.Caller, in ParcelHandoverInput) (HandoverOutput, error) {
-	return s.handOverByLink(ctx, in.Number, in.Key, &cloud.Handover{Name: in.Name, Phone: in.Phone})
+// HandOverParcel is HandOver by the recipient. A number that is not known, a link that is
+// not the delivery's and an account that it is not for are answered alike.
+func (s recipients) HandOverParcel(ctx context.Context, c cloud.Caller, in ParcelHandoverInput) (HandoverOutput, error) {
+	return s.handOverByRecipient(ctx, in.Number, proof{c, in.Key}, &cloud.Handover{Name: in.Name, Phone: in.Phone})
 }
 
 // TakeBackParcel is TakeBack by the recipient.
-func (s recipients) TakeBackParcel(ctx context.Context, _ cloud.Caller, in ParcelTakeBackInput) (HandoverOutput, error) {
-	return s.handOverByLink(ctx, in.Number, in.Key, nil)
+func (s recipients) TakeBackParcel(ctx context.Context, c cloud.Caller, in ParcelTakeBackInput) (HandoverOutput, error) {
+	return s.handOverByRecipient(ctx, in.Number, proof{c, in.Key}, nil)
 }
 
-// byRecipient names who has a parcel's link, in a rotation.
+// byRecipient names the recipient of a parcel, in a rotation.
 const byRecipient = "recipient"
 
-func (s recipients) handOverByLink(ctx context.Context, number, key string, to *cloud.Handover) (HandoverOutput, error) {
-	of, err := s.byLink(ctx, number, key)
+func (s recipients) handOverByRecipient(ctx context.Context, number string, p proof, to *cloud.Handover) (HandoverOutput, error) {
+	of, err := s.parcelOf(ctx, number, p)
 	if err != nil {
 		return HandoverOutput{}, err
 	}
-	return partners(s).handOver(ctx, of.caller, DeliveryKey(strconv.FormatInt(int64(of.ID), 10)), to, byRecipient, of.proven)
+	return partners(s).handOver(ctx, of.partner, DeliveryKey(strconv.FormatInt(int64(of.ID), 10)), to, byRecipient, &of)
 }
 
 // doneBy names a caller in a rotation.
@@ -115,12 +115,12 @@ func doneBy(c cloud.Caller) string {
 	return string(wire.ByPartnerAPI)
 }
 
-// handOver draws a code for another person, or for the recipient again (nil). proven,
-// where there is one, is asked once more in the decision.
-func (s partners) handOver(ctx context.Context, c cloud.Caller, key DeliveryKey, to *cloud.Handover, by string, proven func(cloud.View, cloud.Delivery) error) (out HandoverOutput, err error) {
+// handOver draws a code for another person, or for the recipient again (nil). of is the
+// delivery of a recipient who asks for it, nil when others do.
+func (s partners) handOver(ctx context.Context, c cloud.Caller, key DeliveryKey, to *cloud.Handover, by string, of *received) (out HandoverOutput, err error) {
 	code, _, applied, err := s.renew(ctx, c, key, wire.CodePickup, func(w *Work, d *cloud.Delivery, code string, verifier []byte) (rot Rotation, err error) {
-		if proven != nil {
-			if err := proven(w.v, *d); err != nil {
+		if of != nil {
+			if err := of.proven(w.v, *d); err != nil {
 				return rot, err
 			}
 		}
@@ -140,8 +140,8 @@ func (s partners) handOver(ctx context.Context, c cloud.Caller, key DeliveryKey,
 		}
 		out = HandoverOutput{DeliveryNumber: d.Number, Handover: handoverBody(*d, biz.Location())}
 		who, action := actor(c), "parcel_handed_over"
-		if by == byRecipient {
-			who = "anonymous" // a link names no account
+		if of != nil {
+			who = of.actor
 		}
 		if to == nil {
 			action = "parcel_taken_back"

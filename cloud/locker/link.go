@@ -1,7 +1,6 @@
 package locker
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -65,51 +64,24 @@ func (s recipients) hasLink(v cloud.View, sh cloud.Shipment, d cloud.Delivery, k
 	return nil
 }
 
-// linked is a delivery that a link is for.
-type linked struct {
-	cloud.Delivery
-	caller cloud.Caller // whose delivery it is
-	// proven is asked once more in the decision.
-	proven func(cloud.View, cloud.Delivery) error
-}
-
-// byLink is the delivery of a number, for who has the link of one of its parcels. Errors:
-// DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT when it does not wait.
-func (s recipients) byLink(ctx context.Context, number, key string) (out linked, err error) {
-	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := v.DeliveryByNumber(strings.ToUpper(strings.TrimSpace(number)))
-		if errors.Is(err, cloud.ErrNotFound) {
+// prove finds a delivery that waits for the recipient whose proof p is, and gives what asks
+// for that proof once more. Errors as of hasLink.
+func (s recipients) prove(v cloud.View, d cloud.Delivery, p proof) (again func(cloud.View, cloud.Delivery) error, err error) {
+	if p.byAccount() {
+		again = func(v cloud.View, d cloud.Delivery) error { return isFor(v, p.caller, d) }
+		return again, again(v, d)
+	}
+	sh, err := s.linkProof(v, d, p.key)
+	return func(v cloud.View, d cloud.Delivery) error {
+		now, err := v.ShipmentByNumber(sh.Number)
+		if errors.Is(err, cloud.ErrNotFound) { // the order has another number, and link, by now
 			return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
 		}
 		if err != nil {
 			return err
 		}
-		sh, err := s.linkProof(v, d, key)
-		if err != nil {
-			return err
-		}
-		out.Delivery = d
-		out.proven = func(v cloud.View, d cloud.Delivery) error {
-			now, err := v.ShipmentByNumber(sh.Number)
-			if errors.Is(err, cloud.ErrNotFound) { // the order has another number, and link, by now
-				return cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
-			}
-			if err != nil {
-				return err
-			}
-			return s.hasLink(v, now, d, key)
-		}
-		out.caller.Provider, err = v.Provider(d.ProviderID)
-		return err
-	})
-	return out, err
-}
-
-// HasLink is the delivery of a number that waits, for who has the link of one of its parcels.
-// Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT when it does not wait.
-func (s recipients) HasLink(ctx context.Context, number, key string) (cloud.DeliveryID, error) {
-	l, err := s.byLink(ctx, number, key)
-	return l.ID, err
+		return s.hasLink(v, now, d, p.key)
+	}, err
 }
 
 // keepsLink reports whether a delivery that a shipment's number is announced for once more is

@@ -54,7 +54,7 @@ func byLink(s *story, number, key string) (shown []string) {
 		if of[n] {
 			shown = append(shown, ref)
 		} else if out.Delivery.Status == cloud.DeliveryDelivered {
-			_, err = s.Lockers.HasLink(ctx, n, key)
+			_, err = s.Lockers.FindParcel(ctx, cloud.Caller{}, n, key)
 			require.Equal(s.t, "DELIVERY_NOT_FOUND", refusal(err), ref)
 			_, err = s.Lockers.OpenParcel(ctx, cloud.Caller{}, locker.ParcelOpenInput{Number: n, Key: key, OnSiteToken: "222222"})
 			require.Equal(s.t, "DELIVERY_NOT_FOUND", refusal(err), ref)

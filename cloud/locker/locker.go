@@ -97,7 +97,7 @@ type Service struct {
 // Sections of the service.
 type (
 	partners   struct{ *core } // deliveries, for the partners that bring them
-	recipients struct{ *core } // for the people who have the link of a parcel
+	recipients struct{ *core } // for the people whom parcels are for: by a link or an account
 	staff      struct{ *core } // cabinets, for the staff that looks after them
 	registry   struct{ *core } // what rests in cabinets and what is wrong there, for the same staff
 	rekeying   struct{ *core } // codes of a cabinet whose configuration changes

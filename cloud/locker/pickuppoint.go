@@ -25,6 +25,7 @@ type PickupPoint struct {
 	Sizes        []string              `json:"sizes" doc:"Sizes of compartments that it has: S, M, L, XL"`
 	Features     cloud.DeviceFeatures  `json:"features"`
 	DistanceKM   *float64              `json:"distance_km" doc:"From the place that was asked for; null without one"`
+	Preferred    bool                  `json:"preferred" doc:"By the customer who is signed in; false for all other callers"`
 }
 
 // PickupPointsInput asks for a part of the pickup points of a business.
@@ -46,9 +47,10 @@ type PickupPointsOutput struct {
 }
 
 // ListPickupPoints lists a part of the live cabinets that a business shows to everybody and
-// that take deliveries now, for every caller. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED. Source:
+// that take deliveries now, for every caller. For a customer of the business who is signed
+// in the preferred one is first, on the first page alone. Errors: CLIENT_NOT_FOUND, VALIDATION_FAILED. Source:
 // lockers-devices 11.
-func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in PickupPointsInput) (out PickupPointsOutput, err error) {
+func (s recipients) ListPickupPoints(ctx context.Context, c cloud.Caller, in PickupPointsInput) (out PickupPointsOutput, err error) {
 	f := cloud.DeviceFilter{Keyword: in.Text, Type: in.Type, Public: true, Livemode: new(true)}
 	sort := "name"
 	if in.Latitude != nil && in.Longitude != nil {
@@ -71,6 +73,10 @@ func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in Pic
 			return err
 		}
 		out = PickupPointsOutput{Result: true, PageOutput: in.Output(in, listed), PickupPoints: []PickupPoint{}}
+		preferred := cloud.DeviceID(0)
+		if preferred, list, err = preferFirst(v, c, biz.ID, f, list); err != nil {
+			return err
+		}
 		ids := make([]cloud.DeviceID, len(list))
 		for i, d := range list {
 			ids[i] = d.ID
@@ -81,6 +87,7 @@ func (s recipients) ListPickupPoints(ctx context.Context, _ cloud.Caller, in Pic
 		}
 		for _, d := range list {
 			p := pickupPoint(d, has[d.ID])
+			p.Preferred = d.ID == preferred
 			if f.Near != nil {
 				p.DistanceKM = new(math.Round(f.Near.Distance(d.Latitude, d.Longitude)) / 1000)
 			}

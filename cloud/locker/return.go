@@ -16,7 +16,7 @@ import (
 // returnWithin is how long after the collection a recipient may ask for a return.
 const returnWithin = 14 * 24 * time.Hour
 
-// ParcelReturnInput names a delivery that was collected, for the recipient who has its link.
+// ParcelReturnInput names a delivery that was collected, for its recipient.
 type ParcelReturnInput struct {
 	Number string `path:"delivery_number" doc:"As in LD-000064021"`
 	Key    string `header:"X-Tracking-Key"` // secret of the parcel's link
@@ -42,7 +42,7 @@ type ReturnBody struct {
 	OpeningHours    *[]cloud.OpeningHours `json:"opening_hours" doc:"Null is always open"`
 }
 
-// CollectedBody is a delivery of a link that its recipient has collected and can return.
+// CollectedBody is a delivery that its recipient has collected and can return.
 type CollectedBody struct {
 	DeliveryNumber  string      `json:"delivery_number"`
 	TrackingNumbers []string    `json:"tracking_numbers"`
@@ -55,17 +55,17 @@ type CollectedBody struct {
 // with the purpose return to the same cabinet, which the recipient brings and a courier of
 // the partner collects. A delivery has one return, unless that was cancelled, has failed or
 // was not brought in time: asked again, it is shown. Errors: DELIVERY_NOT_FOUND (also for a
-// link that is not the delivery's), DELIVERY_STATE_CONFLICT (its recipient has not collected
+// link that is not the delivery's, and an account that it is not for), DELIVERY_STATE_CONFLICT (its recipient has not collected
 // it), RETURN_NOT_OFFERED, RETURN_WINDOW_CLOSED, DEVICE_DISABLED, NO_COMPARTMENT,
 // PARCEL_TOO_LARGE.
-func (s recipients) ReturnParcel(ctx context.Context, _ cloud.Caller, in ParcelReturnInput) (out ParcelReturnOutput, err error) {
+func (s recipients) ReturnParcel(ctx context.Context, c cloud.Caller, in ParcelReturnInput) (out ParcelReturnOutput, err error) {
 	now := time.Now().UTC()
-	device, made, err := s.toReturn(ctx, in, now)
+	device, made, err := s.toReturn(ctx, in.Number, proof{c, in.Key}, now)
 	if err != nil {
 		return out, err
 	}
 	if made {
-		return s.FindReturn(ctx, cloud.Caller{}, in)
+		return s.FindReturn(ctx, c, in)
 	}
 	for range 20 { // a drawn code may be in use
 		drawn, err := partners(s).draw(ctx, device, wire.PurposeReturn)
@@ -73,7 +73,7 @@ func (s recipients) ReturnParcel(ctx context.Context, _ cloud.Caller, in ParcelR
 			return out, err
 		}
 		err = s.cfg.Store.Decide(ctx, device.ID, func(v cloud.View) (*cloud.Changes, error) {
-			ch, shown, err := s.makeReturn(v, in, now, drawn)
+			ch, shown, err := s.makeReturn(v, in.Number, proof{c, in.Key}, now, drawn)
 			out = shown
 			return ch, err
 		})
@@ -87,9 +87,9 @@ func (s recipients) ReturnParcel(ctx context.Context, _ cloud.Caller, in ParcelR
 
 // FindReturn shows the return of a delivery. Errors: DELIVERY_NOT_FOUND (also for a link that
 // is not the delivery's, and without a return).
-func (s recipients) FindReturn(ctx context.Context, _ cloud.Caller, in ParcelReturnInput) (out ParcelReturnOutput, err error) {
+func (s recipients) FindReturn(ctx context.Context, c cloud.Caller, in ParcelReturnInput) (out ParcelReturnOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
-		d, err := s.collectedBy(v, in)
+		d, err := s.collectedBy(v, in.Number, proof{c, in.Key})
 		if err != nil {
 			return err
 		}
@@ -108,9 +108,9 @@ func (s recipients) FindReturn(ctx context.Context, _ cloud.Caller, in ParcelRet
 }
 
 // toReturn is the cabinet of a delivery that can be returned at now, or has a return already.
-func (s recipients) toReturn(ctx context.Context, in ParcelReturnInput, now time.Time) (device cloud.Device, made bool, err error) {
+func (s recipients) toReturn(ctx context.Context, number string, p proof, now time.Time) (device cloud.Device, made bool, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
-		d, err := s.collectedBy(v, in)
+		d, err := s.collectedBy(v, number, p)
 		if err != nil {
 			return err
 		}
@@ -126,15 +126,21 @@ func (s recipients) toReturn(ctx context.Context, in ParcelReturnInput, now time
 	return device, made, err
 }
 
-// collectedBy is a delivery for who has the link of one of its parcels, whatever has become
-// of it. Error: DELIVERY_NOT_FOUND.
-func (s recipients) collectedBy(v cloud.View, in ParcelReturnInput) (cloud.Delivery, error) {
+// collectedBy is a delivery for the recipient whose proof is p, whatever has become of it. Error: DELIVERY_NOT_FOUND.
+func (s recipients) collectedBy(v cloud.View, number string, by proof) (cloud.Delivery, error) {
 	missing := cloud.E(cloud.NotFound, "DELIVERY_NOT_FOUND")
-	d, err := v.DeliveryByNumber(strings.ToUpper(strings.TrimSpace(in.Number)))
+	d, err := v.DeliveryByNumber(strings.ToUpper(strings.TrimSpace(number)))
 	if errors.Is(err, cloud.ErrNotFound) {
 		return d, missing
 	}
 	if err != nil {
+		return d, err
+	}
+	if by.byAccount() {
+		mail, err := mailOf(v, by.caller)
+		if err == nil && !isRecipient(d, by.caller.Account.BusinessID, mail) {
+			err = missing
+		}
 		return d, err
 	}
 	for _, p := range d.Packages {
@@ -149,7 +155,7 @@ func (s recipients) collectedBy(v cloud.View, in ParcelReturnInput) (cloud.Deliv
 		if err != nil {
 			return d, err
 		}
-		if s.cfg.Links.IsLink(link, in.Key) {
+		if s.cfg.Links.IsLink(link, by.key) {
 			return d, nil
 		}
 	}
@@ -192,9 +198,9 @@ func returnOf(v cloud.View, d cloud.Delivery) (*cloud.Delivery, error) {
 }
 
 // makeReturn decides on a return once more and makes it.
-func (s recipients) makeReturn(v cloud.View, in ParcelReturnInput, now time.Time, drawn drawnCodes) (*cloud.Changes, ParcelReturnOutput, error) {
+func (s recipients) makeReturn(v cloud.View, number string, p proof, now time.Time, drawn drawnCodes) (*cloud.Changes, ParcelReturnOutput, error) {
 	var out ParcelReturnOutput
-	d, err := s.collectedBy(v, in)
+	d, err := s.collectedBy(v, number, p)
 	if err != nil {
 		return nil, out, err
 	}
@@ -219,7 +225,7 @@ func (s recipients) makeReturn(v cloud.View, in ParcelReturnInput, now time.Time
 			return nil, out, err
 		}
 		back, out.Created = &ch.Deliveries[0], true
-		ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: now, Actor: "anonymous", Action: "parcel_return_requested", // a link names no account
+		ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: now, Actor: p.actor(), Action: "parcel_return_requested",
 			Target: back.Number, Detail: fmt.Sprintf(`{"delivery_number":%q}`, d.Number)})
 	}
 	out.Result = true
@@ -298,7 +304,7 @@ func (s recipients) returnBody(v cloud.View, d cloud.Delivery, now time.Time) (b
 	return b, nil
 }
 
-// collected lists what the recipient of a link has collected and can return, or returns.
+// collected lists what a recipient has collected and can return, or returns.
 func (s recipients) collected(v cloud.View, held []cloud.Delivery, now time.Time) ([]CollectedBody, error) {
 	out := []CollectedBody{}
 	for _, d := range held {

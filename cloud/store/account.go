@@ -30,7 +30,7 @@ const (
   next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key, rate, burst, status_reason, numbered, categories`
 	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience, policy, strong`
 	accountColumns = `id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
-  price_hidden`
+  price_hidden, mail_proof, preferred_device_id`
 )
 
 const sqlSaveBusiness = `INSERT INTO business (
@@ -51,13 +51,13 @@ ON CONFLICT (id) DO UPDATE SET
 
 const sqlSaveAccount = `INSERT INTO account (
   id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
-  price_hidden)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+  price_hidden, mail_proof, preferred_device_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, type = excluded.type, email = excluded.email, name = excluded.name,
   password_hash = excluded.password_hash, provider_id = excluded.provider_id, locale = excluded.locale,
   enabled = excluded.enabled, created_at = excluded.created_at, permissions = excluded.permissions,
-  price_hidden = excluded.price_hidden`
+  price_hidden = excluded.price_hidden, mail_proof = excluded.mail_proof, preferred_device_id = excluded.preferred_device_id`
 
 const sqlSaveToken = `INSERT INTO token (
   hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience, policy, strong)
@@ -95,7 +95,7 @@ func scanAccount(r rows, a *cloud.Account) error { return r.Scan(accountFields(a
 // accountFields are where accountColumns are read to.
 func accountFields(a *cloud.Account) []any {
 	return []any{&a.ID, &a.BusinessID, &a.Type, &a.Email, &a.Name, &a.PasswordHash, &a.ProviderID, &a.Locale,
-		&a.Enabled, when(&a.CreatedAt), parsed(&a.Permissions), parsed(&a.PriceHidden)}
+		&a.Enabled, when(&a.CreatedAt), parsed(&a.Permissions), parsed(&a.PriceHidden), &bytesColumn{&a.MailProof}, &a.PreferredDevice}
 }
 
 func scanToken(r rows, t *cloud.Token) error {
@@ -172,7 +172,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 	}
 	for _, a := range c.Accounts {
 		w.add(anything, sqlSaveAccount, int64(a.ID), int64(a.BusinessID), string(a.Type), strings.ToLower(a.Email),
-			a.Name, a.PasswordHash, int64(a.ProviderID), a.Locale, a.Enabled, ms(a.CreatedAt), text(a.Permissions), text(a.PriceHidden))
+			a.Name, a.PasswordHash, int64(a.ProviderID), a.Locale, a.Enabled, ms(a.CreatedAt), text(a.Permissions), text(a.PriceHidden), blob(a.MailProof), int64(a.PreferredDevice))
 	}
 	for _, t := range c.Tokens {
 		w.add(anything, sqlSaveToken, t.Hash[:], int64(t.AccountID), t.Name, ms(t.CreatedAt), ms(t.ExpiresAt), ms(t.RevokedAt),

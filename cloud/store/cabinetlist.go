@@ -24,7 +24,11 @@ func (v lockerView) Deliveries(f cloud.DeliveryFilter) ([]cloud.Delivery, cloud.
 		c.and("id IN (SELECT delivery_id FROM package WHERE LOWER(tracking_number) = LOWER($%d) AND tracking_number <> '')", f.TrackingNumber)
 	}
 	c.created("", f.From, f.To)
-	found, listed, err := part(v.snapshot, keyList{from: "delivery", columns: deliveryColumns, where: c, page: f.Page}, byID, scanDelivery)
+	sorts := byID
+	if f.Of != "" {
+		sorts = c.ofRecipient(f)
+	}
+	found, listed, err := part(v.snapshot, keyList{from: "delivery", columns: deliveryColumns, where: c, page: f.Page}, sorts, scanDelivery)
 	for i := range found {
 		if err != nil {
 			break
@@ -32,6 +36,22 @@ func (v lockerView) Deliveries(f cloud.DeliveryFilter) ([]cloud.Delivery, cloud.
 		found[i].Packages, err = list(v.ctx, v.q, sqlPackages, scanPackage, int64(found[i].ID))
 	}
 	return found, listed, err
+}
+
+// ofRecipient chooses deliveries of the person with a mail address, by an index for each part.
+func (c *conditions) ofRecipient(f cloud.DeliveryFilter) sortable {
+	c.and("livemode")
+	switch f.Part {
+	case cloud.RecipientWaiting:
+		c.and("LOWER(TRIM(@mailto)) = $%d AND purpose = '' AND status IN ('delivered', 'expired') AND (status = 'delivered' OR expired_kind = 'pickup_overdue')", f.Of)
+	case cloud.RecipientCollected:
+		c.and("LOWER(TRIM(@mailto)) = $%d AND purpose = '' AND status = 'picked_up'", f.Of)
+		c.and("picked_up_at >= $%d", f.CollectedFrom.UnixMilli())
+		return sortable{"picked_up_at": {name: "picked_up_at"}}
+	case cloud.RecipientBrings:
+		c.and("LOWER(TRIM(@mailfrom)) = $%d AND purpose <> '' AND status IN ('created', 'doors_opened')", f.Of)
+	}
+	return byID
 }
 
 // Exceptions lists a part of a business's exceptions, by id.

@@ -223,6 +223,9 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 	if f.Public {
 		c.and("d.public AND NOT d.disabled AND d.maintenance_at IS NULL")
 	}
+	if f.Only != 0 {
+		c.and("d.id = $%d", int64(f.Only))
+	}
 	if len(f.Sizes) > 0 {
 		var sizes []any
 		for _, size := range f.Sizes {

@@ -44,6 +44,12 @@ func TestRecipientsAreFoundByIndex(t *testing.T) {
 			t.Log(text, time.Since(began))
 		}
 	}
+	onPlans(t, test)
+}
+
+// onPlans runs a test on both engines: exec runs a statement, series begins one with the
+// rows s(i) from 2 to $1, and plan shows how a statement is run.
+func onPlans(t *testing.T, test func(t *testing.T, db *DB, exec func(sql string, args ...any) error, series string, plan func(sql string, args ...any) string)) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		db := openTest(t, Config{Dir: t.TempDir()})

@@ -194,6 +194,9 @@ func (w *World) fill(t testing.TB) {
 		a := cloud.Account{ID: cloud.AccountID(id), BusinessID: b, Type: typ, Name: string(typ), ProviderID: p, Enabled: true, CreatedAt: now}
 		if typ != cloud.ProviderType {
 			a.Email, a.PasswordHash = fmt.Sprintf("%s@%d.example", typ, b), hash
+			if typ == cloud.Customer {
+				a.ProveMail()
+			}
 			if b == 42 {
 				w.Emails[typ] = a.Email
 			}

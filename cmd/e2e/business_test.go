@@ -16,6 +16,7 @@ import (
 	"github.com/pquerna/otp/totp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud/notification"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/agent"
@@ -33,6 +34,7 @@ type firm struct {
 	t    *testing.T
 	dir  string
 	base string
+	mail *notification.MailServer // nil: links are shown to who made them
 }
 
 // worker is a person of the business, with the second factor that they set up.
@@ -183,7 +185,7 @@ func (f *firm) begin() worker {
 	mqtt, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	f.base = "http://" + web.Addr().String()
-	s, err := server.New(t.Context(), server.Config{Dir: filepath.Join(f.dir, "cloud"), Node: "one", BaseURL: f.base, Brokers: []string{"tcp://" + mqtt.Addr().String()}, Log: slog.New(slog.DiscardHandler)})
+	s, err := server.New(t.Context(), server.Config{Dir: filepath.Join(f.dir, "cloud"), Node: "one", BaseURL: f.base, Mail: f.mail, Brokers: []string{"tcp://" + mqtt.Addr().String()}, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
