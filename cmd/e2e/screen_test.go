@@ -170,7 +170,7 @@ func TestPeopleLeaveTheScreenOfACabinet(t *testing.T) {
 		}
 		for what, want := range map[string]any{
 			"a-door-of-staff-is-not-shown-to-the-next": "start", "trouble-stays-while-a-door-is-open": "trouble", "the-other-sees-their-door-alone": true,
-			"the-end-of-the-first-changes-nothing": "flow", "typed-meanwhile": "pickup 123", "both-doors": 2.,
+			"the-end-of-the-first-changes-nothing": "flow", "typed-meanwhile": "pickup 123", "both-doors": 2., "an-opening-that-ended-at-once": "The door did not open",
 		} {
 			require.Equal(t, want, found.Screens[kind+"-"+what], "%s %s", kind, what)
 		}

@@ -9,7 +9,7 @@ Object.assign(found, { idle: {}, leaks: [] });
 async function idles(s, name) {
   await s.wait(31);
   const asked = await s.page.waitForFunction(() => document.querySelector("#still").open).then(() => true, () => false);
-  if (asked && !found.axe[s.name("still light")]) await s.look("still", false);
+  if (asked && !found.axe[s.name("still light")]) await s.look("still");
   await s.press("#stay");
   const stayed = (await s.now()) !== "start";
   await s.wait(50);

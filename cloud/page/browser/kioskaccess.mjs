@@ -179,8 +179,9 @@ for (const kind of Object.keys(sizes)) {
       await act("/close?door=" + door);
       await s.page.waitForSelector("#taken:not([disabled])");
       if (i === 0) await walk(s, "collecting");
+      const headline = await s.text("#headline");
       await go(s, "taken");
-      await s.page.waitForFunction((d) => document.body.dataset.screen === "collected" || document.querySelector("#headline").textContent !== d, await s.text("#headline"));
+      await s.page.waitForFunction((d) => document.body.dataset.screen === "collected" || document.querySelector("#headline").textContent !== d, headline);
     }
     await s.at("collected");
     await walk(s, "collected");

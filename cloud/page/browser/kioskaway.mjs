@@ -51,8 +51,11 @@ for (const kind of Object.keys(sizes)) {
     s.note(screen + " asks for the code again", await s.now());
     await s.home();
   }
+  const locked = (door) => s.page.waitForFunction((d) => /locked/.test(document.querySelector("#door-" + d + " small")?.textContent), door);
   const collecting = async () => {
-    await signIn("#collect", "#openall");
+    await signIn();
+    await locked(overdue.door);
+    for (const p of ["#collect:not([disabled])", "#openall:not([disabled])"]) await s.press(p);
     await typed(s, staff.code);
     await s.at("collecting");
     await s.lead("close it");
@@ -68,7 +71,9 @@ for (const kind of Object.keys(sizes)) {
   await s.at("collected");
   await left(s, "collected", 105);
   for (const [screen, ...presses] of [["remove"], ["reason", "#from-" + parcel.door], ["confirm", "#from-" + parcel.door, "#why-destroyed"]]) {
-    await signIn("#door-" + parcel.door, "#openchosen");
+    await signIn();
+    await locked(parcel.door);
+    for (const p of ["#door-" + parcel.door, "#openchosen"]) await s.press(p);
     await typed(s, staff.code);
     await s.at("staff");
     await s.page.waitForFunction((d) => document.querySelector("#door-" + d + " small")?.textContent === "open", parcel.door);
@@ -77,6 +82,7 @@ for (const kind of Object.keys(sizes)) {
     for (const p of ["#remove", ...presses]) await s.press(p + ":not([disabled])");
     await s.at(screen);
     await left(s, screen, 105);
+    await s.page.waitForTimeout(4000); // so long the coil rests
   }
   s.note("nothing was removed", (await act("/holds?door=" + parcel.door)).delivery ?? "");
   await act("/clear?door=" + parcel.door);
@@ -115,6 +121,15 @@ for (const kind of Object.keys(sizes)) {
   await s.at("sizes");
   await left(s, "sizes");
   await act("/over");
+
+  // An opening that has ended before the screen sees it, as of a lock that must rest.
+  await s.page.route("**/api/code", (r) => r.fulfill({ json: { outcome: "ok", opening_id: "ended", doors: [{ door: 1, label: "1" }] } }));
+  await s.code("pickup", "123456");
+  await s.at("flow");
+  await s.at("finished");
+  s.note("an opening that ended at once", await s.text("#headline"));
+  await s.page.unroute("**/api/code");
+  await s.finish();
 
   // Two people. One leaves a door open, the other comes with a code of their own.
   const one = await act("/deposit"), other = await act("/deposit");

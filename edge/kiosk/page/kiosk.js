@@ -10,7 +10,7 @@ import { collectScreens, standing as doorStanding } from "/collect.js";
 const $ = (id) => document.getElementById(id);
 const operator = await (await fetch("/operator.json")).json();
 const ofStaff = ["staff", "staffopen", "learn", "languages", ...Object.keys(collectScreens)];
-const idle = 30000, staffIdle = 105000, answerWithin = 15000;
+const idle = 30000, staffIdle = 105000, answerWithin = 15000, startsWithin = 2000;
 
 const m = {
   operator, state: null, staff: null, screen: "start", before: "start", busy: false, lost: false, play,
@@ -316,6 +316,7 @@ function follow(answer) {
   if (!seen.has(answer.opening_id)) seen.set(answer.opening_id, { kind: "pickup", doors: answer.doors || [], opened: new Set() });
   go("flow");
   asked = Date.now();
+  setTimeout(() => observe(m.state), startsWithin + 100); // nothing changes for one that ended before it was seen
 }
 
 // observe notes what the openings do, for tones and for what is shown at their end.
@@ -337,7 +338,7 @@ function observe(next) {
   if (moved && moved !== m.collect.at) m.collect.at = moved, touch(); // a door moves by a hand
   const running = new Set(next.openings.map((o) => o.opening_id));
   for (const [id, was] of seen) {
-    if (running.has(id) || (!was.running && Date.now() - asked < 2000)) continue;
+    if (running.has(id) || (!was.running && Date.now() - asked < startsWithin)) continue;
     seen.delete(id);
     m.dismissed.delete(id);
     if (!m.mine.delete(id)) continue;
