@@ -51,6 +51,9 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 		ref := newRef()
 		w.create(ref, 0, "PK-"+ref)
 		out, err := w.open(ref)
+		for end := time.Now().Add(20 * time.Second); refusal(err) == "DELIVERY_STATE_CONFLICT" && time.Now().Before(end); out, err = w.open(ref) {
+			time.Sleep(100 * time.Millisecond) // the cloud learns in a moment that the opening before has ended there
+		}
 		if err != nil {
 			return parcel{}, err
 		}

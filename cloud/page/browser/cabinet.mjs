@@ -122,7 +122,8 @@ export class Screen {
 
   async measure(name) {
     const { page, found } = this, { width, height } = page.viewportSize();
-    const { targets, ids } = await page.evaluate(() => ({
+    const { targets, ids, parts } = await page.evaluate(() => ({
+      parts: ["stage", "controls"].map((id) => document.getElementById(id)).filter((e) => e.scrollHeight > e.clientHeight + 1).map((e) => `${e.id} by ${e.scrollHeight - e.clientHeight}`),
       targets: [...document.querySelectorAll("button, input, a")].filter((e) => e.checkVisibility()).map((e) => {
         const b = e.getBoundingClientRect();
         return { id: e.id || e.textContent, w: b.width, h: b.height, top: b.top, bottom: b.bottom, left: b.left, right: b.right, clipped: e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1 };
@@ -135,6 +136,7 @@ export class Screen {
       if (x.left < -1 || x.right > width + 1 || x.bottom > height + 1 || x.top < (height > 1500 ? height - reach : 0)) found.high.push(what);
       if (x.clipped) found.clipped.push(what);
     }
+    found.clipped.push(...parts.map((p) => `${name}: ${p}`));
     found.repeated.push(...ids.filter((id, i) => ids.indexOf(id) !== i).map((id) => `${name}: ${id}`));
   }
 
