@@ -19,8 +19,9 @@ async function idles(s, name) {
 
 for (const kind of Object.keys(sizes)) {
   const s = await cabinet.visit(kind), { page } = s;
-  s.languages = ["de"];
+  s.languages = ["de", "fr", "es"];
   await s.look("start");
+  s.languages = ["de"];
   for (const x of ["pickup", "send", "return", "dropoff", "help", "staff", "language"]) {
     await s.press("#" + x);
     await page.waitForFunction(() => document.body.dataset.screen !== "start");

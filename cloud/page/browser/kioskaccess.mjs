@@ -264,9 +264,10 @@ for (const kind of Object.keys(sizes)) {
   {
     const p = await act("/deposit"), s = await cabinet.visit(kind);
     const chosen = () => s.page.evaluate(() => `${document.documentElement.dataset.size} ${document.documentElement.dataset.contrast}`);
-    s.languages = ["de"];
+    s.languages = ["de", "fr", "es"];
     for (const b of ["size", "size", "contrast"]) await s.press("#" + b);
     await s.look("large start");
+    s.languages = ["de"];
     await s.count("pickup after a wrong code", 4, async () => {
       await s.press("#pickup");
       await s.look("large pickup");

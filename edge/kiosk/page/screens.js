@@ -111,7 +111,7 @@ function sizes(m) {
   const { size, sizes } = m.sizes, of = new Set(sizes.map((x) => x.size));
   return {
     headline: t("size_choose"), lead: t("size_lead", { size }), picture: [cabinet(m.state.doors, new Map(m.state.doors.filter((d) => d.size === size && of.has(size)).map((d) => [d.door, "lit"])))],
-    controls: [make("div", { className: "languages" }, ...sizes.map((x) => button("size-" + x.size, "", x.size, () => m.pick(x.size), x.size === size ? "main" : "", t("size_free", { n: x.free })))),
+    controls: [make("div", { className: "languages sizes" }, ...sizes.map((x) => button("size-" + x.size, "", x.size, () => m.pick(x.size), x.size === size ? "main" : "", t("size_free", { n: x.free })))),
       button("back", "home", t("home"), () => m.start(), "big")],
   };
 }
@@ -130,7 +130,7 @@ function leaves(m) {
 // trouble lets a courier say which compartment cannot take the parcel, and why.
 function trouble(m) {
   const doors = leavable(m), d = doors.find((d) => d.id === m.trouble.id && d.door === m.trouble.door);
-  const lit = new Map((d ? [d] : doors).map((d) => [d.door, "lit open"])), back = button("back", "again", t("go_back"), () => m.go("flow"), "big");
+  const lit = new Map((d ? [d] : doors).map((d) => [d.door, "lit open"])), back = button("back", "back", t("go_back"), () => m.go("flow"), "big");
   if (!d) return { headline: t("trouble_any"), lead: t("trouble_which"), picture: [cabinet(m.state.doors, lit)], controls: [...doors.map((d) => button("which-" + d.door, "door", t("door", { door: d.label }), () => m.doubt(d), "big")), back] };
   return {
     headline: t("door", { door: d.label }), lead: t("trouble_what", { door: d.label }), picture: [cabinet(m.state.doors, lit)],
