@@ -40,6 +40,7 @@ for (const kind of Object.keys(sizes)) {
   s.note("choices are reset", await page.evaluate(() => !document.documentElement.dataset.size));
 
   // A recipient types a code, takes the parcel and leaves: three taps and the code at most.
+  const [forgotten, offline, jammed] = [await act("/deposit"), await act("/deposit"), await act("/deposit")];
   let p = await act("/deposit");
   await s.at("finished"); // what is opened from afar shows here too
   await s.home();
@@ -55,10 +56,7 @@ for (const kind of Object.keys(sizes)) {
   });
 
   // A recipient looks at what they type. The parcel is forgotten at first.
-  const [forgotten, offline, jammed] = [await act("/deposit"), await act("/deposit"), await act("/deposit")];
   p = forgotten;
-  await s.at("finished");
-  await s.home();
   await s.press("#pickup");
   await s.keys(p.code);
   await s.press("#show");
