@@ -85,6 +85,7 @@ func (w *world) courierHands(c *cabinet, more http.Handler) http.Handler {
 		return map[string]any{"left": left, "open": open}, nil
 	})
 	act("/full", func(*http.Request) (any, error) { // no compartment is free any more
+		c.drained() // the cloud knows which are
 		err := grids(func(g locker.GridBody) error {
 			_, err := w.cloud.Lockers.Block(context.Background(), w.box.AdminCaller, locker.BlockInput{Device: w.box.Devices[0].DeviceID, Grid: g.GridID, Reason: "test"})
 			return err
