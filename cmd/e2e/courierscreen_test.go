@@ -85,16 +85,27 @@ func (w *world) courierHands(c *cabinet, more http.Handler) http.Handler {
 		return map[string]any{"left": left, "open": open}, nil
 	})
 	act("/full", func(*http.Request) (any, error) { // no compartment is free any more
-		c.drained() // the cloud knows which are
-		err := grids(func(g locker.GridBody) error {
-			_, err := w.cloud.Lockers.Block(context.Background(), w.box.AdminCaller, locker.BlockInput{Device: w.box.Devices[0].DeviceID, Grid: g.GridID, Reason: "test"})
-			return err
-		}, func(g locker.GridBody) bool { return g.State == cloud.GridFree })
-		kept := 0
-		return nil, errors.Join(err, settled(func(d edgelocker.Door) bool {
-			kept++
-			return d.Blocked != "" || d.Delivery != "" || w.isPlanned(c, d.Number)
-		}))
+		var free []string
+		for range 60 { // one may come free in the cloud meanwhile
+			err := grids(func(g locker.GridBody) error {
+				_, err := w.cloud.Lockers.Block(context.Background(), w.box.AdminCaller, locker.BlockInput{Device: w.box.Devices[0].DeviceID, Grid: g.GridID, Reason: "test"})
+				return err
+			}, func(g locker.GridBody) bool { return g.State == cloud.GridFree })
+			if err != nil {
+				return nil, err
+			}
+			free = nil
+			for _, d := range c.agent.Loop().State().Doors {
+				if d.Blocked == "" && d.Delivery == "" && !w.isPlanned(c, d.Number) {
+					free = append(free, fmt.Sprintf("%d %s", d.Number, w.cellOf(c, uint(d.Number)).State))
+				}
+			}
+			if len(free) == 0 {
+				return nil, nil
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		return nil, fmt.Errorf("free at the cabinet, with their state in the cloud: %v", free)
 	})
 	act("/clean", func(*http.Request) (any, error) { // staff put all compartments back into use
 		err := grids(func(g locker.GridBody) error {

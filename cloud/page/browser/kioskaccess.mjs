@@ -18,7 +18,7 @@ const focused = (s) => s.page.evaluate(() => {
   for (let p = e.parentElement; p; p = p.parentElement) {
     const c = getComputedStyle(p), r = p.getBoundingClientRect();
     if (c.overflow !== "visible") [left, top, right, bottom] = [Math.max(left, r.left), Math.max(top, r.top), Math.min(right, r.right), Math.min(bottom, r.bottom)];
-    if (!ground && !/, 0\)$|transparent/.test(c.backgroundColor)) ground = c.backgroundColor;
+    if (!ground && !/^rgba\(.*, 0\)$|transparent/.test(c.backgroundColor)) ground = c.backgroundColor;
   }
   if (b.left - far < left || b.top - far < top || b.right + far > right || b.bottom + far > bottom) wrong.push("has a mark of focus that is cut off");
   const light = (color) => { const [r, g, l] = color.match(/[\d.]+/g).map((v) => (v / 255 <= .04045 ? v / 255 / 12.92 : ((v / 255 + .055) / 1.055) ** 2.4)); return .2126 * r + .7152 * g + .0722 * l; };
