@@ -26,7 +26,7 @@ for (const kind of Object.keys(sizes)) {
     await s.press("#" + id);
     await s.keys("123");
     if (id === "pickup") await s.press("#show");
-    await left(s, id);
+    await left(s, "code of " + id);
     await s.press("#" + id);
     s.note(id + " is empty", (await s.page.inputValue("#code")) === "" && (await s.page.getAttribute("#code", "type")) === "password");
     await s.home();
