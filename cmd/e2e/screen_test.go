@@ -131,7 +131,7 @@ func TestTheScreenOfACabinetIsAccessible(t *testing.T) {
 	defer stop()
 	found := w.useScreen(t, c, "kioskaccess.mjs", "EMPTY="+empty)
 	require.Empty(t, found.Focus)
-	require.Len(t, found.Walked, 18*len(found.kinds()))
+	require.Len(t, found.Walked, 19*len(found.kinds()))
 	for screen, n := range found.Walked {
 		require.Positive(t, n, screen)
 	}

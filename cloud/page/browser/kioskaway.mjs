@@ -61,6 +61,7 @@ for (const kind of Object.keys(sizes)) {
     await s.lead("close it");
   };
   await collecting();
+  await s.page.waitForTimeout(1500); // a door that still swings is a person's
   await left(s, "collecting", 105);
   await act("/close?door=" + overdue.door);
   await s.page.waitForFunction(async () => (await (await fetch("/api/state")).json()).openings.length === 0);

@@ -98,6 +98,7 @@ for (const kind of Object.keys(sizes)) {
   await s.enter(staff.code);
   await s.at("collecting");
   await s.lead("close it");
+  await page.waitForTimeout(1500); // a door that still swings is a person's
   await s.wait(106);
   await page.waitForFunction(() => document.querySelector("#still").open);
   await s.wait(16);
