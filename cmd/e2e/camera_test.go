@@ -3,11 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -108,32 +107,11 @@ func TestACodeIsHeldBeforeTheCameraOfTheScreen(t *testing.T) {
 		_ = c.sim.CloseDoor(door)
 	})
 
-	args := []string{"camera.mjs", "http://" + ln.Addr().String(), chromium, writeVideo(t, passcode.QR(c.code, code))}
-	if dir := os.Getenv(browsertest.Pictures); dir != "" {
-		args = append(args, dir)
-	}
-	cmd := exec.CommandContext(t.Context(), node, args...)
-	cmd.Dir = "../../cloud/page/browser"
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", errs.String())
-	var found struct {
-		Axe                        map[string][]string
-		Overflow, Console, Foreign []string
-		Posted                     map[string]int
-		Screens                    map[string]any
-	}
-	require.NoError(t, json.Unmarshal(out, &found))
-	for screen, violations := range found.Axe {
-		require.Empty(t, violations, screen)
-	}
-	require.Empty(t, found.Console, "errors in the browser's console")
-	require.Empty(t, found.Foreign, "requests to other hosts")
-	require.Empty(t, found.Overflow)
+	found := w.runScript(page.Load(), http.NotFoundHandler(), chromium, node, "camera.mjs", "VIDEO="+writeVideo(t, passcode.QR(c.code, code)))
 	for _, at := range []string{"start", "help", "flow", "portrait-left", "landscape-left"} {
 		require.Equal(t, false, found.Screens[at], "%s: the camera is off", at)
 	}
+	require.Equal(t, touches{Taps: 2}, found.Taps["portrait-pickup"], "from the screen of help")
 	require.NotEmpty(t, found.Screens["portrait-message"])
 	require.NotEmpty(t, found.Screens["landscape-message"])
 	mu.Lock()

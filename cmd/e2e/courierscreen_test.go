@@ -1,21 +1,15 @@
 package e2e
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,9 +18,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/edge"
-	"github.com/postern-io/postern/edge/kiosk"
 	edgelocker "github.com/postern-io/postern/edge/locker"
-	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -93,15 +85,27 @@ func (w *world) courierHands(c *cabinet, more http.Handler) http.Handler {
 		return map[string]any{"left": left, "open": open}, nil
 	})
 	act("/full", func(*http.Request) (any, error) { // no compartment is free any more
-		err := grids(func(g locker.GridBody) error {
-			_, err := w.cloud.Lockers.Block(context.Background(), w.box.AdminCaller, locker.BlockInput{Device: w.box.Devices[0].DeviceID, Grid: g.GridID, Reason: "test"})
-			return err
-		}, func(g locker.GridBody) bool { return g.State == cloud.GridFree })
-		kept := 0
-		return nil, errors.Join(err, settled(func(d edgelocker.Door) bool {
-			kept++
-			return d.Blocked != "" || d.Delivery != "" || w.isPlanned(c, d.Number)
-		}))
+		var free []string
+		for range 60 { // one may come free in the cloud meanwhile
+			err := grids(func(g locker.GridBody) error {
+				_, err := w.cloud.Lockers.Block(context.Background(), w.box.AdminCaller, locker.BlockInput{Device: w.box.Devices[0].DeviceID, Grid: g.GridID, Reason: "test"})
+				return err
+			}, func(g locker.GridBody) bool { return g.State == cloud.GridFree })
+			if err != nil {
+				return nil, err
+			}
+			free = nil
+			for _, d := range c.agent.Loop().State().Doors {
+				if d.Blocked == "" && d.Delivery == "" && !w.isPlanned(c, d.Number) {
+					free = append(free, fmt.Sprintf("%d %s", d.Number, w.cellOf(c, uint(d.Number)).State))
+				}
+			}
+			if len(free) == 0 {
+				return nil, nil
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		return nil, fmt.Errorf("free at the cabinet, with their state in the cloud: %v", free)
 	})
 	act("/clean", func(*http.Request) (any, error) { // staff put all compartments back into use
 		err := grids(func(g locker.GridBody) error {
@@ -190,57 +194,10 @@ func (w *world) isPlanned(c *cabinet, n edge.DoorNumber) bool {
 // parcel, with the link cut in between.
 func TestCouriersUseTheScreenOfACabinet(t *testing.T) {
 	ring.SkipUnlessFull(t, "minutes of a browser; the same acts are tried in shorter rings without one")
-	chromium, node := browsertest.Tools(t)
 	w := newWorld(t, 7, 1) // with sensors of items
 	defer w.close()
-	c := w.cabinets[0]
-	var page atomic.Pointer[kiosk.Kiosk]
-	c.act = func(x edgelocker.Action) {
-		if k := page.Load(); k != nil {
-			k.Act(x)
-		}
-	}
-	c.restart(0)
-	w.ready(c)
-	staff := w.drawStaffCodes(c)[0].Code
-	page.Store(kiosk.New(kiosk.Config{DeviceCode: c.code, Operator: kiosk.Operator{Name: "Acme Logistics", Phone: "+1 416 555 0100", Email: "help@acme.example"}, Codes: c.agent.Codes(),
-		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, CloudURL: "https://parcels.example", Learn: c.agent.Learn, KeepLearned: c.agent.KeepLearned,
-		Store: func() kiosk.StoreState { return kiosk.StoreState{FilledPercent: c.agent.Store().Filled()} }}))
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- page.Load().Run(ctx, ln) }()
-	defer func() { stop(); require.NoError(t, <-ended) }()
-	hands := httptest.NewServer(w.courierHands(c, w.physical(c, staff, page.Load().Scanned)))
-	defer hands.Close()
-
-	args := []string{"courier.mjs", "http://" + ln.Addr().String(), hands.URL, chromium}
-	if dir := os.Getenv(browsertest.Pictures); dir != "" {
-		args = append(args, dir)
-	}
-	cmd := exec.CommandContext(t.Context(), node, args...)
-	cmd.Dir = "../../cloud/page/browser"
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", errs.String())
-	var found struct {
-		Axe                                               map[string][]string
-		Overflow, Console, Foreign, Small, High, Repeated []string
-		Screens                                           map[string]string
-	}
-	require.NoError(t, json.Unmarshal(out, &found))
-	for screen, violations := range found.Axe {
-		require.Empty(t, violations, screen)
-	}
-	require.Empty(t, found.Console, "errors in the browser's console")
-	require.Empty(t, found.Foreign, "requests to other hosts")
-	require.Empty(t, found.Overflow, "screens wider than the window")
-	require.Empty(t, found.Small, "what is touched and smaller than 96 by 96")
-	require.Empty(t, found.High, "what is touched and out of a seated person's reach")
-	require.Empty(t, found.Repeated, "ids that two elements have")
-	for _, kind := range []string{"portrait", "landscape"} {
+	found := w.useScreen(t, w.cabinets[0], "courier.mjs")
+	for _, kind := range found.kinds() {
 		for what, want := range map[string]string{"dirty": "dirty", "several": "broken", "none": "occupied", "stays": "trouble", "known label": "dropoff", "chosen": "large", "none title": "No compartment is free"} {
 			require.Equal(t, want, found.Screens[kind+"-"+strings.ReplaceAll(what, " ", "-")], "%s %s", kind, what)
 		}

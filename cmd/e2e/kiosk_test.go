@@ -1,29 +1,19 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud/locker"
-	"github.com/postern-io/postern/edge/kiosk"
-	edgelocker "github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/scanner"
-	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/passcode"
 	"github.com/postern-io/postern/protocol/wire"
@@ -40,6 +30,8 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 		QR   string `json:"qr,omitempty"`
 		Door uint   `json:"door,omitempty"`
 		Left uint   `json:"left,omitempty"` // door that was left for Door
+		// Delivery is what lies behind Door, as the cabinet has it.
+		Delivery string `json:"delivery,omitempty"`
 	}
 	act := func(path string, do func(door uint) (parcel, error)) {
 		mux.HandleFunc("GET "+path, func(rw http.ResponseWriter, r *http.Request) {
@@ -59,6 +51,9 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 		ref := newRef()
 		w.create(ref, 0, "PK-"+ref)
 		out, err := w.open(ref)
+		for end := time.Now().Add(20 * time.Second); refusal(err) == "DELIVERY_STATE_CONFLICT" && time.Now().Before(end); out, err = w.open(ref) {
+			time.Sleep(100 * time.Millisecond) // the cloud learns in a moment that the opening before has ended there
+		}
 		if err != nil {
 			return parcel{}, err
 		}
@@ -74,6 +69,20 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 		return parcel{Code: *out.PickupCode, QR: passcode.QR(c.code, *out.PickupCode), Door: door}, nil
 	}
 	act("/deposit", deposit)
+	act("/overdue", func(uint) (parcel, error) {
+		p, err := deposit(0)
+		if err == nil {
+			_, err = w.cloud.Lockers.ExpireDelivery(context.Background(), w.box.AdminCaller, locker.EndInput{Delivery: locker.DeliveryKey(strconv.FormatInt(int64(w.find("K-"+strconv.Itoa(n)).DeliveryID), 10)), Reason: "Too long"})
+		}
+		return p, err
+	})
+	for path, purpose := range map[string]string{"/send": wire.PurposeSend, "/return": wire.PurposeReturn} { // a code of a sender
+		act(path, func(uint) (parcel, error) {
+			d := w.sends(purpose, newRef())
+			w.listed(c)
+			return parcel{Code: *d.DeliveryCode}, nil
+		})
+	}
 	act("/create", func(uint) (parcel, error) {
 		d := w.create(newRef(), 0, "PK-"+strconv.Itoa(n))
 		w.listed(c)
@@ -120,10 +129,19 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 	})
 	act("/staff", func(uint) (parcel, error) { return parcel{Code: staff}, nil })
 	plain("/cut", func(uint) error { c.setCut(true); return nil })
-	plain("/mend", func(uint) error { c.setCut(false); w.ready(c); return nil })
+	plain("/mend", func(uint) error { c.setCut(false); w.ready(c); c.drained(); return nil })
+	plain("/listed", func(uint) error { w.listed(c); return nil })
 	plain("/put", func(d uint) error { return c.sim.Put(d, "PK") })
 	plain("/take", func(d uint) error { _, err := c.sim.TakeOut(d); return err })
 	plain("/close", func(d uint) error { return c.sim.CloseDoor(d) })
+	act("/holds", func(d uint) (parcel, error) { return parcel{Delivery: c.doorOf(d).Delivery}, nil })
+	plain("/clear", func(d uint) (err error) { // it is empty
+		w.awaits("the opening has ended", time.Minute, func() bool {
+			_, err = w.cloud.Lockers.Clear(context.Background(), w.box.AdminCaller, locker.ClearInput{Device: w.box.Devices[0].DeviceID, Grid: w.cellOf(c, d).GridID, Reason: "empty"})
+			return err == nil && c.doorOf(d).Delivery == ""
+		})
+		return err
+	})
 	plain("/jam", func(d uint) error { return c.sim.Jam(d) })
 	plain("/free", func(d uint) error { return c.sim.Free(d) })
 	mux.HandleFunc("GET /scan", func(rw http.ResponseWriter, r *http.Request) {
@@ -139,72 +157,23 @@ func (w *world) physical(c *cabinet, staff string, scanned func(scanner.Result))
 // but for the hardware.
 func TestPeopleUseTheScreenOfACabinet(t *testing.T) {
 	ring.SkipUnlessFull(t, "minutes of a browser; what a guest does at the screen is tried in a shorter ring")
-	chromium, node := browsertest.Tools(t)
 	w := newWorld(t, 7, 1) // with sensors of items
 	defer w.close()
-	c := w.cabinets[0]
-	require.True(t, c.sensors)
-	var page atomic.Pointer[kiosk.Kiosk]
-	c.act = func(x edgelocker.Action) {
-		if k := page.Load(); k != nil {
-			k.Act(x)
-		}
-	}
-	c.restart(0)
-	w.ready(c)
-	staff := w.drawStaffCodes(c)[0].Code
-	page.Store(kiosk.New(kiosk.Config{DeviceCode: c.code, Operator: kiosk.Operator{Name: "Acme Logistics", Phone: "+1 416 555 0100", Email: "help@acme.example"}, Codes: c.agent.Codes(),
-		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, OnSite: c.agent.OnSite,
-		Store: func() kiosk.StoreState {
-			return kiosk.StoreState{FilledPercent: c.agent.Store().Filled(), Waiting: c.agent.Store().Present().Backlog}
-		}}))
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- page.Load().Run(ctx, ln) }()
-	defer func() { stop(); require.NoError(t, <-ended) }()
-	hands := httptest.NewServer(w.physical(c, staff, page.Load().Scanned))
-	defer hands.Close()
-
-	args := []string{"kiosk.mjs", "http://" + ln.Addr().String(), hands.URL, chromium}
-	if dir := os.Getenv(browsertest.Pictures); dir != "" {
-		args = append(args, dir)
-	}
-	cmd := exec.CommandContext(t.Context(), node, args...)
-	cmd.Dir = "../../cloud/page/browser"
-	kinds := []string{"portrait", "landscape"}
-	cmd.Env = append(os.Environ(), "KINDS="+strings.Join(kinds, " "))
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", errs.String())
-	var found struct {
-		Axe                                            map[string][]string
-		Overflow, Console, Foreign, Small, High, Leaks []string
-		Idle                                           map[string]bool
-		Screens                                        map[string]any
-	}
-	require.NoError(t, json.Unmarshal(out, &found))
-	for screen, violations := range found.Axe {
-		require.Empty(t, violations, screen)
-	}
-	require.Empty(t, found.Console, "errors in the browser's console")
-	require.Empty(t, found.Foreign, "requests to other hosts")
-	require.Empty(t, found.Overflow, "screens wider than the window")
-	require.Empty(t, found.Small, "what is touched and smaller than 96 by 96")
-	require.Empty(t, found.High, "what is touched and out of a seated person's reach")
+	found := w.useScreen(t, w.cabinets[0], "kiosk.mjs")
 	require.Empty(t, found.Leaks)
-	require.Len(t, found.Idle, 6*len(kinds))
+	require.Len(t, found.Idle, 8*len(found.kinds()))
 	for screen, came := range found.Idle {
 		require.True(t, came, "%s: the start comes back by itself, after a question", screen)
 	}
-	for _, kind := range kinds {
+	for _, kind := range found.kinds() {
 		for what, want := range map[string]any{"shown": true, "stays-while-open": "flow", "thanks": "Thank you", "jammed": "The door did not open", "larger-stays-while-open": "flow", "staff-left": true, "choices-are-reset": true} {
 			require.Equal(t, want, found.Screens[kind+"-"+what], "%s %s", kind, what)
 		}
 		require.Regexp(t, `^Door \d`, found.Screens[kind+"-door"])
 		require.Regexp(t, `^Put the parcel in and close door`, found.Screens[kind+"-larger-lead"])
 		require.Regexp(t, `^Door .* is closed\.$`, found.Screens[kind+"-larger-thanks"])
+		require.Equal(t, touches{Taps: 3, Digits: 6}, found.Taps[kind+"-pickup"])
+		require.Equal(t, touches{Taps: 1}, found.Taps[kind+"-pickup-by-scanner"], "to finish")
+		require.Equal(t, touches{Taps: 2, Digits: 7}, found.Taps[kind+"-dropoff"])
 	}
 }

@@ -1,17 +1,11 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +22,6 @@ import (
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/kiosk"
 	edgelocker "github.com/postern-io/postern/edge/locker"
-	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -36,7 +29,7 @@ import (
 // screenOf is the page of a cabinet.
 func screenOf(c *cabinet) *kiosk.Kiosk {
 	return kiosk.New(kiosk.Config{DeviceCode: c.code, Operator: kiosk.Operator{Name: "Acme Logistics", Phone: "+1 416 555 0100", Email: "help@acme.example"}, Codes: c.agent.Codes(),
-		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, OnSite: c.agent.OnSite,
+		Loop: c.agent.Loop(), Link: c.agent.Link(), Now: c.agent.Now, Health: c.agent.Health, OnSite: c.agent.OnSite, CloudURL: "https://parcels.example", Learn: c.agent.Learn, KeepLearned: c.agent.KeepLearned,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: c.agent.Store().Filled(), Waiting: c.agent.Store().Present().Backlog}
 		}})
@@ -356,104 +349,21 @@ func (c *cabinet) isOpen(door uint) bool {
 	return false
 }
 
-// handsOf does what people do at a cabinet; a script asks for it.
-func (w *world) handsOf(c *cabinet, staff string) http.Handler {
-	mux := http.NewServeMux()
-	n := 0
-	type parcel struct {
-		Code string `json:"code"`
-		Door uint   `json:"door"`
-	}
-	on := func(path string, do func(door uint) (parcel, error)) {
-		mux.HandleFunc("GET "+path, func(rw http.ResponseWriter, r *http.Request) {
-			door, _ := strconv.ParseUint(r.URL.Query().Get("door"), 10, 32)
-			out, err := do(uint(door))
-			if err != nil {
-				http.Error(rw, err.Error(), http.StatusConflict)
-				return
-			}
-			_ = json.NewEncoder(rw).Encode(out) // the script has gone
-		})
-	}
-	bring := func(overdue bool) (parcel, error) {
-		n++
-		ref := "K-" + strconv.Itoa(n)
-		out := w.begin(ref, "PK-"+ref)
-		door := out.Opening.Compartments[0].Door
-		time.Sleep(2 * time.Second)
-		err := errors.Join(c.sim.Put(door, "PK"), c.sim.CloseDoor(door))
-		w.delivered(ref)
-		if err == nil && overdue {
-			_, err = w.cloud.Lockers.ExpireDelivery(context.Background(), w.box.AdminCaller, locker.EndInput{Delivery: locker.DeliveryKey(strconv.FormatInt(int64(w.find(ref).DeliveryID), 10)), Reason: "Too long"})
-		}
-		w.listed(c)
-		return parcel{Door: door}, err
-	}
-	on("/overdue", func(uint) (parcel, error) { return bring(true) })
-	on("/waiting", func(uint) (parcel, error) { return bring(false) })
-	on("/staff", func(uint) (parcel, error) { return parcel{Code: staff}, nil })
-	on("/cut", func(uint) (parcel, error) { c.setCut(true); return parcel{}, nil })
-	on("/mend", func(uint) (parcel, error) { c.setCut(false); w.ready(c); c.drained(); return parcel{}, nil })
-	on("/take", func(d uint) (parcel, error) { _, err := c.sim.TakeOut(d); return parcel{}, err })
-	on("/close", func(d uint) (parcel, error) { return parcel{}, c.sim.CloseDoor(d) })
-	on("/holds", func(d uint) (parcel, error) { return parcel{Code: c.doorOf(d).Delivery}, nil })
-	on("/clear", func(d uint) (out parcel, err error) {
-		w.awaits("the opening has ended", time.Minute, func() bool {
-			_, err = w.cloud.Lockers.Clear(context.Background(), w.box.AdminCaller, locker.ClearInput{Device: w.box.Devices[0].DeviceID, Grid: w.cellOf(c, d).GridID, Reason: "empty"})
-			return err == nil && c.doorOf(d).Delivery == ""
-		})
-		return out, err
-	})
-	return mux
-}
-
-// Staff collect, remove a parcel and walk away at the screen of a cabinet in a real browser,
-// with the link cut, at both sizes.
+// Senders bring parcels, and staff collect, remove a parcel and walk away, at the screen of a
+// cabinet in a real browser, with the link cut, at both sizes.
 func TestStaffCollectAtTheScreenOfACabinet(t *testing.T) {
 	ring.SkipUnlessFull(t, "minutes of a browser; what staff do at the screen is tried by requests in a shorter ring")
-	chromium, node := browsertest.Tools(t)
 	w := newWorld(t, 7, 1) // with sensors of items
 	defer w.close()
-	c := w.cabinets[0]
-	w.ready(c)
-	staff := w.drawStaffCodes(c)[0].Code
-	page := screenOf(c)
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- page.Run(ctx, ln) }()
-	defer func() { stop(); require.NoError(t, <-ended) }()
-	hands := httptest.NewServer(w.handsOf(c, staff))
-	defer hands.Close()
-	args := []string{"kioskcollect.mjs", "http://" + ln.Addr().String(), hands.URL, chromium}
-	if dir := os.Getenv(browsertest.Pictures); dir != "" {
-		args = append(args, dir)
-	}
-	cmd := exec.CommandContext(t.Context(), node, args...)
-	cmd.Dir = "../../cloud/page/browser"
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", errs.String())
-	var found struct {
-		Axe                               map[string][]string
-		Overflow, Console, Small, Clipped []string
-		Screens                           map[string]any
-	}
-	require.NoError(t, json.Unmarshal(out, &found))
-	for screen, violations := range found.Axe {
-		require.Empty(t, violations, screen)
-	}
-	require.Empty(t, found.Console, "errors in the browser's console")
-	require.Empty(t, found.Overflow, "screens wider than the window")
-	require.Empty(t, found.Small, "what is touched and smaller than 96 by 96")
-	require.Empty(t, found.Clipped, "what is touched and not seen whole")
-	for _, kind := range []string{"portrait", "landscape"} {
-		require.EqualValues(t, 3, found.Screens[kind+" listed"])
-		require.EqualValues(t, 3, found.Screens[kind+" summed"])
-		require.NotEmpty(t, found.Screens[kind+" asked twice"], "the first press removes nothing")
-		require.Empty(t, found.Screens[kind+" removed"])
-		require.NotEmpty(t, found.Screens[kind+" walked away"], "what was not answered stays")
+	found := w.useScreen(t, w.cabinets[0], "kioskcollect.mjs")
+	for _, kind := range found.kinds() {
+		require.EqualValues(t, 3, found.Screens[kind+"-listed"])
+		require.EqualValues(t, 3, found.Screens[kind+"-summed"])
+		require.NotEmpty(t, found.Screens[kind+"-asked-twice"], "the first press removes nothing")
+		require.Nil(t, found.Screens[kind+"-removed"])
+		require.NotEmpty(t, found.Screens[kind+"-walked-away"], "what was not answered stays")
+		require.Equal(t, touches{Taps: 3, Digits: 7}, found.Taps[kind+"-send"])
+		require.Equal(t, touches{Taps: 3, Digits: 7}, found.Taps[kind+"-return"])
+		require.Equal(t, touches{Taps: 9, Digits: 16}, found.Taps[kind+"-collect"], "of three doors, one of them asked twice")
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/signed"
 	"github.com/postern-io/postern/protocol/wire"
+	"github.com/postern-io/postern/protocol/wiring"
 )
 
 const repo = "../.."
@@ -98,7 +99,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"family", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu99}]}]")}},
 		{`step "delivered": use one of picked_up, received`, []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: delivered}]")}},
 		{"use codes or labels", []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x}]")}},
-		{"set kiosk.listen", []string{"-check", "-config", file(t, "kiosk: {listen: ''}\nscanners: [{name: a, port: camera, use: codes}]")}},
+		{"set kiosk.listen, such as " + wiring.ScreenAddress, []string{"-check", "-config", file(t, "kiosk: {listen: ''}\nscanners: [{name: a, port: camera, use: codes}]")}},
 		{"one port has one use", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu16}]}]\nscanners: [{name: a, port: /dev/x, use: codes}]")}},
 		{"repeat_seconds -1", []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: received, repeat_seconds: -1}]")}},
 		{`scanner "a": batch: columns ["code" "HH:mm"]: MM stands there 0 times`, []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: received, batch: {columns: [code, 'HH:mm']}}]")}},
@@ -111,6 +112,26 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		require.ErrorContains(t, err, c.want, "%v", c.args)
 		require.NotContains(t, err.Error(), "device-secret-xyz")
 	}
+}
+
+// The browser of the screen shows the page, and may use the camera, at the address that
+// settings and their hints name.
+func TestTheBrowserOfTheScreenMayUseTheCameraWhereThePageIs(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(filepath.Join(repo, "deploy", "kiosk", "policy.json"))
+	require.NoError(t, err)
+	var policy struct{ VideoCaptureAllowedUrls []string }
+	require.NoError(t, json.Unmarshal(b, &policy))
+	page := "http://" + wiring.ScreenAddress
+	require.Contains(t, policy.VideoCaptureAllowedUrls, page)
+	for _, name := range []string{"deploy/kiosk/screen", "deploy/kiosk/kiosk.env"} {
+		b, err := os.ReadFile(filepath.Join(repo, name))
+		require.NoError(t, err)
+		require.Contains(t, string(b), page+"/", name)
+	}
+	s, err := load(options{Config: filepath.Join(repo, "configs", "edge.yaml")})
+	require.NoError(t, err)
+	require.Equal(t, wiring.ScreenAddress, s.Kiosk.Listen)
 }
 
 // A post that scans labels runs without lines, and says what it is.

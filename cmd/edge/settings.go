@@ -126,7 +126,7 @@ func (s settings) check() error {
 		bad("log_level %q: use one of %s", s.LogLevel, strings.Join(cli.Levels, ", "))
 	}
 	if s.Kiosk.Listen != "" && !loopback(s.Kiosk.Listen) {
-		bad("kiosk.listen %q: use an address of the loopback such as 127.0.0.1:8091, or an empty one for no page; the page has no login", s.Kiosk.Listen)
+		bad("kiosk.listen %q: use an address of the loopback such as %s, or an empty one for no page; the page has no login", s.Kiosk.Listen, wiring.ScreenAddress)
 	}
 	if err := s.Kiosk.Operator.Check(); err != nil {
 		errs = append(errs, err)
@@ -166,7 +166,7 @@ func (s settings) checkScanners() error {
 			errs = append(errs, fmt.Errorf("scanner %q: port %q is a line's of lock boards: one port has one use", c.Name, c.Port))
 		}
 		if c.Port == scanner.CameraPort && s.Kiosk.Listen == "" {
-			errs = append(errs, fmt.Errorf("scanner %q: the camera is that of the screen: set kiosk.listen, such as 127.0.0.1:8090, or use another port", c.Name))
+			errs = append(errs, fmt.Errorf("scanner %q: the camera is that of the screen: set kiosk.listen, such as %s, or use another port", c.Name, wiring.ScreenAddress))
 		}
 	}
 	return errors.Join(errs...)

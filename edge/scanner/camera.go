@@ -30,10 +30,13 @@ const (
 	FrameSize   = FrameWidth * FrameHeight
 )
 
-// How long a symbol that is seen again is the same scan, counted from when it was last
-// seen, and how many lines wait for a scanner that is slow.
+// A symbol has left the view when the pictures of goneAfter do not show it: in a bad light it
+// is found now and then, and one that hangs before the camera is no try each time. After a pause
+// without pictures the camera looks anew. cameraQueue is how many lines wait for a scanner that
+// is slow.
 const (
-	sameSymbol   = 3 * time.Second
+	goneAfter    = 10 * time.Second
+	cameraPause  = 3 * time.Second
 	cameraQueue  = 4
 	gs1Separator = "\x1d"
 )
@@ -52,8 +55,9 @@ type Camera struct {
 	looking sync.Mutex
 	lines   chan []byte
 
-	mu   sync.Mutex
-	seen map[string]time.Time // symbols of the last moments: two in view may be found by turns
+	mu     sync.Mutex
+	looked time.Time            // when the newest picture was done with
+	seen   map[string]time.Time // symbols in view: two may be found by turns
 }
 
 // NewCamera makes a camera that has seen nothing.
@@ -81,25 +85,27 @@ func (c *Camera) Show(frame []byte) (found bool, err error) {
 		return false, ErrCameraBusy
 	}
 	defer c.looking.Unlock()
+	c.mu.Lock()
+	if time.Since(c.looked) >= cameraPause {
+		clear(c.seen)
+	}
+	c.mu.Unlock()
 	line := findSymbol(frame)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looked = time.Now()
+	maps.DeleteFunc(c.seen, func(_ string, at time.Time) bool { return c.looked.Sub(at) >= goneAfter })
 	if line == "" {
 		return false, nil
 	}
-	c.mu.Lock()
-	now := time.Now()
-	maps.DeleteFunc(c.seen, func(_ string, at time.Time) bool { return now.Sub(at) >= sameSymbol })
-	_, again := c.seen[line]
-	c.seen[line] = now
-	c.mu.Unlock()
-	if !again {
+	if _, again := c.seen[line]; !again {
 		select {
 		case c.lines <- []byte(line):
-		default: // the scanner is behind: the person holds it there once more
-			c.mu.Lock()
-			delete(c.seen, line)
-			c.mu.Unlock()
+		default: // the scanner is behind: the next picture shows it again
+			return true, nil
 		}
 	}
+	c.seen[line] = c.looked
 	return true, nil
 }
 

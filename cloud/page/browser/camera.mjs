@@ -1,60 +1,49 @@
-// Holds a code before the camera of a cabinet's screen, which a file plays, at both sizes of
-// a kiosk, and prints what was found as one JSON object. Usage: node camera.mjs <address of
-// the screen> <chromium> <file of the camera's pictures, y4m> [folder for pictures].
-import { chromium } from "playwright-core";
+// Holds a code before the camera of a cabinet's screen, at both sizes of a kiosk. VIDEO is the
+// file of what the camera sees, y4m, which Chromium plays.
+import { Cabinet, sizes } from "./cabinet.mjs";
 import { audit } from "./audit.mjs";
 
-const [base, executablePath, video, pictures] = process.argv.slice(2);
-const found = { axe: {}, overflow: [], console: [], foreign: [], posted: {}, screens: {} };
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--use-fake-ui-for-media-stream",
-  "--use-fake-device-for-media-stream", "--use-file-for-fake-video-capture=" + video] });
+const cabinet = await Cabinet.open("camera", process.argv.slice(2), ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream", "--use-file-for-fake-video-capture=" + process.env.VIDEO]);
+const { found } = cabinet;
+found.posted = {};
 
-async function open(size) {
-  const context = await browser.newContext({ viewport: size });
-  await context.grantPermissions(["camera"], { origin: base });
-  context.setDefaultTimeout(20000);
-  const page = await context.newPage();
-  page.on("console", (x) => { if (x.type() === "error") found.console.push(x.text()); });
-  page.on("pageerror", (e) => found.console.push(String(e)));
-  page.on("request", (r) => {
-    if (!r.url().startsWith(base)) found.foreign.push(r.url());
-    if (r.method() === "POST") found.posted[new URL(r.url()).pathname] = (found.posted[new URL(r.url()).pathname] ?? 0) + 1;
-  });
-  await page.goto(base);
-  await page.waitForSelector("body[data-screen=start]");
-  return { context, page };
-}
+const visit = (kind) => cabinet.visit(kind, {}, async (context, page) => {
+  await context.grantPermissions(["camera"], { origin: cabinet.base });
+  page.on("request", (r) => { if (r.method() === "POST") found.posted[new URL(r.url()).pathname] = (found.posted[new URL(r.url()).pathname] ?? 0) + 1; });
+});
+const live = ({ page }) => page.evaluate(() => document.querySelector("video")?.srcObject?.active ?? false);
+const off = ({ page }) => page.waitForFunction(() => !document.querySelector("video")?.srcObject);
 
-const live = (page) => page.evaluate(() => document.querySelector("video")?.srcObject?.active ?? false);
-
-const sizes = { landscape: { width: 1280, height: 800 }, portrait: { width: 1080, height: 1920 } };
 {
-  const { context, page } = await open(sizes.portrait);
-  found.screens.start = await live(page);
-  await page.click("#help"); // a screen without a code
-  await page.waitForTimeout(500);
-  found.screens.help = await live(page);
-  await page.click("#pickup");
-  await page.waitForSelector("body[data-screen=flow]");
-  await page.waitForFunction(() => !document.querySelector("video")?.srcObject);
-  found.screens.flow = await live(page);
-  await page.waitForSelector("body[data-screen=finished]");
-  await context.close();
+  const s = await visit("portrait");
+  found.screens.start = await live(s);
+  await s.press("#help"); // a screen without a code
+  await s.page.waitForTimeout(500);
+  found.screens.help = await live(s);
+  await s.count("pickup", 3, async () => {
+    await s.home();
+    await s.press("#pickup");
+    await s.at("flow");
+    await off(s);
+    found.screens.flow = await live(s);
+    await s.at("finished");
+  });
+  await s.close();
 }
-for (const [kind, size] of Object.entries(sizes)) { // the code has been used
-  const { context, page } = await open(size);
-  await page.waitForTimeout(3500); // so long it was out of view
-  await page.click("#dropoff");
-  await page.waitForSelector(".camera video", { state: "visible" });
-  await page.waitForSelector("#message:not(:empty)");
-  await audit(page, kind, found);
-  if (pictures) await page.screenshot({ path: `${pictures}/camera-${kind}.png` });
-  found.screens[kind + "-message"] = await page.textContent("#message");
-  await page.waitForTimeout(2500); // the code stays in view
-  await page.click("#home");
-  await page.waitForFunction(() => !document.querySelector("video")?.srcObject);
-  found.screens[kind + "-left"] = await live(page);
-  await context.close();
+for (const kind of Object.keys(sizes)) { // the code has been used
+  const s = await visit(kind);
+  await s.page.waitForTimeout(3500); // so long the camera was off
+  await s.press("#dropoff");
+  await s.page.waitForSelector(".camera video", { state: "visible" });
+  await s.page.waitForSelector("#message:not(:empty)");
+  await audit(s.page, kind, found);
+  await s.measure(kind);
+  if (cabinet.pictures) await s.page.screenshot({ path: `${cabinet.pictures}/camera-${kind}.png` });
+  s.note("message", await s.text("#message"));
+  await s.page.waitForTimeout(6000); // the code stays in view
+  await s.home();
+  await off(s);
+  s.note("left", await live(s));
+  await s.close();
 }
-console.log(JSON.stringify(found));
-await browser.close();
+await cabinet.end();

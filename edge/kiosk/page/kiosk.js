@@ -10,7 +10,7 @@ import { collectScreens, standing as doorStanding } from "/collect.js";
 const $ = (id) => document.getElementById(id);
 const operator = await (await fetch("/operator.json")).json();
 const ofStaff = ["staff", "staffopen", "learn", "languages", ...Object.keys(collectScreens)];
-const idle = 30000, staffIdle = 105000, answerWithin = 15000;
+const idle = 30000, staffIdle = 105000, answerWithin = 15000, startsWithin = 2000;
 
 const m = {
   operator, state: null, staff: null, screen: "start", before: "start", busy: false, lost: false, play,
@@ -38,6 +38,7 @@ const m = {
 };
 let token = "";     // of the staff session
 let said = null;    // {key, fill} or {text} of the message on show
+let read = { headline: "", lead: "" }; // what was read aloud of this screen
 let quiet = 0, touched = Date.now(), asked = 0, stayed = 0;
 const seen = new Map(); // opening id → {kind, doors, opened}
 
@@ -47,11 +48,19 @@ function go(screen) {
   if (!["dropoff", "send", "return", "languages"].includes(screen)) m.label = "";
   m.screen = screen;
   said = null;
+  read = { headline: "", lead: "" };
   touched = Date.now();
   if (screen === "finished" && m.receipt?.id !== m.last.id) findReceipt(m.last.id);
   render();
   ($("code") ?? $("headline")).focus();
-  speak([$("headline").textContent, $("lead").textContent].join(". "));
+}
+
+// readAloud says what the screen says: all of it as a screen comes, then what changes.
+function readAloud() {
+  const now = { headline: $("headline").textContent, lead: $("lead").textContent };
+  const words = Object.keys(now).filter((k) => now[k] && now[k] !== read[k]).map((k) => now[k]).join(". ");
+  if (words) speak(words, Boolean(read.headline));
+  read = now;
 }
 
 // findReceipt asks for the receipt of an opening; one that left and took nothing has none.
@@ -122,6 +131,7 @@ function render() {
   const s = screens[m.screen](m), look = m.screen + language() + document.documentElement.dataset.size;
   for (const [id, text] of [["headline", s.headline], ["lead", s.lead], ["message", messageNow()]]) if ($(id).textContent !== text) $(id).textContent = text;
   keep($("picture"), look + s.picture.filter(Boolean).map((e) => e.outerHTML).join(), () => s.picture);
+  readAloud();
   keep($("controls"), look + s.controls.filter(Boolean).map((e) => e.outerHTML).join(), () => s.controls);
 }
 
@@ -142,7 +152,7 @@ function drawTools() {
     button("size", "size", t("size"), () => { root.size = { undefined: "2", 2: "3" }[root.size] ?? ""; if (!root.size) delete root.size; render(); }),
     pressed(button("contrast", "contrast", t("contrast"), () => { root.contrast ? delete root.contrast : root.contrast = "high"; render(); }), Boolean(root.contrast)),
     pressed(button("sound", choice.sound ? "sound" : "silent", t("tones"), () => { choice.sound = !choice.sound; play("key"); render(); }), choice.sound),
-    hasVoice() && pressed(button("voice", "voice", t("voice"), () => { choice.voice = !choice.voice; render(); speak([$("headline").textContent, $("lead").textContent].join(". ")); }), choice.voice),
+    hasVoice() && pressed(button("voice", "voice", t("voice"), () => { choice.voice = !choice.voice; read.headline = read.lead = ""; render(); }), choice.voice),
     button("staff", "staff", t("staff"), () => go("staffcode"), "quiet"),
   ]);
 }
@@ -306,6 +316,7 @@ function follow(answer) {
   if (!seen.has(answer.opening_id)) seen.set(answer.opening_id, { kind: "pickup", doors: answer.doors || [], opened: new Set() });
   go("flow");
   asked = Date.now();
+  setTimeout(() => observe(m.state), startsWithin + 100); // nothing changes for one that ended before it was seen
 }
 
 // observe notes what the openings do, for tones and for what is shown at their end.
@@ -327,7 +338,7 @@ function observe(next) {
   if (moved && moved !== m.collect.at) m.collect.at = moved, touch(); // a door moves by a hand
   const running = new Set(next.openings.map((o) => o.opening_id));
   for (const [id, was] of seen) {
-    if (running.has(id) || (!was.running && Date.now() - asked < 2000)) continue;
+    if (running.has(id) || (!was.running && Date.now() - asked < startsWithin)) continue;
     seen.delete(id);
     m.dismissed.delete(id);
     if (!m.mine.delete(id)) continue;
@@ -401,7 +412,10 @@ function idleCheck() {
     return start();
   }
   $("still-left").textContent = t("idle_left", { n: Math.ceil(left / 1000) });
-  if (!still.open) still.showModal();
+  if (!still.open) {
+    still.showModal();
+    speak(t("idle"));
+  }
 }
 
 function touch() {
@@ -412,6 +426,7 @@ function touch() {
 let typed = "", typedAt = 0; // what is typed outside the input: by a keyboard scanner
 document.addEventListener("keydown", (e) => {
   touch();
+  if ($("still").open) return; // it has keys of its own
   if (e.key === "Escape" && m.screen !== "start") return start(false);
   if (document.activeElement === $("code") || e.ctrlKey || e.altKey || e.metaKey) return;
   if (Date.now() - typedAt > 3000) typed = "";

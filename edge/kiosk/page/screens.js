@@ -34,6 +34,7 @@ function contact(operator, className) {
 // standing says in plain words what works and what does not.
 export function standing(m) {
   if (m.lost || m.state.store === "full" || m.state.store === "broken") return ["bad", t("works_not")];
+  if (m.state.doors.length === 0) return ["warn", t("no_doors")];
   return m.state.online ? ["good", t("works")] : ["warn", t("works_offline")];
 }
 
@@ -60,7 +61,7 @@ function start(m) {
       cabinet(m.state.doors), onSite(m)],
     controls: [make("div", { className: "tiles" },
       button("pickup", "pickup", t("pickup"), () => m.go("pickup"), "tile main wide", t("pickup_hint")),
-      button("send", "dropoff", t("send"), () => m.go("send"), "tile", t("send_hint")),
+      button("send", "send", t("send"), () => m.go("send"), "tile", t("send_hint")),
       button("return", "again", t("return"), () => m.go("return"), "tile", t("return_hint")),
       button("dropoff", "dropoff", t("dropoff"), () => m.go("dropoff"), "tile", t("dropoff_hint")),
       button("help", "help", t("help"), () => m.go("help"), "tile", t("help_hint")))],
@@ -86,7 +87,7 @@ export function keypad(m, headline, lead, picture) {
     input.focus();
   };
   const keys = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "clear", "0", "back"].map((key) =>
-    make("button", { type: "button", className: key.length > 1 ? "key word" : "key", onclick: () => press(key), disabled: m.busy || m.lost }, key.length > 1 ? t(key) : key));
+    make("button", { id: "key-" + key, type: "button", className: key.length > 1 ? "key word" : "key", onclick: () => press(key), disabled: m.busy || m.lost }, key.length > 1 ? t(key) : key));
   const form = make("form", { id: "form", autocomplete: "off", onsubmit: (e) => { e.preventDefault(); const v = input.value; input.value = ""; m.enter(v); } },
     make("div", { className: "entry" }, input, show), make("div", { id: "keys" }, ...keys),
     make("button", { id: "enter", type: "submit", className: "main", disabled: m.busy || m.lost }, m.busy ? t("wait") : t("open")));
@@ -110,7 +111,7 @@ function sizes(m) {
   const { size, sizes } = m.sizes, of = new Set(sizes.map((x) => x.size));
   return {
     headline: t("size_choose"), lead: t("size_lead", { size }), picture: [cabinet(m.state.doors, new Map(m.state.doors.filter((d) => d.size === size && of.has(size)).map((d) => [d.door, "lit"])))],
-    controls: [make("div", { className: "languages" }, ...sizes.map((x) => button("size-" + x.size, "", x.size, () => m.pick(x.size), x.size === size ? "main" : "", t("size_free", { n: x.free })))),
+    controls: [make("div", { className: "languages sizes" }, ...sizes.map((x) => button("size-" + x.size, "", x.size, () => m.pick(x.size), x.size === size ? "main" : "", t("size_free", { n: x.free })))),
       button("back", "home", t("home"), () => m.start(), "big")],
   };
 }
@@ -129,7 +130,7 @@ function leaves(m) {
 // trouble lets a courier say which compartment cannot take the parcel, and why.
 function trouble(m) {
   const doors = leavable(m), d = doors.find((d) => d.id === m.trouble.id && d.door === m.trouble.door);
-  const lit = new Map((d ? [d] : doors).map((d) => [d.door, "lit open"])), back = button("back", "again", t("go_back"), () => m.go("flow"), "big");
+  const lit = new Map((d ? [d] : doors).map((d) => [d.door, "lit open"])), back = button("back", "back", t("go_back"), () => m.go("flow"), "big");
   if (!d) return { headline: t("trouble_any"), lead: t("trouble_which"), picture: [cabinet(m.state.doors, lit)], controls: [...doors.map((d) => button("which-" + d.door, "door", t("door", { door: d.label }), () => m.doubt(d), "big")), back] };
   return {
     headline: t("door", { door: d.label }), lead: t("trouble_what", { door: d.label }), picture: [cabinet(m.state.doors, lit)],
@@ -187,7 +188,7 @@ function languages(m) {
   return {
     headline: t("language"), lead: "", picture: [cabinet(m.state.doors)],
     controls: [make("div", { className: "languages" }, ...Object.entries(texts).map(([code, words]) => {
-      const b = make("button", { type: "button", lang: code, onclick: () => m.speakIn(code) }, words.name);
+      const b = make("button", { id: "language-" + code, type: "button", lang: code, onclick: () => m.speakIn(code) }, words.name);
       b.setAttribute("aria-pressed", String(code === language()));
       return b;
     }))],

@@ -28,9 +28,9 @@ const voiceOf = (lang) => {
 
 export const hasVoice = () => Boolean(voiceOf(language()));
 
-// speak says a text instead of what is being said.
-export function speak(text) {
-  window.speechSynthesis?.cancel();
+// speak says a text instead of what is being said, or after it.
+export function speak(text, after = false) {
+  if (!after) window.speechSynthesis?.cancel();
   const voice = choice.voice && voiceOf(language());
   if (!voice || !text) return;
   const u = new SpeechSynthesisUtterance(text);
