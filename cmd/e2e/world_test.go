@@ -55,6 +55,7 @@ type world struct {
 	cloudRun sync.WaitGroup
 
 	cabinets   []*cabinet
+	simple     *httpBox     // a device without an agent, nil for none
 	noise      atomic.Int64 // chance in a hundred that a payload is lost, repeated or late
 	tap        *wiretap     // the broker's owner
 	hooks      *hookReceiver
@@ -384,6 +385,9 @@ func (w *world) stopCloud() {
 // close ends everything.
 func (w *world) close() {
 	w.people.Wait()
+	if w.simple != nil {
+		w.simple.powerOff()
+	}
 	for _, c := range w.cabinets {
 		c.halt()
 		c.sim.Close()

@@ -21,7 +21,7 @@ import (
 // Read reads the cloud's part of a case: everything about its devices, the
 // commands that the cabinets' traces name, and the provider's webhook log. The
 // error is the store's.
-func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabinets []Cabinet) (Cloud, error) {
+func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabinets []Cabinet, simple ...Simple) (Cloud, error) {
 	c := Cloud{Commands: map[string]cloud.Command{}, Devices: map[string]Device{}, Timelines: map[string][]Step{}}
 	var err error
 	if c.Audit, err = s.Audit(ctx); err != nil {
@@ -30,6 +30,10 @@ func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabi
 	records, err := readRecords(ctx, s)
 	if err != nil {
 		return c, err
+	}
+	cabinets = slices.Clone(cabinets)
+	for _, x := range simple {
+		cabinets = append(cabinets, Cabinet{Code: x.Code})
 	}
 	for _, b := range cabinets {
 		d, err := readDevice(ctx, s, provider, b.Code)
@@ -114,7 +118,7 @@ func readRecords(ctx context.Context, s *server.Server) (map[cloud.DeviceID][]wi
 const many = 100_000
 
 func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID, code string) (Device, error) {
-	d := Device{Cells: map[uint]cloud.Compartment{}, Deliveries: map[string]cloud.Delivery{}}
+	d := Device{Cells: map[uint]cloud.Compartment{}, Deliveries: map[string]cloud.Delivery{}, Openings: map[string]cloud.Opening{}}
 	var err error
 	if d.Row, err = s.Store.FindDeviceByCode(ctx, code); err != nil {
 		return d, err
@@ -167,6 +171,13 @@ func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID
 				return err
 			}
 			d.Orders = append(d.Orders, orders...)
+			openings, err := v.DeliveryOpenings(x.ID)
+			if err != nil {
+				return err
+			}
+			for _, o := range openings {
+				d.Openings[o.ID] = o
+			}
 		}
 		return nil
 	})

@@ -61,6 +61,7 @@ import (
 // Case is everything there is to judge. Its slices are read, never kept.
 type Case struct {
 	Cabinets []Cabinet
+	Simple   []Simple // devices that run no agent
 	Cloud    Cloud
 	Acts     []Act      // in order of time
 	Received []Received // by the webhook receiver, in order of time; nil: not judged
@@ -208,8 +209,9 @@ type Device struct {
 	Exceptions []cloud.Exception
 	Faults     []cloud.DeviceException
 	Running    []cloud.Opening
-	Commands   []cloud.Command // without an outcome
-	Records    []wire.Record   // of the journal, each once, by boot and time
+	Commands   []cloud.Command          // without an outcome
+	Openings   map[string]cloud.Opening // of its deliveries, by id
+	Records    []wire.Record            // of the journal, each once, by boot and time
 }
 
 // Finding is one broken rule.
@@ -289,6 +291,9 @@ func Judge(c Case) Verdict {
 			j.forced(b)
 			j.replacements(b)
 		}
+	}
+	for i := range c.Simple {
+		j.simple(&c.Simple[i])
 	}
 	if c.Final {
 		j.events()
