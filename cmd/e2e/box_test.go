@@ -40,6 +40,7 @@ type httpBox struct {
 	net     *boxNetwork
 	off     atomic.Int64 // of its clock, ns
 	run     sync.WaitGroup
+	moved   chan struct{} // has room for one
 
 	mu      sync.Mutex // guards all below
 	program *client.Device
@@ -62,7 +63,7 @@ func (w *world) newBox() *httpBox {
 	ctx := context.Background()
 	made, err := w.cloud.Setup.AddCabinet(ctx, w.box.AdminCaller, setup.CabinetInput{Name: "Box", Code: "BOX-1", Layout: "small", Protocol: cloud.ProtocolHTTP})
 	require.NoError(w.t, err)
-	b := &httpBox{w: w, id: made.Device.ID, code: "BOX-1", net: &boxNetwork{w: w, rnd: rand.New(rand.NewPCG(w.seed, 11))}}
+	b := &httpBox{w: w, id: made.Device.ID, code: "BOX-1", moved: make(chan struct{}, 1), net: &boxNetwork{w: w, rnd: rand.New(rand.NewPCG(w.seed, 11))}}
 	raw, err := w.cloud.Enrol(ctx, b.code, made.Enrolment.Token, nil)
 	require.NoError(w.t, err)
 	text, err := json.Marshal(raw)
@@ -90,6 +91,16 @@ func (b *httpBox) powerOn() {
 		Now:    func() time.Time { return time.Now().Add(time.Duration(b.off.Load())) },
 		Unlock: func(n uint, c wire.Command) { b.unlock(ctx, n, c) }, Do: func(wire.Command) {}})
 	b.program, b.stop = p, stop
+	b.run.Go(func() { // a move is reported at once, also while a call waits for orders
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-b.moved:
+				_ = p.Send(ctx)
+			}
+		}
+	})
 	b.run.Go(func() {
 		for ctx.Err() == nil {
 			if p.Turn(ctx) != nil {
@@ -130,6 +141,10 @@ func (b *httpBox) move(n uint, open bool) {
 	b.fact(n, kind, "")
 	if b.program != nil {
 		b.program.Moved(n, state)
+		select {
+		case b.moved <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -354,8 +369,9 @@ func (b *httpBox) answered(n int, ok bool, outcome string, doors []uint) {
 	x.Until, x.OK, x.Outcome, x.Doors = time.Now(), ok, outcome, doors
 }
 
-// unlockedFor are the doors that were unlocked for a delivery since a moment.
-func (b *httpBox) unlockedFor(x *task, since time.Time) (doors []uint) {
+// openedFor are the doors that were unlocked for a delivery since a moment, or that stand open as
+// one of its openings wants them, as a forced one does.
+func (b *httpBox) openedFor(x *task, since time.Time) (doors []uint) {
 	b.mu.Lock()
 	list := slices.Clone(b.unlocks)
 	b.mu.Unlock()
@@ -364,6 +380,17 @@ func (b *httpBox) unlockedFor(x *task, since time.Time) (doors []uint) {
 			doors = append(doors, u.Door)
 		}
 	}
+	_ = b.w.server().Store.Look(context.Background(), func(v cloud.View) error {
+		openings, err := v.DeliveryOpenings(x.id)
+		for _, o := range openings {
+			for _, d := range o.Doors {
+				if o.State == cloud.OpeningRunning && !o.RequestedAt.Before(since.Add(-time.Second)) && d.Status == wire.DoorOpen && !slices.Contains(doors, d.Door) {
+					doors = append(doors, d.Door)
+				}
+			}
+		}
+		return err
+	})
 	return doors
 }
 
@@ -374,7 +401,7 @@ const boxPatience = 100 * time.Second
 // enough. A door that stands open was opened for it, or another person has left it open.
 func (b *httpBox) useDoors(x *task, since time.Time, do func(n uint) (done bool)) (used []uint) {
 	for end := time.Now().Add(boxPatience); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
-		for _, n := range b.unlockedFor(x, since) {
+		for _, n := range b.openedFor(x, since) {
 			if slices.Contains(used, n) || b.with(n, func(*boxDoor) {}) != nil {
 				continue
 			}

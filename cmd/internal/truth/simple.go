@@ -157,12 +157,13 @@ func (s simpleJudge) codes() {
 	}
 }
 
-// doubts reports whether it is on record that it is open what happened at a door, or the script
-// left it open.
+// doubts reports whether it is on record that it is open what happened at a door, as of one that
+// was forced, or the script left it open.
 func (s simpleJudge) doubts(door uint) bool {
 	return slices.ContainsFunc(s.x.Trouble, func(t Span) bool { return t.What == forgot && t.Door == door }) ||
 		slices.ContainsFunc(s.d.Exceptions, func(e cloud.Exception) bool {
-			return e.GridCode == s.d.Cells[door].GridCode && e.Type != wire.ExDoorLeftOpen && e.Type != "overdue"
+			wasForced := slices.ContainsFunc(s.x.Trouble, func(t Span) bool { return t.What == force && t.Door == door })
+			return e.GridCode == s.d.Cells[door].GridCode && e.Type != "overdue" && (e.Type != wire.ExDoorLeftOpen || wasForced && e.Note == forcedEvidence)
 		})
 }
 
