@@ -64,8 +64,8 @@ type Device struct {
 	instance string
 	done     map[string]string // outcomes of orders of this start; used by Turn
 
-	sending sync.Mutex
-	mu      sync.Mutex // guards all below
+	sending chan struct{} // has room for one: reports are sent one after the other
+	mu      sync.Mutex    // guards all below
 	doors   []Door
 	reports []report // that were not taken yet, in their order
 	seq     uint64
@@ -83,7 +83,7 @@ func New(cfg Config) *Device {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	d := &Device{cfg: cfg, instance: rand.Text(), done: map[string]string{}, doors: slices.Clone(cfg.Doors), moved: map[uint]uint64{}}
+	d := &Device{cfg: cfg, instance: rand.Text(), done: map[string]string{}, sending: make(chan struct{}, 1), doors: slices.Clone(cfg.Doors), moved: map[uint]uint64{}}
 	d.report()
 	return d
 }
@@ -173,8 +173,12 @@ func (d *Device) report() uint64 {
 
 // Send sends the reports that wait.
 func (d *Device) Send(ctx context.Context) error {
-	d.sending.Lock()
-	defer d.sending.Unlock()
+	select {
+	case d.sending <- struct{}{}:
+		defer func() { <-d.sending }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	for {
 		d.mu.Lock()
 		if len(d.reports) == 0 {
