@@ -169,15 +169,20 @@ func (s *Service) commands(ctx context.Context, c *call, r *fasthttp.RequestCtx)
 	for {
 		var out commandsOutput
 		var count uint64
+		var outdated bool
 		err := s.play(ctx, c, func(m *machine) error {
 			out, count = commandsOutput{Result: true, Commands: []command{}}, m.kept.Count
+			// The device reported a move while this call waited, and would refuse the door's order.
+			if outdated = m.kept.Taken > reported; outdated {
+				return nil
+			}
 			if out.Awaits = m.kept.Taken < reported || m.kept.Unread || !m.Rules.Ready; out.Awaits {
 				return nil
 			}
 			m.confirmDone()
 			return s.fetch(c, m, &out)
 		})
-		if err != nil || len(out.Commands) > 0 || out.Awaits {
+		if err != nil || len(out.Commands) > 0 || out.Awaits || outdated {
 			return out, err
 		}
 		more, err := s.await(ctx, c.device.ID, count, until)

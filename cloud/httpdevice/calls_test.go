@@ -210,6 +210,36 @@ func TestARefusedOrderOfAnOpenDoor(t *testing.T) {
 	})
 }
 
+// A door moves and is reported while a call waits for orders: an order for it is not given to that
+// call, whose device would refuse it, but to the next one.
+func TestAnOrderAfterAMoveDuringTheCall(t *testing.T) {
+	try(t, func(b *box) {
+		d := b.create("M-1")
+		var got given
+		done := make(chan error, 1)
+		waiting := b.request("GET", "/commands", "&wait=25&seq=1", nil)
+		go func() {
+			out, err := b.arrive(b.node, waiting)
+			if err == nil {
+				reencode(t, out, &got)
+			}
+			done <- err
+		}()
+		synctest.Wait()
+		b.report(2, 1)
+		time.Sleep(5 * time.Second)
+		b.report(3)
+		time.Sleep(5 * time.Second)
+		v := b.verify(*d.DeliveryCode)
+		require.NoError(t, <-done)
+		require.Empty(t, got.Commands)
+		require.False(t, got.Awaits)
+		order := b.fetch(3).Commands
+		require.Len(t, order, 1)
+		require.Equal(t, v.Doors, []uint{b.doorOf(order[0].Envelope)})
+	})
+}
+
 // The network breaks when an order has been carried out, with and without its acknowledgement, and
 // is back later than the order ends. How the door stood before says nothing: the courier's parcel
 // counts.

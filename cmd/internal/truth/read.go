@@ -63,8 +63,29 @@ func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabi
 			}
 		}
 	}
+	for _, x := range simple {
+		if err := readOpenings(ctx, s, x, c.Devices[x.Code].Openings); err != nil {
+			return c, err
+		}
+	}
 	c.Events, err = readEvents(ctx, s, provider)
 	return c, err
+}
+
+// readOpenings reads those that a device's orders name, as those of staff.
+func readOpenings(ctx context.Context, s *server.Server, x Simple, into map[string]cloud.Opening) error {
+	return s.Store.Look(ctx, func(v cloud.View) error {
+		for _, u := range x.Unlocks {
+			o, err := v.Opening(u.Opening)
+			if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+				return fmt.Errorf("read opening %s: %w", u.Opening, err)
+			}
+			if err == nil {
+				into[o.ID] = o
+			}
+		}
+		return nil
+	})
 }
 
 type recordKey struct {
