@@ -45,7 +45,9 @@ type httpBox struct {
 	mu      sync.Mutex // guards all below
 	program *client.Device
 	stop    context.CancelFunc
-	doors   []boxDoor // by number less one
+	ends    <-chan struct{} // of the program
+	failing bool            // the power goes with the next lock that is pulsed
+	doors   []boxDoor       // by number less one
 	facts   []simboard.Fact
 	unlocks []truth.Unlock
 	trouble []truth.Span
@@ -80,9 +82,12 @@ func (w *world) newBox() *httpBox {
 
 // powerOn starts the program, which reads how the doors stand.
 func (b *httpBox) powerOn() {
-	ctx, stop := context.WithCancel(context.Background())
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.program != nil {
+		return // another hand was quicker
+	}
+	ctx, stop := context.WithCancel(context.Background())
 	var now []client.Door
 	for i, d := range b.doors {
 		now = append(now, client.Door{Door: uint(i + 1), State: map[bool]string{true: "open", false: "closed"}[d.open]})
@@ -90,7 +95,7 @@ func (b *httpBox) powerOn() {
 	p := client.New(client.Config{Cloud: "https://cloud.example", Transport: b.net, Secrets: b.secrets, Doors: now,
 		Now:    func() time.Time { return time.Now().Add(time.Duration(b.off.Load())) },
 		Unlock: func(n uint, c wire.Command) { b.unlock(ctx, n, c) }, Do: func(wire.Command) {}})
-	b.program, b.stop = p, stop
+	b.program, b.stop, b.ends = p, stop, ctx.Done()
 	b.run.Go(func() { // a move is reported at once, also while a call waits for orders
 		for {
 			select {
@@ -161,6 +166,31 @@ func (b *httpBox) unlock(ctx context.Context, n uint, c wire.Command) {
 	b.fact(n, simboard.CoilFired, "")
 	if !b.doors[n-1].stuck {
 		b.move(n, true)
+	}
+	if b.failing { // before anything is said of it
+		b.failing = false
+		b.stop()
+	}
+}
+
+// failAtLock has the power go with the next lock that is pulsed, for a while.
+func (b *httpBox) failAtLock(off time.Duration) {
+	b.mu.Lock()
+	b.failing = true
+	ends := b.ends
+	b.mu.Unlock()
+	select {
+	case <-ends:
+	case <-time.After(3 * time.Minute):
+	}
+	b.mu.Lock()
+	gone := ends == b.ends && !b.failing && b.program != nil
+	b.failing = false
+	b.mu.Unlock()
+	if gone {
+		b.powerOff()
+		time.Sleep(off)
+		b.powerOn()
 	}
 }
 
@@ -248,7 +278,7 @@ func (b *httpBox) told() (told bool) {
 type boxNetwork struct {
 	w     *world
 	cut   atomic.Bool
-	noise atomic.Int64 // chance in a hundred that a call is lost, answered to no one, late or made twice
+	noise atomic.Int64 // chance in a hundred that a call is lost, not answered, late, answered late or made twice
 
 	mu  sync.Mutex
 	rnd *rand.Rand // guarded by mu
@@ -261,7 +291,7 @@ func (n *boxNetwork) fate() string {
 	if n.rnd.Int64N(100) >= n.noise.Load() {
 		return ""
 	}
-	return pick(n.rnd, "lost", "unanswered", "late", "twice")
+	return pick(n.rnd, "lost", "unanswered", "late", "slow", "twice")
 }
 
 // RoundTrip has the cloud answer as its HTTP face does.
@@ -283,6 +313,9 @@ func (n *boxNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 		if again, _ := n.arrive(r, body); again == http.StatusOK && strings.HasPrefix(r.URL.Path, "/api/v1/devices/") {
 			n.w.t.Errorf("%s %s was taken twice", r.Method, r.URL.Path)
 		}
+	}
+	if fate == "slow" && !sleep(r.Context(), 25*time.Second) {
+		return nil, r.Context().Err()
 	}
 	if fate == "unanswered" || n.cut.Load() || r.Context().Err() != nil {
 		return nil, errCut

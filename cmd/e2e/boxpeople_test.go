@@ -45,6 +45,10 @@ var boxActions = []action{
 		time.Sleep(pick(rnd, 0, 2*time.Second, 30*time.Second, 4*time.Minute))
 		w.simple.powerOn()
 	}},
+	{"box_power_at_lock", 5, func(w *world, _ step, rnd *rand.Rand) {
+		off := pick(rnd, 0, 2*time.Second, 40*time.Second)
+		w.people.Go(func() { w.simple.failAtLock(off) })
+	}},
 	{"box_clock", 4, func(w *world, _ step, rnd *rand.Rand) { // it jumps, also while the program runs
 		w.simple.off.Store(int64(pick(rnd, 0, -30*time.Second, 30*time.Second, -4*time.Minute, -400*24*time.Hour, 400*24*time.Hour)))
 	}},
@@ -116,7 +120,7 @@ func (b *httpBox) depositRemote(x *task, rnd *rand.Rand) {
 	out, err := b.w.tryOpen(x)
 	b.w.effect("box_open", err)
 	switch refusal(err) {
-	case "", "DEVICE_TIMEOUT":
+	case "", "DEVICE_TIMEOUT", "DELIVERY_STATE_CONFLICT": // a door that was not seen may stand open
 	default:
 		b.answered(n, false, refusal(err), nil)
 		return
@@ -201,7 +205,7 @@ func (b *httpBox) retrieve(x *task, rnd *rand.Rand) {
 	n := b.w.act(truth.Act{Cabinet: b.code, Kind: edge.ByCommand, Delivery: x.number, Code: string(wire.OpenStaff)})
 	out, err := b.w.server().Lockers.Retrieve(b.w.soon(), b.w.box.ProviderCaller, locker.RetrieveInput{Delivery: x.key(), Reason: reason})
 	b.w.effect("box_retrieve", err)
-	if refusal(err) != "" && refusal(err) != "DEVICE_TIMEOUT" {
+	if refusal(err) != "" && refusal(err) != "DEVICE_TIMEOUT" && refusal(err) != "DELIVERY_STATE_CONFLICT" {
 		b.answered(n, false, refusal(err), nil)
 		return
 	}

@@ -92,7 +92,7 @@ func (r result) rules() string {
 }
 
 // everything is what can happen on a random day, at cabinets and at the device without an agent.
-var everything = slices.Concat(actions, boxActions)
+var everything = slices.Concat(actions, boxActions, remoteActions)
 
 // plan draws a random day: its steps, not what people and chance make of them.
 func plan(seed uint64) []step {
@@ -185,7 +185,11 @@ func (w *world) day(steps []step, stuck *watched) (v truth.Verdict) {
 	w.people.Wait()
 	w.reboot()
 	w.settleDown()
-	if v = w.verdict(); !v.OK() {
+	wrong := w.endRollouts()
+	if v = w.verdict(); wrong != "" {
+		v.Findings = append(v.Findings, truth.Finding{Rule: "profile", Text: wrong})
+	}
+	if !v.OK() {
 		return v
 	}
 	if text := w.tryEveryDoor(); text != "" {
@@ -303,6 +307,7 @@ func (w *world) verdict() truth.Verdict {
 	c.Acts, c.Outages, c.Cancels = slices.Clone(w.acts), slices.Clone(w.outages), slices.Clone(w.cancels)
 	c.Forgotten = slices.Clone(w.forgotten)
 	c.Replaced, c.Strays, c.Cleared, c.Resets = slices.Clone(w.replaced), slices.Clone(w.strays), slices.Clone(w.cleared), slices.Clone(w.resets)
+	c.Tests = slices.Clone(w.tests)
 	w.mu.Unlock()
 	return truth.Judge(c)
 }

@@ -69,6 +69,8 @@ type world struct {
 	strays     []truth.Stray
 	cleared    []truth.Clear
 	resets     []truth.Reset
+	tests      []truth.ChannelTest
+	rollouts   []rolledOut
 	outages    []truth.Span
 	forgotten  []truth.Span // from a backup to the restore
 	tasks      []*task

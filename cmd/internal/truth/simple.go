@@ -160,6 +160,13 @@ func (s simpleJudge) codes() {
 // doubts reports whether it is on record that it is open what happened at a door, as of one that
 // was forced, or the script left it open.
 func (s simpleJudge) doubts(door uint) bool {
+	for _, o := range s.d.Openings {
+		for _, d := range o.Doors {
+			if d.Door == door && (d.Error == wire.DoorNotSeen || o.EndReason == wire.EndNotCollected || o.EndReason == wire.EndDepositUnverified) {
+				return true
+			}
+		}
+	}
 	return slices.ContainsFunc(s.x.Trouble, func(t Span) bool { return t.What == forgot && t.Door == door }) ||
 		slices.ContainsFunc(s.d.Exceptions, func(e cloud.Exception) bool {
 			wasForced := slices.ContainsFunc(s.x.Trouble, func(t Span) bool { return t.What == force && t.Door == door })

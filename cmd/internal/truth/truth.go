@@ -35,6 +35,8 @@
 //	device_order, timeline   the registry or the timeline says another place
 //	cause       an exception without its physical cause
 //	silent      a physical cause without its exception
+//	test        a channel test that counts as a deposit or a pickup, or opened a door over a
+//	            parcel that staff did not know of
 //	event       an event that never came, came with other bytes, or came twice
 //	            without a reason
 //	news        a deposit or a collection without an event, one thing that happened with
@@ -75,6 +77,7 @@ type Case struct {
 	Strays    []Stray
 	Cleared   []Clear
 	Resets    []Reset
+	Tests     []ChannelTest
 	// Unscripted says that people outside of the script were at the doors too: their
 	// acts are judged by the codes alone, with the pickups that these opened once
 	// more, and not what they put in, took or forced.
@@ -282,6 +285,7 @@ func Judge(c Case) Verdict {
 		j.cancels(b)
 		j.keypad(b)
 		j.replacedCodes(b)
+		j.channelTests(b)
 		if c.Final {
 			j.ends(b)
 			j.places(b)
