@@ -16,9 +16,9 @@ type ChannelTest struct {
 	Occupied  bool // they knew that something may lie inside
 }
 
-// channelTests judges them: a test is no deposit and no pickup, and opens no door behind which a
+// judgeTests judges them: a test is no deposit and no pickup, and opens no door behind which a
 // parcel lies unless staff said that it may.
-func (j *judge) channelTests(b *Cabinet) {
+func judgeTests(j *judge, b *Cabinet) {
 	d := j.Cloud.Devices[b.Code]
 	for _, x := range j.Tests {
 		if x.Cabinet != b.Code {

@@ -38,8 +38,8 @@ type Unlock struct {
 // Limits of a device that speaks HTTP (lockers-devices 10.4).
 const simpleWait = 90 * time.Second // from the end of an act to its last pulse: the act's life and the order's
 
-// simple judges a device that runs no agent.
-func (j *judge) simple(x *Simple) {
+// judgeSimple judges a device that runs no agent.
+func judgeSimple(j *judge, x *Simple) {
 	b, d := &Cabinet{Code: x.Code, Facts: x.Facts, Trouble: x.Trouble}, j.Cloud.Devices[x.Code]
 	s := simpleJudge{judge: j, x: x, b: b, d: d}
 	s.orders()

@@ -285,7 +285,7 @@ func Judge(c Case) Verdict {
 		j.cancels(b)
 		j.keypad(b)
 		j.replacedCodes(b)
-		j.channelTests(b)
+		judgeTests(j, b)
 		if c.Final {
 			j.ends(b)
 			j.places(b)
@@ -297,7 +297,7 @@ func Judge(c Case) Verdict {
 		}
 	}
 	for i := range c.Simple {
-		j.simple(&c.Simple[i])
+		judgeSimple(j, &c.Simple[i])
 	}
 	if c.Final {
 		j.events()
