@@ -46,7 +46,7 @@ var boxActions = []action{
 		w.simple.powerOn()
 	}},
 	{"box_power_at_lock", 5, func(w *world, _ step, rnd *rand.Rand) {
-		off := pick(rnd, 0, 2*time.Second, 40*time.Second)
+		off := pick(rnd, 0, 3*time.Second, 10*time.Second, 40*time.Second)
 		w.people.Go(func() { w.simple.failAtLock(off) })
 	}},
 	{"box_clock", 4, func(w *world, _ step, rnd *rand.Rand) { // it jumps, also while the program runs
