@@ -11,6 +11,7 @@ import (
 	"github.com/postern-io/postern/cloud/cabinetprofile"
 	"github.com/postern-io/postern/cloud/collection"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cmd/internal/truth"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -78,6 +79,19 @@ func (w *world) rollOutProfile(rnd *rand.Rand) {
 	if err != nil {
 		return
 	}
+	if rnd.IntN(2) == 0 { // the first one loses the network once it has the settings: it does not come to be healthy
+		c := w.cabinets[slices.IndexFunc(w.box.Devices, func(d server.SandboxSecrets) bool { return d.DeviceID == devices[0] })]
+		w.people.Go(func() {
+			for range 240 {
+				if time.Sleep(time.Second); c.running().Loop().State().Config.Times.SessionS == uint32(session) {
+					c.setCut(true)
+					time.Sleep(12 * time.Minute)
+					c.setCut(false)
+					return
+				}
+			}
+		})
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rollouts = append(w.rollouts, rolledOut{out.Rollout.ID, uint32(session)})
@@ -110,10 +124,9 @@ func (w *world) endRollouts() (wrong string) {
 				if w.box.Devices[k].DeviceID != d.DeviceID {
 					continue
 				}
-				w.awaits(c.code+" has the newest settings", 15*time.Minute, func() bool {
-					row, err := w.server().Store.FindDeviceByCode(ctx, c.code)
-					return err == nil && c.agent.Loop().State().Config.Version == row.ConfigVersion
-				})
+				if !w.hasNewest(c) {
+					continue // it refuses a configuration, as one that moves what is in use
+				}
 				has := c.agent.Loop().State().Config.Times.SessionS == x.session
 				if back := d.Back != nil; has == back && d.State != cloud.RolloutWaiting {
 					wrong = c.code + ": its settings are not those of its state in the roll-out: " + string(d.State)
@@ -122,4 +135,17 @@ func (w *world) endRollouts() (wrong string) {
 		}
 	}
 	return wrong
+}
+
+// hasNewest waits for a cabinet to have the cloud's newest configuration, and reports whether it
+// came to that.
+func (w *world) hasNewest(c *cabinet) bool {
+	for range 15 * 60 {
+		row, err := w.server().Store.FindDeviceByCode(context.Background(), c.code)
+		if err == nil && c.agent.Loop().State().Config.Version == row.ConfigVersion {
+			return true
+		}
+		time.Sleep(time.Second)
+	}
+	return false
 }
