@@ -169,14 +169,20 @@ func (s *Service) commands(ctx context.Context, c *call, r *fasthttp.RequestCtx)
 	for {
 		var out commandsOutput
 		var count uint64
+		var outdated bool
 		err := s.play(ctx, c, func(m *machine) error {
 			out, count = commandsOutput{Result: true, Commands: []command{}}, m.kept.Count
+			// The device reported a move while this call waited, and would refuse the door's order.
+			if outdated = m.kept.Taken > reported; outdated {
+				return nil
+			}
 			if out.Awaits = m.kept.Taken < reported || m.kept.Unread || !m.Rules.Ready; out.Awaits {
 				return nil
 			}
+			m.confirmDone()
 			return s.fetch(c, m, &out)
 		})
-		if err != nil || len(out.Commands) > 0 || out.Awaits {
+		if err != nil || len(out.Commands) > 0 || out.Awaits || outdated {
 			return out, err
 		}
 		more, err := s.await(ctx, c.device.ID, count, until)
@@ -222,14 +228,19 @@ func (s *Service) acknowledge(ctx context.Context, c *call, r *fasthttp.RequestC
 		return nil, err
 	}
 	id, _ := r.UserValue("cmd_id").(string)
-	outcomes := map[string]edge.PulseOutcome{"done": edge.PulseConfirmed, "failed": edge.PulseDenied, "refused": edge.PulseNotSent}
+	outcomes := map[string]edge.PulseOutcome{"failed": edge.PulseDenied, "refused": edge.PulseNotSent}
 	err := s.play(ctx, c, func(m *machine) error {
+		m.kept.Orders = slices.Clone(m.kept.Orders)
+		for i := range m.kept.Orders {
+			o := &m.kept.Orders[i]
+			o.Done = o.Done || in.Outcome == "done" && o.ID == id && o.Given == c.instance && o.Kind == wire.CmdOpenDoors
+		}
 		m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
 			outcome := outcomes[in.Outcome]
 			if outcome == edge.PulseNotSent && m.isOpen(o.Door) {
 				outcome = edge.PulseRefused // the door tells the rest
 			}
-			return outcome, o.ID == id && o.Given == c.instance
+			return outcome, o.ID == id && o.Given == c.instance && !o.Done
 		})
 		return nil
 	})
@@ -276,6 +287,7 @@ func (s *Service) report(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 		}
 		m.kept.Taken, m.kept.Unread, m.read = in.Seq, m.relaid, true // doors of another layout come with the next one
 		m.readDoors(in)
+		m.confirmDone()
 		return m.catchUp() // orders that waited for it, and a configuration
 	})
 	return out, err

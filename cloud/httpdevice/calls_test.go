@@ -196,6 +196,7 @@ func TestARefusedOrderOfAnOpenDoor(t *testing.T) {
 		v := b.verify(*b.create("R-1").DeliveryCode)
 		require.Equal(t, "open", v.Action)
 		b.ack(b.fetch(1).Commands[0].ID, "done")
+		require.Empty(t, b.fetch(1).Commands, "no door has moved yet")
 		time.Sleep(11 * time.Second)
 		again := b.fetch(1).Commands
 		require.Len(t, again, 1)
@@ -207,6 +208,63 @@ func TestARefusedOrderOfAnOpenDoor(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.EqualValues(t, cloud.DeliveryDelivered, b.find("R-1").Status)
 	})
+}
+
+// A door moves and is reported while a call waits for orders: an order for it is not given to that
+// call, whose device would refuse it, but to the next one.
+func TestAnOrderAfterAMoveDuringTheCall(t *testing.T) {
+	try(t, func(b *box) {
+		d := b.create("M-1")
+		var got given
+		done := make(chan error, 1)
+		waiting := b.request("GET", "/commands", "&wait=25&seq=1", nil)
+		go func() {
+			out, err := b.arrive(b.node, waiting)
+			if err == nil {
+				reencode(t, out, &got)
+			}
+			done <- err
+		}()
+		synctest.Wait()
+		b.report(2, 1)
+		time.Sleep(5 * time.Second)
+		b.report(3)
+		time.Sleep(5 * time.Second)
+		v := b.verify(*d.DeliveryCode)
+		require.NoError(t, <-done)
+		require.Empty(t, got.Commands)
+		require.False(t, got.Awaits)
+		order := b.fetch(3).Commands
+		require.Len(t, order, 1)
+		require.Equal(t, v.Doors, []uint{b.doorOf(order[0].Envelope)})
+	})
+}
+
+// The network breaks when an order has been carried out, with and without its acknowledgement, and
+// is back later than the order ends. How the door stood before says nothing: the courier's parcel
+// counts.
+func TestAnOrderBeforeTheNetworkBreaks(t *testing.T) {
+	for name, says := range map[string]bool{"acknowledged": true, "unanswered": false} {
+		t.Run(name, func(t *testing.T) {
+			try(t, func(b *box) {
+				v := b.verify(*b.create("N-1").DeliveryCode)
+				order := b.fetch(1).Commands[0]
+				if says {
+					b.ack(order.ID, "done")
+				}
+				time.Sleep(50 * time.Second)
+				require.True(t, b.fetch(1).Awaits, "how the door stands is not known")
+				b.report(2, v.Doors...)
+				time.Sleep(time.Second)
+				b.report(3)
+				time.Sleep(5 * time.Second)
+				require.EqualValues(t, cloud.DeliveryDelivered, b.find("N-1").Status)
+				rows, err := b.Store.ListExceptions(ctx, b.Box.AdminCaller.Account.BusinessID, "", 0, 10)
+				require.NoError(t, err)
+				require.Empty(t, rows, "no door was forced")
+			})
+		})
+	}
 }
 
 // A device is to start again while it is silent: the order waits until it calls.

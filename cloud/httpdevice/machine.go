@@ -48,6 +48,7 @@ type order struct {
 	Issued  int64          // unix ns
 	Expires int64          // unix ns
 	Given   string         // instance that fetched it, "" for none
+	Done    bool           // it was carried out, and since then nothing says how the door stands
 }
 
 // end is when the order is given up, unix ns: one that was fetched may be answered for a while.
@@ -327,15 +328,31 @@ func (m *machine) answerOrders(outcome func(order) (edge.PulseOutcome, bool)) {
 }
 
 // endOrders gives up orders whose time is over. Of one that was fetched no one knows whether
-// the lock was opened: its doors tell.
+// the lock was opened, and how its door stands was read before: the next report tells.
 func (m *machine) endOrders() {
 	now := m.Now.UnixNano()
+	var unread []edge.DoorNumber
+	for _, o := range m.kept.Orders {
+		if o.Given != "" && o.Kind == wire.CmdOpenDoors && now >= o.end() {
+			unread = append(unread, o.Door)
+		}
+	}
+	if len(unread) > 0 {
+		m.kept.Unread = true
+		m.Give(rules.Lost{Doors: unread, Mono: m.Last + hosted.Between})
+	}
 	m.answerOrders(func(o order) (edge.PulseOutcome, bool) {
 		if o.Given == "" {
 			return edge.PulseNotSent, now >= o.end()
 		}
 		return edge.PulseUnanswered, now >= o.end()
 	})
+}
+
+// confirmDone answers orders that were carried out, as it is known by now how their doors stand
+// since: the device has reported it, or says that none has moved.
+func (m *machine) confirmDone() {
+	m.answerOrders(func(o order) (edge.PulseOutcome, bool) { return edge.PulseConfirmed, o.Done })
 }
 
 // dropStale takes orders of locks out of the line whose doors have moved meanwhile, or whose

@@ -2,21 +2,30 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cmd/internal/truth"
+	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // dropBox is the program httpdevice, and what a person before it sees.
@@ -153,4 +162,131 @@ func TestADeviceThatSpeaksHTTP(t *testing.T) {
 	ring.Await(t, func() bool { return state(first) == "picked_up" })
 	require.Equal(t, 3, d.swings())
 	require.Equal(t, "delivered", state(second))
+}
+
+// simpleStory plays one day of one device that speaks HTTP, and judges it.
+func simpleStory(t *testing.T, play func(t *testing.T, w *world, b *httpBox)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		defer w.close()
+		w.simple = w.newBox()
+		w.awaits("the device is there", time.Minute, w.simple.told)
+		play(t, w, w.simple)
+		time.Sleep(time.Minute) // events arrive
+		w.judge(t)
+	})
+}
+
+// sends makes a delivery to the device, with a purpose one that its sender brings.
+func (b *httpBox) sends(purpose, ref string) *task {
+	b.w.t.Helper()
+	in := locker.CreateInput{ReferenceNumber: ref, DeviceID: b.id, Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, Packages: []locker.PackageInput{{TrackingNumber: "PK-" + ref, Size: "S"}}}
+	if purpose != "" {
+		in.Purpose, in.Sender, in.Recipient.Address = purpose, &cloud.Sender{Name: "Sid Sender", Phone: "+14165550199"}, "1 Main St"
+	}
+	out, err := b.w.cloud.Lockers.Create(context.Background(), b.w.box.ProviderCaller, in)
+	require.NoError(b.w.t, err)
+	return &task{ref: ref, id: out.Delivery.DeliveryID, number: out.Delivery.DeliveryNumber, packages: []string{"PK-" + ref}, outgoing: purpose != ""}
+}
+
+// brings types a code and leaves the parcel.
+func (b *httpBox) brings(x *task, code string) (door uint) {
+	b.w.t.Helper()
+	began := time.Now()
+	out, err := b.enter(truth.Act{Delivery: x.number, Code: wire.CodeDelivery}, code, false)
+	require.NoError(b.w.t, err)
+	require.Equal(b.w.t, "open", out.Action, out.Reason)
+	doors := b.useDoors(x, began, func(n uint) bool { return b.put(n, x.packages[0]) == nil })
+	require.Equal(b.w.t, out.Doors, doors)
+	time.Sleep(2 * time.Second)
+	b.close(doors[0])
+	b.w.delivered(x.ref)
+	return doors[0]
+}
+
+// A sender brings a parcel to a device that speaks HTTP with the code of the message, as the
+// power fails at the open door. No code of a recipient opens it, and a courier collects it once.
+func TestASenderBringsAParcelToADeviceThatSpeaksHTTP(t *testing.T) {
+	simpleStory(t, func(t *testing.T, w *world, b *httpBox) {
+		ctx, by := context.Background(), w.box.ProviderCaller
+		x := b.sends(wire.PurposeSend, "S-1")
+		require.Nil(t, w.find("S-1").PickupCode)
+		codes, ok := w.codes(x)
+		require.True(t, ok)
+		began := time.Now()
+		out, err := b.enter(truth.Act{Delivery: x.number, Code: wire.CodeDelivery}, codes.Delivery, true)
+		require.NoError(t, err)
+		require.Equal(t, "open", out.Action)
+		doors := b.useDoors(x, began, func(n uint) bool { return b.put(n, "PK-S-1") == nil })
+		require.Len(t, doors, 1)
+		b.powerOff()
+		time.Sleep(30 * time.Second)
+		b.close(doors[0])
+		b.powerOn()
+		w.delivered("S-1")
+		again, err := b.enter(truth.Act{Delivery: x.number, Code: wire.CodeDelivery}, codes.Delivery, false)
+		require.NoError(t, err)
+		require.Equal(t, []string{"deny", wire.CodeExpired}, []string{again.Action, again.Reason}, "once")
+		require.Nil(t, w.find("S-1").PickupCode)
+		require.False(t, w.find("S-1").PickupCodeActive)
+
+		b.collect(x, rand.New(rand.NewPCG(1, 1)))
+		require.Equal(t, cloud.DeliveryPickedUp, w.find("S-1").Status)
+		_, err = w.cloud.Lockers.Retrieve(ctx, by, locker.RetrieveInput{Delivery: "ref:S-1", Reason: "collection"})
+		require.Equal(t, "DELIVERY_STATE_CONFLICT", refusal(err), "it is collected once")
+	})
+}
+
+// A recipient returns by the link of the parcel what was collected at a device that speaks HTTP.
+// A compartment that staff block takes nothing, and what staff take out is removed once.
+func TestARecipientReturnsAParcelToADeviceThatSpeaksHTTP(t *testing.T) {
+	simpleStory(t, func(t *testing.T, w *world, b *httpBox) {
+		ctx := context.Background()
+		x := b.sends("", "R-1")
+		codes, ok := w.codes(x)
+		require.True(t, ok)
+		first := b.brings(x, codes.Delivery)
+		b.collect(x, rand.New(rand.NewPCG(1, 1)))
+		b.close(first)
+		w.awaits("collected", time.Minute, func() bool { return w.find("R-1").Status == cloud.DeliveryPickedUp })
+		require.NoError(t, w.cloud.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+			row, err := v.Business(w.box.ProviderCaller.Provider.BusinessID)
+			row.Settings.LockerReturns = true
+			return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{row}}}, err
+		}))
+		cells, err := w.cloud.Store.ListCompartments(ctx, b.id)
+		require.NoError(t, err)
+		grid := func(door uint) cloud.Compartment {
+			return cells[slices.IndexFunc(cells, func(c cloud.Compartment) bool { return c.Door == door })]
+		}
+		_, err = w.cloud.Lockers.Block(ctx, w.staff, locker.BlockInput{Device: b.id, Grid: grid(first).GridID, Reason: "dirty"})
+		require.NoError(t, err)
+
+		out, err := w.cloud.Lockers.ReturnParcel(ctx, cloud.Caller{}, locker.ParcelReturnInput{Number: x.number, Key: w.link(x)})
+		require.NoError(t, err)
+		back := &task{ref: "RETURN-" + out.Return.DeliveryNumber, number: out.Return.DeliveryNumber, packages: out.Return.TrackingNumbers, outgoing: true}
+		require.NoError(t, w.cloud.Store.Look(ctx, func(v cloud.View) error {
+			d, err := v.DeliveryByReference(w.box.ProviderCaller.Provider.ID, back.ref)
+			back.id = d.ID
+			return err
+		}))
+		door := b.brings(back, *out.Return.DropoffCode)
+		require.NotEqual(t, first, door, "that one is blocked")
+
+		_, err = w.cloud.Lockers.Unblock(ctx, w.staff, locker.UnblockInput{Device: b.id, Grid: grid(first).GridID})
+		require.NoError(t, err)
+		yes := true
+		n := w.act(truth.Act{Cabinet: b.code, Kind: edge.ByCommand, Code: string(wire.OpenStaff)})
+		_, err = w.cloud.Lockers.OpenGrids(ctx, w.staff, locker.StaffOpenInput{Device: b.id, Grids: []cloud.GridID{grid(door).GridID}, Reason: "it smells", Attended: &yes})
+		require.NoError(t, err)
+		b.answered(n, true, wire.CodeOK, []uint{door})
+		w.awaits("the door opens", time.Minute, func() bool { return b.with(door, func(*boxDoor) {}) == nil })
+		items, err := b.take(door)
+		require.NoError(t, err)
+		require.Equal(t, back.packages, items)
+		b.close(door)
+		w.awaits("removed", time.Minute, func() bool { return w.removeRows(b.id, back.id, grid(door).GridCode, "pending_area") == nil })
+		require.Equal(t, cloud.DeliveryFailed, w.find(back.ref).Status)
+	})
 }

@@ -91,21 +91,24 @@ func (r result) rules() string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ",")
 }
 
+// everything is what can happen on a random day, at cabinets and at the device without an agent.
+var everything = slices.Concat(actions, boxActions, remoteActions)
+
 // plan draws a random day: its steps, not what people and chance make of them.
 func plan(seed uint64) []step {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	total := 0
-	for _, a := range actions {
+	for _, a := range everything {
 		total += a.weight
 	}
 	var out []step
-	for range 16 + rnd.IntN(24) {
+	for range 22 + rnd.IntN(30) {
 		n := rnd.IntN(total)
 		i := 0
-		for ; n >= actions[i].weight; i++ {
-			n -= actions[i].weight
+		for ; n >= everything[i].weight; i++ {
+			n -= everything[i].weight
 		}
-		s := step{what: actions[i].name, cabinet: rnd.IntN(2), seed: rnd.Uint64() >> 16}
+		s := step{what: everything[i].name, cabinet: rnd.IntN(2), seed: rnd.Uint64() >> 16}
 		s.wait = time.Duration(rnd.Int64N(int64(pick(rnd, 2*time.Second, 12*time.Second, 40*time.Second, 120*time.Second))))
 		if (*only == "" || slices.Contains(strings.Split(*only, ","), s.what)) && !slices.Contains(strings.Split(*omit, ","), s.what) {
 			out = append(out, s)
@@ -122,6 +125,7 @@ func liveThrough(t *testing.T, seed uint64, steps []step) (r result) {
 	ok := t.Run(fmt.Sprintf("seed %d day %d", seed, days.Add(1)), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, seed, 2)
+			w.simple = w.newBox()
 			stuck := &watched{TB: t}
 			w.t = stuck
 			r.verdict = w.day(steps, stuck)
@@ -173,15 +177,19 @@ func (w *world) day(steps []step, stuck *watched) (v truth.Verdict) {
 		w.awaits("cabinet online and read", 5*time.Minute, func() bool { return w.cloud.Devices.Online(c.code) && c.agent.Loop().State().Doors[1].Known })
 	}
 	for _, s := range steps {
-		i := slices.IndexFunc(actions, func(a action) bool { return a.name == s.what })
-		actions[i].do(w, s, rand.New(rand.NewPCG(s.seed, 9)))
+		i := slices.IndexFunc(everything, func(a action) bool { return a.name == s.what })
+		everything[i].do(w, s, rand.New(rand.NewPCG(s.seed, 9)))
 		time.Sleep(s.wait)
 		w.reboot()
 	}
 	w.people.Wait()
 	w.reboot()
 	w.settleDown()
-	if v = w.verdict(); !v.OK() {
+	wrong := w.endRollouts()
+	if v = w.verdict(); wrong != "" {
+		v.Findings = append(v.Findings, truth.Finding{Rule: "profile", Text: wrong})
+	}
+	if !v.OK() {
 		return v
 	}
 	if text := w.tryEveryDoor(); text != "" {
@@ -199,6 +207,7 @@ func firstLines(s string, n int) string {
 func (w *world) settleDown() {
 	w.noise.Store(0)
 	w.tap.calm()
+	w.simple.mend()
 	for _, c := range w.cabinets {
 		c.disk = nil
 		c.setCut(false)
@@ -250,13 +259,14 @@ func (w *world) settleDown() {
 			}
 		}
 	}
+	w.awaits(w.simple.code+": everything told", 15*time.Minute, w.simple.told)
 	w.awaits("every event delivered", 30*time.Minute, func() bool {
 		n, err := w.cloud.Store.OutboxWaiting(context.Background())
 		return err == nil && len(n) == 0
 	})
 	// The cloud gives an opening up that the cabinet does not know any more.
 	for range 50 {
-		read, err := truth.Read(context.Background(), w.cloud, w.box.ProviderCaller.Provider.ID, w.parts())
+		read, err := truth.Read(context.Background(), w.cloud, w.box.ProviderCaller.Provider.ID, w.parts(), w.simples()...)
 		require.NoError(w.t, err)
 		if !slices.ContainsFunc(slices.Collect(maps.Values(read.Devices)), func(d truth.Device) bool { return len(d.Running) > 0 }) {
 			break
@@ -286,17 +296,18 @@ func (w *world) parts() (out []truth.Cabinet) {
 
 // verdict gathers the case and judges it.
 func (w *world) verdict() truth.Verdict {
-	c := truth.Case{Final: true, Received: w.hooks.all(), Unscripted: w.unscripted, Cabinets: w.parts()}
+	c := truth.Case{Final: true, Received: w.hooks.all(), Unscripted: w.unscripted, Cabinets: w.parts(), Simple: w.simples()}
 	for _, x := range w.cabinets {
 		c.Recorded += x.recorded + x.agent.Recorded.Load()
 	}
 	var err error
-	c.Cloud, err = truth.Read(context.Background(), w.cloud, w.box.ProviderCaller.Provider.ID, c.Cabinets)
+	c.Cloud, err = truth.Read(context.Background(), w.cloud, w.box.ProviderCaller.Provider.ID, c.Cabinets, c.Simple...)
 	require.NoError(w.t, err)
 	w.mu.Lock()
 	c.Acts, c.Outages, c.Cancels = slices.Clone(w.acts), slices.Clone(w.outages), slices.Clone(w.cancels)
 	c.Forgotten = slices.Clone(w.forgotten)
 	c.Replaced, c.Strays, c.Cleared, c.Resets = slices.Clone(w.replaced), slices.Clone(w.strays), slices.Clone(w.cleared), slices.Clone(w.resets)
+	c.Tests = slices.Clone(w.tests)
 	w.mu.Unlock()
 	return truth.Judge(c)
 }
@@ -313,7 +324,15 @@ func (w *world) tryEveryDoor() string {
 			return text
 		}
 	}
-	return ""
+	return w.simple.tryLast()
+}
+
+// simples are the shares of devices without an agent.
+func (w *world) simples() (out []truth.Simple) {
+	if w.simple != nil {
+		out = append(out, w.simple.part())
+	}
+	return out
 }
 
 func (w *world) tryPickups(i int, c *cabinet) string {

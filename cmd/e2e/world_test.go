@@ -55,6 +55,7 @@ type world struct {
 	cloudRun sync.WaitGroup
 
 	cabinets   []*cabinet
+	simple     *httpBox     // a device without an agent, nil for none
 	noise      atomic.Int64 // chance in a hundred that a payload is lost, repeated or late
 	tap        *wiretap     // the broker's owner
 	hooks      *hookReceiver
@@ -68,6 +69,8 @@ type world struct {
 	strays     []truth.Stray
 	cleared    []truth.Clear
 	resets     []truth.Reset
+	tests      []truth.ChannelTest
+	rollouts   []rolledOut
 	outages    []truth.Span
 	forgotten  []truth.Span // from a backup to the restore
 	tasks      []*task
@@ -384,6 +387,9 @@ func (w *world) stopCloud() {
 // close ends everything.
 func (w *world) close() {
 	w.people.Wait()
+	if w.simple != nil {
+		w.simple.powerOff()
+	}
 	for _, c := range w.cabinets {
 		c.halt()
 		c.sim.Close()

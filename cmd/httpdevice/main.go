@@ -1,5 +1,5 @@
 // Command httpdevice is the smallest device that speaks HTTP: the interface of
-// lockers-devices 10.4 (device.go), before doors that it plays and a keypad on its standard
+// lockers-devices 10.4 (client), before doors that it plays and a keypad on its standard
 // input (main.go). It is there to be read, and to try a cloud with:
 //
 //	httpdevice --cloud https://cloud.example --code DROP-1 --token K7QM… --file drop.json
@@ -9,7 +9,7 @@ package main
 
 import (
 	"bufio"
-	"crypto/rand"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -18,23 +18,22 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/postern-io/postern/cmd/httpdevice/client"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
-// move changes a door and puts a report in line.
-func (d *device) move(n uint, state string) {
-	d.mu.Lock()
-	for i := range d.doors {
-		if d.doors[i].Door == n || n == 0 {
-			d.doors[i].State = state
-			fmt.Println("door", d.doors[i].Door, state)
-		}
-	}
-	d.mu.Unlock()
-	d.note(n)
+// hardware is what the device has: here doors that are played.
+type hardware struct{ device *client.Device }
+
+// move moves a door. At a real device its switch says that it has moved.
+func (h *hardware) move(n uint, state string) {
+	fmt.Println("door", n, state)
+	h.device.Moved(n, state)
 }
 
 // typed is what a person does at the device.
-func (d *device) typed(line string) {
+func (h *hardware) typed(line string) {
 	var what, text string
 	var n uint
 	_, _ = fmt.Sscan(line, &what, &text)
@@ -42,21 +41,34 @@ func (d *device) typed(line string) {
 	input := map[string]string{"code": "keypad", "scan": "qr"}[what]
 	switch {
 	case input != "":
-		var out json.RawMessage
-		err := d.call("POST", "/api/v1/devices/codes/verify", map[string]string{"code": text, "input": input}, &out)
-		fmt.Println("answer", string(out), err)
+		out, err := h.device.Verify(context.Background(), text, input)
+		fmt.Printf("answer %+v %v\n", out, err)
 	case what == "open" || what == "close" && n > 0:
-		d.move(n, map[string]string{"open": "open", "close": "closed"}[what])
-		if err := d.send(); err != nil {
+		h.move(n, map[string]string{"open": "open", "close": "closed"}[what])
+		if err := h.device.Send(context.Background()); err != nil {
 			log.Print(err)
 		}
 	}
 }
 
+// readSecrets reads the file of secrets, or enrols and makes it.
+func readSecrets(cloud, code, token, file string) (s client.Secrets, err error) {
+	if b, err := os.ReadFile(file); err == nil {
+		return s, json.Unmarshal(b, &s)
+	}
+	if s, err = client.Enrol(context.Background(), cloud, nil, code, token); err != nil {
+		return s, err
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return s, err
+	}
+	return s, os.WriteFile(file, b, 0o600)
+}
+
 func main() {
-	d := &device{instance: rand.Text(), moved: map[uint]uint64{}, done: map[string]string{}}
-	flag.StringVar(&d.base, "cloud", "http://127.0.0.1:8080", "address of the cloud")
-	code, token, file := flag.String("code", "", "device code"), flag.String("token", "", "enrolment token"), flag.String("file", "device.json", "where the secret is kept")
+	cloud, code := flag.String("cloud", "http://127.0.0.1:8080", "address of the cloud"), flag.String("code", "", "device code")
+	token, file := flag.String("token", "", "enrolment token"), flag.String("file", "device.json", "where the secret is kept")
 	flag.Parse()
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
@@ -64,22 +76,33 @@ func main() {
 		<-end
 		os.Exit(0)
 	}()
-	if err := d.begin(*code, *token, *file); err != nil {
+	var h hardware
+	cfg := client.Config{Cloud: *cloud,
+		Unlock: func(n uint, _ wire.Command) { h.move(n, "open") }, // a real device pulses its lock here
+		Do:     func(c wire.Command) { fmt.Println(c.Kind) }}
+	var err error
+	if cfg.Secrets, err = readSecrets(*cloud, *code, *token, *file); err != nil {
 		log.Fatal(err)
 	}
-	var conf struct{ Doors []door }
-	for d.call("GET", "/api/v1/devices/config", nil, &conf) != nil {
+	for {
+		if cfg.Doors, err = client.New(cfg).FindDoors(context.Background()); err == nil {
+			break
+		}
+		log.Print(err)
 		time.Sleep(time.Second)
 	}
-	d.doors = conf.Doors
-	d.move(0, "closed") // a real device reads its switches here
+	for i := range cfg.Doors { // a real device reads its switches here
+		cfg.Doors[i].State = "closed"
+		fmt.Println("door", cfg.Doors[i].Door, "closed")
+	}
+	h.device = client.New(cfg)
 	go func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			d.typed(in.Text())
+			h.typed(in.Text())
 		}
 	}()
 	for {
-		if err := d.turn(); err != nil {
+		if err := h.device.Turn(context.Background()); err != nil {
 			log.Print(err)
 			time.Sleep(time.Second)
 		}

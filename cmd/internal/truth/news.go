@@ -38,8 +38,12 @@ func (j statements) news() {
 		}
 		told[k] = e.ID
 	}
-	for i := range j.Cabinets {
-		b := &j.Cabinets[i]
+	cabinets := slices.Clone(j.Cabinets)
+	for _, x := range j.Simple {
+		cabinets = append(cabinets, Cabinet{Code: x.Code})
+	}
+	for i := range cabinets {
+		b := &cabinets[i]
 		d := j.Cloud.Devices[b.Code]
 		for number, x := range d.Deliveries {
 			if !x.DepositedAt.IsZero() && j.Cloud.newest(newsDelivered, number) == nil {

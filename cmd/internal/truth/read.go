@@ -21,7 +21,7 @@ import (
 // Read reads the cloud's part of a case: everything about its devices, the
 // commands that the cabinets' traces name, and the provider's webhook log. The
 // error is the store's.
-func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabinets []Cabinet) (Cloud, error) {
+func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabinets []Cabinet, simple ...Simple) (Cloud, error) {
 	c := Cloud{Commands: map[string]cloud.Command{}, Devices: map[string]Device{}, Timelines: map[string][]Step{}}
 	var err error
 	if c.Audit, err = s.Audit(ctx); err != nil {
@@ -30,6 +30,10 @@ func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabi
 	records, err := readRecords(ctx, s)
 	if err != nil {
 		return c, err
+	}
+	cabinets = slices.Clone(cabinets)
+	for _, x := range simple {
+		cabinets = append(cabinets, Cabinet{Code: x.Code})
 	}
 	for _, b := range cabinets {
 		d, err := readDevice(ctx, s, provider, b.Code)
@@ -59,8 +63,29 @@ func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabi
 			}
 		}
 	}
+	for _, x := range simple {
+		if err := readOpenings(ctx, s, x, c.Devices[x.Code].Openings); err != nil {
+			return c, err
+		}
+	}
 	c.Events, err = readEvents(ctx, s, provider)
 	return c, err
+}
+
+// readOpenings reads those that a device's orders name, as those of staff.
+func readOpenings(ctx context.Context, s *server.Server, x Simple, into map[string]cloud.Opening) error {
+	return s.Store.Look(ctx, func(v cloud.View) error {
+		for _, u := range x.Unlocks {
+			o, err := v.Opening(u.Opening)
+			if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+				return fmt.Errorf("read opening %s: %w", u.Opening, err)
+			}
+			if err == nil {
+				into[o.ID] = o
+			}
+		}
+		return nil
+	})
 }
 
 type recordKey struct {
@@ -114,7 +139,7 @@ func readRecords(ctx context.Context, s *server.Server) (map[cloud.DeviceID][]wi
 const many = 100_000
 
 func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID, code string) (Device, error) {
-	d := Device{Cells: map[uint]cloud.Compartment{}, Deliveries: map[string]cloud.Delivery{}}
+	d := Device{Cells: map[uint]cloud.Compartment{}, Deliveries: map[string]cloud.Delivery{}, Openings: map[string]cloud.Opening{}}
 	var err error
 	if d.Row, err = s.Store.FindDeviceByCode(ctx, code); err != nil {
 		return d, err
@@ -167,6 +192,13 @@ func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID
 				return err
 			}
 			d.Orders = append(d.Orders, orders...)
+			openings, err := v.DeliveryOpenings(x.ID)
+			if err != nil {
+				return err
+			}
+			for _, o := range openings {
+				d.Openings[o.ID] = o
+			}
 		}
 		return nil
 	})

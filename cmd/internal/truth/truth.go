@@ -35,6 +35,8 @@
 //	device_order, timeline   the registry or the timeline says another place
 //	cause       an exception without its physical cause
 //	silent      a physical cause without its exception
+//	test        a channel test that counts as a deposit or a pickup, or opened a door over a
+//	            parcel that staff did not know of
 //	event       an event that never came, came with other bytes, or came twice
 //	            without a reason
 //	news        a deposit or a collection without an event, one thing that happened with
@@ -61,6 +63,7 @@ import (
 // Case is everything there is to judge. Its slices are read, never kept.
 type Case struct {
 	Cabinets []Cabinet
+	Simple   []Simple // devices that run no agent
 	Cloud    Cloud
 	Acts     []Act      // in order of time
 	Received []Received // by the webhook receiver, in order of time; nil: not judged
@@ -74,6 +77,7 @@ type Case struct {
 	Strays    []Stray
 	Cleared   []Clear
 	Resets    []Reset
+	Tests     []ChannelTest
 	// Unscripted says that people outside of the script were at the doors too: their
 	// acts are judged by the codes alone, with the pickups that these opened once
 	// more, and not what they put in, took or forced.
@@ -208,8 +212,9 @@ type Device struct {
 	Exceptions []cloud.Exception
 	Faults     []cloud.DeviceException
 	Running    []cloud.Opening
-	Commands   []cloud.Command // without an outcome
-	Records    []wire.Record   // of the journal, each once, by boot and time
+	Commands   []cloud.Command          // without an outcome
+	Openings   map[string]cloud.Opening // of its deliveries, by id
+	Records    []wire.Record            // of the journal, each once, by boot and time
 }
 
 // Finding is one broken rule.
@@ -280,6 +285,7 @@ func Judge(c Case) Verdict {
 		j.cancels(b)
 		j.keypad(b)
 		j.replacedCodes(b)
+		judgeTests(j, b)
 		if c.Final {
 			j.ends(b)
 			j.places(b)
@@ -289,6 +295,9 @@ func Judge(c Case) Verdict {
 			j.forced(b)
 			j.replacements(b)
 		}
+	}
+	for i := range c.Simple {
+		judgeSimple(j, &c.Simple[i])
 	}
 	if c.Final {
 		j.events()

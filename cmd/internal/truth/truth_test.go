@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -676,4 +677,70 @@ func TestADoubtAboutAnOpeningIsAboutItsDoors(t *testing.T) {
 		v := Judge(c)
 		require.Equal(t, excused, v.OK(), "%s: %s", opening, v.String())
 	}
+}
+
+// A device without an agent: each rule of its own is seen to break.
+func TestRulesOfASimpleDevice(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return day.Add(time.Duration(s) * time.Second) }
+	simple := func() Case {
+		return Case{Acts: []Act{{Cabinet: "BOX", Kind: edge.ByCode, Delivery: "LD-1", Code: wire.CodeDelivery, At: at(0), Until: at(1), OK: true, Doors: []uint{1}}},
+			Simple: []Simple{{Code: "BOX", Unlocks: []Unlock{{At: at(2), Door: 1, Command: "c-1", Opening: "op-1", Ends: at(20)}},
+				Facts: []board.Fact{{At: at(2), Door: 1, Kind: board.CoilFired}, {At: at(2), Door: 1, Kind: board.Opened}, {At: at(3), Door: 1, Kind: board.ItemIn, Item: "PK-1"}, {At: at(4), Door: 1, Kind: board.Closed}}}},
+			Cloud: Cloud{Timelines: map[string][]Step{"PK-1": {{Code: waiting[0], At: at(5)}}}, Devices: map[string]Device{"BOX": {Cells: map[uint]cloud.Compartment{1: {Door: 1, GridID: 7, GridCode: "A01"}},
+				Deliveries: map[string]cloud.Delivery{"LD-1": {ID: 3, Number: "LD-1", DepositedAt: at(6), Packages: []cloud.Package{{TrackingNumber: "PK-1", GridID: 7, Status: cloud.PackageInCompartment}}}},
+				Orders:     []cloud.DeviceOrder{{DeliveryID: 3, Tracking: "PK-1", Status: "stored", GridCode: "A01"}},
+				Openings:   map[string]cloud.Opening{"op-1": {ID: "op-1", DeliveryID: 3, Kind: wire.OpenDeposit, Doors: []cloud.OpeningDoor{{Door: 1}}}}}}},
+			Final: true}
+	}
+	require.Empty(t, Judge(simple()).Findings)
+	for name, c := range map[string]struct {
+		rule string
+		do   func(c *Case)
+	}{
+		"a coil that no order asked for": {"order", func(c *Case) { c.Simple[0].Unlocks = nil }},
+		"an order twice": {"order", func(c *Case) {
+			x := &c.Simple[0]
+			x.Unlocks, x.Facts = append(x.Unlocks, x.Unlocks[0]), append(x.Facts, x.Facts[0])
+		}},
+		"an order after its end":       {"order", func(c *Case) { c.Simple[0].Unlocks[0].Ends = at(-1) }},
+		"another door":                 {"authority", func(c *Case) { c.Simple[0].Unlocks[0].Door = 2 }},
+		"a person who was refused":     {"authority", func(c *Case) { c.Acts[0].OK = false }},
+		"a person of another delivery": {"authority", func(c *Case) { c.Acts[0].Delivery = "LD-2" }},
+		"no such opening":              {"authority", func(c *Case) { c.Simple[0].Unlocks[0].Opening = "op-2" }},
+		"a code that was used": {"once", func(c *Case) {
+			again := c.Acts[0]
+			again.At = at(60)
+			c.Acts = append(c.Acts, again)
+		}},
+		"a code that was replaced":    {"dead_code", func(c *Case) { c.Acts[0].Replaced = 1 }},
+		"a deposit that counts twice": {"once", func(c *Case) { s := c.Cloud.Timelines["PK-1"]; c.Cloud.Timelines["PK-1"] = append(s, s[0]) }},
+		"a parcel that is not there":  {"place", func(c *Case) { x := &c.Simple[0]; x.Facts = slices.Delete(x.Facts, 2, 3) }},
+		"a parcel that is not known":  {"place", func(c *Case) { c.Cloud.Devices["BOX"].Deliveries["LD-1"].Packages[0].Status = "created" }},
+		"a door that opens by itself": {"hand", func(c *Case) {
+			x := &c.Simple[0]
+			x.Facts = append(x.Facts, board.Fact{At: at(100), Door: 1, Kind: board.Opened})
+		}},
+	} {
+		x := simple()
+		c.do(&x)
+		require.Contains(t, fmt.Sprint(Judge(x).Findings), c.rule+": BOX", name)
+	}
+}
+
+// A channel test opens no door over a parcel that staff did not know of, and is no deposit.
+func TestRulesOfAChannelTest(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	b := Cabinet{Code: "CAB", Pulses: []Pulse{{At: day.Add(time.Minute), Door: 1, Authority: edge.Authority{OpeningID: "op-1"}}},
+		Facts: []board.Fact{{At: day, Door: 1, Kind: board.Opened}, {At: day, Door: 1, Kind: board.ItemIn, Item: "PK-1"}, {At: day.Add(time.Second), Door: 1, Kind: board.Closed}}}
+	judged := func(occupied bool, records ...wire.Record) string {
+		j := &judge{Case: Case{Tests: []ChannelTest{{Cabinet: "CAB", Door: 1, OpeningID: "op-1", Occupied: occupied}}, Cloud: Cloud{Devices: map[string]Device{"CAB": {Records: records}}}}}
+		judgeTests(j, &b)
+		return fmt.Sprint(j.Findings)
+	}
+	require.Contains(t, judged(false), "over [PK-1]")
+	require.Equal(t, "[]", judged(true))
+	require.Contains(t, judged(true, wire.Record{Kind: wire.KindPickupCompleted, Body: wire.MustEncode(wire.PickupCompleted{OpeningID: "op-1"})}), "counts as a")
 }
