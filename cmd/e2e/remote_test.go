@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/cabinetprofile"
 	"github.com/postern-io/postern/cloud/collection"
@@ -125,7 +127,10 @@ func (w *world) endRollouts() (wrong string) {
 					continue
 				}
 				if !w.hasNewest(c) {
-					continue // it refuses a configuration, as one that moves what is in use
+					if !w.refusesConfig(d.DeviceID) {
+						wrong = c.code + ": it has not the newest configuration, and does not refuse it"
+					}
+					continue
 				}
 				has := c.agent.Loop().State().Config.Times.SessionS == x.session
 				if back := d.Back != nil; has == back && d.State != cloud.RolloutWaiting {
@@ -148,4 +153,15 @@ func (w *world) hasNewest(c *cabinet) bool {
 		time.Sleep(time.Second)
 	}
 	return false
+}
+
+// refusesConfig reports whether staff see that a cabinet refuses a configuration, as one that
+// moves a door that is in use.
+func (w *world) refusesConfig(id cloud.DeviceID) (refuses bool) {
+	require.NoError(w.t, w.server().Store.Look(context.Background(), func(v cloud.View) error {
+		open, err := v.DeviceExceptions(id)
+		refuses = slices.ContainsFunc(open, func(x cloud.DeviceException) bool { return x.Type == cloud.DevConfigRefused })
+		return err
+	}))
+	return refuses
 }
