@@ -41,6 +41,9 @@ func (x *upload) set(meddle func(try int, a *locker.Answer) bool) {
 
 // RoundTrip hands a file to the cloud as its HTTP face does.
 func (x *upload) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return x.fetchProgram(r)
+	}
 	file, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ var remoteActions = []action{
 		_, err := w.server().Lockers.Diagnose(context.Background(), w.staff, locker.DiagnoseInput{Device: w.box.Devices[s.cabinet].DeviceID, Type: string(kind), Reason: "it is slow"})
 		w.effect("diagnose", err)
 	}},
+	{"update", 5, func(w *world, s step, rnd *rand.Rand) { w.sendUpdate(s, rnd) }},
 	{"profile", 3, func(w *world, _ step, rnd *rand.Rand) { w.rollOutProfile(rnd) }},
 }
 

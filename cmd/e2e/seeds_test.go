@@ -124,7 +124,7 @@ func liveThrough(t *testing.T, seed uint64, steps []step) (r result) {
 	r.plan = steps
 	ok := t.Run(fmt.Sprintf("seed %d day %d", seed, days.Add(1)), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, seed, 2)
+			w := makeWorld(t, seed, 2, true)
 			w.simple = w.newBox()
 			stuck := &watched{TB: t}
 			w.t = stuck
@@ -185,9 +185,12 @@ func (w *world) day(steps []step, stuck *watched) (v truth.Verdict) {
 	w.people.Wait()
 	w.reboot()
 	w.settleDown()
-	wrong := w.endRollouts()
-	if v = w.verdict(); wrong != "" {
-		v.Findings = append(v.Findings, truth.Finding{Rule: "profile", Text: wrong})
+	versions, settings := w.endUpdates(), w.endRollouts()
+	v = w.verdict()
+	for _, x := range []truth.Finding{{Rule: "update", Text: versions}, {Rule: "profile", Text: settings}} {
+		if x.Text != "" {
+			v.Findings = append(v.Findings, x)
+		}
 	}
 	if !v.OK() {
 		return v

@@ -127,6 +127,9 @@ func (w *world) deviceCommand(s step, rnd *rand.Rand) {
 // reboot starts agents again that got the command, as the program does.
 func (w *world) reboot() {
 	for _, c := range w.cabinets {
+		if c.launcher != nil && c.launcher.endTrial() {
+			c.reboot.Store(true)
+		}
 		if c.reboot.Swap(false) {
 			c.restart(time.Second)
 			w.effect("rebooted", nil)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,7 @@ type world struct {
 	// leavesOutgoing keeps couriers from collecting: a backup does not know what the cloud alone has
 	// decided since, and the exception about what lies where is right then.
 	leavesOutgoing bool
+	launches       bool // agents are started by a launcher, and take updates
 	t              testing.TB
 	dir            string
 	seed           uint64
@@ -91,7 +93,9 @@ type cabinet struct {
 	// act gets what is to be shown; nil for nothing.
 	act func(edgelocker.Action)
 
-	upload *upload // of answers to diagnoses
+	upload   *upload      // of answers to diagnoses, and of programs in the other direction
+	launcher *launcher    // of the agent; nil: it takes no updates
+	forges   atomic.Int64 // parts of programs that are changed on their way to it
 
 	agent *agent.Agent
 	stop  context.CancelFunc
@@ -130,7 +134,13 @@ var families = []lockbus.Family{lockbus.CU48, lockbus.CU16, lockbus.Preamble}
 // newWorld has cabinets, and further devices that do not run.
 func newWorld(t testing.TB, seed uint64, cabinets int, more ...server.SandboxDevice) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), effects: map[string]int{}, logs: slog.New(slog.DiscardHandler), hooks: newHookReceiver()}
+	return makeWorld(t, seed, cabinets, false, more...)
+}
+
+// makeWorld is newWorld, whose agents may take updates.
+func makeWorld(t testing.TB, seed uint64, cabinets int, launches bool, more ...server.SandboxDevice) *world {
+	t.Helper()
+	w := &world{launches: launches, t: t, dir: t.TempDir(), seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), effects: map[string]int{}, logs: slog.New(slog.DiscardHandler), hooks: newHookReceiver()}
 	w.tap = &wiretap{w: w, rnd: rand.New(rand.NewPCG(seed, 3)), tried: map[string]int{}, up: map[string][]message{}, down: map[string][]message{}, live: map[string]int64{}}
 	storetest.WriteMigrated(t, filepath.Join(w.dir, "cloud"))
 	if testing.Verbose() && os.Getenv("POSTERN_E2E_LOG") != "" {
@@ -154,6 +164,9 @@ func newWorld(t testing.TB, seed uint64, cabinets int, more ...server.SandboxDev
 	w.box, err = w.cloud.Sandbox(t.Context(), cfg)
 	require.NoError(t, err)
 	w.staff = cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: w.box.ProviderCaller.Account.BusinessID, Type: cloud.ClientAdmin}}
+	if launches {
+		w.offerVersions()
+	}
 	for i := range cabinets {
 		w.cabinets = append(w.cabinets, w.newCabinet(i, seed))
 	}
@@ -171,6 +184,9 @@ func (w *world) newCabinet(i int, seed uint64) *cabinet {
 	var err error
 	c.sim, err = simboard.New(cfg)
 	require.NoError(w.t, err)
+	if w.launches {
+		c.launcher = &launcher{c: c}
+	}
 	c.lines = []board.LineConfig{{Name: "main", Port: "main", Boards: []board.BoardConfig{{Name: "A", Family: family, Items: c.sensors}}}}
 	c.start()
 	return c
@@ -200,6 +216,9 @@ func (c *cabinet) start() {
 			}
 		},
 		Dial: c.dial, Origin: c.origin()}
+	if c.launcher != nil {
+		c.launcher.choose(&cfg)
+	}
 	a, err := agent.New(cfg)
 	for range 120 { // whatever supervises the program starts it again
 		if err == nil {
@@ -352,7 +371,7 @@ func (c *cabinet) halt() {
 func (w *world) startCloud() {
 	w.t.Helper()
 	s, err := server.New(context.Background(), server.Config{Dir: filepath.Join(w.dir, "cloud"), Node: "one", Brokers: []string{"tcp://cloud:1883"}, Log: w.logs.With("side", "cloud"),
-		WebhookHTTP: true, WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, WebhookPorts: []uint16{8080}, WebhookDial: w.hooks.dial,
+		ReleaseKeys: []ed25519.PublicKey{releaseKey().Public().(ed25519.PublicKey)}, WebhookHTTP: true, WebhookNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, WebhookPorts: []uint16{8080}, WebhookDial: w.hooks.dial,
 		WebhookWaits: []time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute},
 		WrapDevices:  func(d mqttbroker.Devices) mqttbroker.Devices { w.tap.setDevices(d); return tappedUp{d, w.tap} },
 		WrapSender:   func(s device.Sender) device.Sender { w.tap.setSender(s); return tappedDown{s, w.tap} }})

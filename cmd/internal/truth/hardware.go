@@ -124,7 +124,8 @@ func (j *judge) keypad(b *Cabinet) {
 		}
 	}
 	for _, a := range j.Acts {
-		if a.Cabinet == b.Code && a.Code == wire.CodeStaff && a.OK { // a right code of staff lifts all locks
+		// A right code of staff lifts all locks, also where the door is not opened for it.
+		if a.Cabinet == b.Code && a.Code == wire.CodeStaff && !slices.Contains([]string{wire.CodeUnknown, wire.CodeLockedOut, wire.CodeNotActive, wire.CodeExpired}, a.Outcome) {
 			resets = append(resets, j.until(a))
 		}
 	}
@@ -148,7 +149,7 @@ func (j *judge) keypad(b *Cabinet) {
 			from := at.Add(-wrongLock + time.Second)
 			counted = 0
 			for _, x := range j.Acts {
-				if x.Cabinet == b.Code && x.Scanned == scanned && x.Outcome == wire.CodeUnknown && within(j.until(x), from, at) {
+				if x.Cabinet == b.Code && x.Code != wire.CodeStaff && x.Scanned == scanned && x.Outcome == wire.CodeUnknown && within(j.until(x), from, at) {
 					counted++
 				}
 			}
