@@ -186,6 +186,9 @@ func (w *world) day(steps []step, stuck *watched) (v truth.Verdict) {
 	w.reboot()
 	w.settleDown()
 	versions, settings := w.endUpdates(), w.endRollouts()
+	w.awaits("everything sent since", 15*time.Minute, func() bool { // at one moment, which the verdict is of
+		return !slices.ContainsFunc(w.cabinets, func(c *cabinet) bool { return c.agent.Store().Backlog() != [2]uint64{} })
+	})
 	v = w.verdict()
 	for _, x := range []truth.Finding{{Rule: "update", Text: versions}, {Rule: "profile", Text: settings}} {
 		if x.Text != "" {
