@@ -174,6 +174,7 @@ func (w *world) endUpdates() (wrong string) {
 			}
 			time.Sleep(time.Second)
 		}
+		w.awaits(c.code+" is back and has read its doors", 15*time.Minute, func() bool { return w.cloud.Devices.Online(c.code) && c.agent.Loop().State().Doors[1].Known })
 		runs := release.VersionOf(c.launcher.now.Version)
 		switch r := c.launcher.versions.Report(); {
 		case len(c.launcher.wrong) > 0:
