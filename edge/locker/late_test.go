@@ -114,3 +114,29 @@ func TestAPickupKeepsWhatIsBehindADoorThatStayedShut(t *testing.T) {
 	require.Equal(t, []string{"", "LD-1"}, []string{w.s.Doors[1].Delivery, w.s.Doors[2].Delivery})
 	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(2), Input: "keypad"}).Answer.Outcome, "the code works on")
 }
+
+// A door that swings late, after its opening was cancelled for it, is watched until it is shut:
+// who finds it open is told, as of any other one.
+func TestADoorThatSwingsAfterItsCancelIsWatched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.openDoors("op-1", 1)
+	for range 40 { // it is pulsed twice and stays shut
+		if w.s.Openings["op-1"].door(1).Phase == OpenFailed {
+			break
+		}
+		w.answer(edge.PulseConfirmed)
+		w.wait(100 * time.Millisecond)
+	}
+	require.Equal(t, OpenFailed, w.s.Openings["op-1"].door(1).Phase)
+	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op-1", How: wire.CloseCancel})})
+	w.setDoor(1, true)
+	w.wait(15 * time.Minute)
+	left := bodies[wire.Exception](w)
+	require.Len(t, left, 1)
+	require.Equal(t, wire.ExDoorLeftOpen, left[0].Type)
+	w.setDoor(1, false)
+	w.wait(5 * time.Second)
+	require.Empty(t, w.s.Openings)
+	require.Equal(t, wire.EndCancelled, bodies[wire.OpeningEnded](w)[0].Reason)
+}

@@ -261,13 +261,16 @@ func (d openings) progress(id string) {
 	if t.pending > 0 {
 		return
 	}
-	if t.opened == 0 && t.unseen == 0 && !o.Cancelled {
+	if t.opened == 0 && t.unseen == 0 {
 		// Every door failed; state unknown or not, none was opened. One that swings a
-		// little late is still this opening's.
-		if over || !d.maySwing(o) {
-			d.end(o, wire.EndOpenFailed)
+		// little late is still this opening's, also of one that is cancelled meanwhile.
+		if !over && d.maySwing(o) {
+			return
 		}
-		return
+		if !o.Cancelled {
+			d.end(o, wire.EndOpenFailed)
+			return
+		}
 	}
 	if t.open {
 		if over && t.counted { // else it shows in a moment whether the door is open at all

@@ -406,8 +406,10 @@ func TestADoorThatOpensAfterItsOpeningWasCancelledIsNotForced(t *testing.T) {
 	w.step(Ordered{Command: w.command(wire.CmdCloseSession, nil, wire.CloseSession{OpeningID: "op_1", How: wire.CloseCancel})})
 	w.answer(edge.PulseConfirmed)
 	w.wait(2 * time.Second)
-	require.Empty(t, w.s.Openings)
 	w.setDoor(1, true)
 	w.wait(time.Second)
 	require.Empty(t, bodies[wire.Tamper](w))
+	w.setDoor(1, false)
+	w.wait(5 * time.Second)
+	require.Empty(t, w.s.Openings)
 }
