@@ -105,8 +105,8 @@ const (
 // Recipient is who may collect.
 type Recipient struct {
 	Name     string `json:"name" required:"true" max:"120"`
-	Phone    string `json:"phone,omitempty" doc:"A phone number or an email address is required"`
-	Email    string `json:"email,omitempty"`
+	Phone    string `json:"phone,omitempty" max:"32" format:"phone" doc:"A phone number or an email address is required"`
+	Email    string `json:"email,omitempty" max:"254" format:"email"`
 	Language string `json:"language,omitempty"`
 	Address  string `json:"address,omitempty" max:"255" doc:"Where the parcel goes; for the purposes send and return alone"`
 }
@@ -114,8 +114,8 @@ type Recipient struct {
 // Sender is who brings a parcel that a courier collects.
 type Sender struct {
 	Name     string `json:"name" required:"true" max:"120"`
-	Phone    string `json:"phone,omitempty" max:"32" doc:"A phone number or an email address is required"`
-	Email    string `json:"email,omitempty" max:"254"`
+	Phone    string `json:"phone,omitempty" max:"32" format:"phone" doc:"A phone number or an email address is required"`
+	Email    string `json:"email,omitempty" max:"254" format:"email"`
 	Language string `json:"language,omitempty" max:"35"`
 }
 

@@ -14,7 +14,7 @@ import (
 func announcement(refs ...string) string {
 	var list []string
 	for _, r := range refs {
-		list = append(list, fmt.Sprintf(`{"carrier_reference":%q,"recipient":{"name":"Jane","phone":"1"},"destination_location_id":12,"weight":2}`, r))
+		list = append(list, fmt.Sprintf(`{"carrier_reference":%q,"recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12,"weight":2}`, r))
 	}
 	return `{"packages":[` + strings.Join(list, ",") + `]}`
 }
@@ -32,7 +32,7 @@ func TestCarriersAnnouncePackages(t *testing.T) {
 	}
 	before := total(own, "")
 
-	a := announce(own, strings.Replace(announcement("A-1", "A-2", "A-3"), `"A-2","recipient":{"name":"Jane","phone":"1"},"destination_location_id":12`, `"A-2","recipient":{"name":"Jane","phone":"1"},"destination_location_id":987654`, 1))
+	a := announce(own, strings.Replace(announcement("A-1", "A-2", "A-3"), `"A-2","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12`, `"A-2","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":987654`, 1))
 	require.Equal(t, 200, a.status, "%s", a.body)
 	require.EqualValues(t, 2, a.json["accepted"])
 	rejected := a.json["rejected"].([]any)
@@ -53,7 +53,7 @@ func TestCarriersAnnouncePackages(t *testing.T) {
 	for body, member := range map[string]string{
 		announcement("B", "B"): "packages.1.carrier_reference",
 		`{"packages":[{"carrier_reference":"B","recipient":{"name":"Jane"},"destination_location_id":12}]}`:            "packages.0.recipient",
-		`{"packages":[{"carrier_reference":"","recipient":{"name":"Jane","phone":"1"},"destination_location_id":12}]}`: "packages.0.carrier_reference",
+		`{"packages":[{"carrier_reference":"","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}]}`: "packages.0.carrier_reference",
 		`{"packages":[]}`: "packages",
 		announcement(strings.Fields(strings.Repeat("x ", 201))...): "packages",
 	} {

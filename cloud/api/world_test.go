@@ -337,7 +337,7 @@ func deliveryOf(ref string, device int, numbers ...string) string {
 	for _, n := range numbers {
 		packages = append(packages, fmt.Sprintf(`{"tracking_number":%q,"size":"S"}`, n))
 	}
-	return fmt.Sprintf(`{"reference_number":%q,"device_id":%d,"packages":[%s],"recipient":{"name":"X","phone":"1"},"reserve":false}`, ref, device, strings.Join(packages, ","))
+	return fmt.Sprintf(`{"reference_number":%q,"device_id":%d,"packages":[%s],"recipient":{"name":"X","phone":"+14165550100"},"reserve":false}`, ref, device, strings.Join(packages, ","))
 }
 
 func cabinetOf(code string) string {
@@ -799,7 +799,7 @@ func (x *world) site() string {
 
 // packageAnnounced is a package that a provider has announced.
 func (x *world) packageAnnounced() string {
-	a := x.made("POST", partner+"/announced-packages", x.token(provider), fmt.Sprintf(`{"packages":[{"carrier_reference":%q,"recipient":{"name":"Jane","phone":"1"},"destination_location_id":12}]}`, x.next("CR-")))
+	a := x.made("POST", partner+"/announced-packages", x.token(provider), fmt.Sprintf(`{"packages":[{"carrier_reference":%q,"recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}]}`, x.next("CR-")))
 	return a["packages"].([]any)[0].(map[string]any)["package_number"].(string)
 }
 

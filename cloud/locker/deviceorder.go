@@ -317,13 +317,10 @@ var ofUnverified = []string{"anomaly", "recovery", "deleted"}
 // the door, or a connected cabinet reports it as open. Errors: DEVICE_DISABLED,
 // DELIVERY_STATE_CONFLICT, DOOR_OPEN.
 func (w clearing) mayTakeOut(cell *cloud.Compartment) error {
-	if err := w.mayClear(cell); err != nil {
-		return err
-	}
 	if cell.DoorStatus == "open" && w.online() == nil {
 		return cloud.E(cloud.Conflict, "DOOR_OPEN")
 	}
-	return nil
+	return w.mayClear(cell)
 }
 
 // removeRows takes packages of a delivery out of one compartment, in the cloud at once. Where

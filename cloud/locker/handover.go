@@ -12,7 +12,7 @@ import (
 type HandoverInput struct {
 	Delivery DeliveryKey `path:"id" json:"-"`
 	Name     string      `json:"name" required:"true" max:"120" doc:"Who collects"`
-	Phone    string      `json:"phone" max:"32"`
+	Phone    string      `json:"phone" max:"32" format:"phone"`
 }
 
 // TakeBackInput ends a handover.
@@ -25,7 +25,7 @@ type ParcelHandoverInput struct {
 	Number string `path:"delivery_number" doc:"As in LD-000064021"`
 	Key    string `header:"X-Tracking-Key"` // secret of the parcel's link
 	Name   string `json:"name" required:"true" max:"120" doc:"Who collects"`
-	Phone  string `json:"phone" max:"32"`
+	Phone  string `json:"phone" max:"32" format:"phone"`
 }
 
 // ParcelTakeBackInput is TakeBackInput from a recipient.

@@ -32,6 +32,24 @@ func TestALabelNamesItsParcel(t *testing.T) {
 	})
 }
 
+// An SSCC may be the parcel's number itself, as a carrier writes it: with its application
+// identifier or without.
+func TestALabelNamesAParcelWhoseNumberIsAnSSCC(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		for i, number := range []string{"340123450000000017", "00340123450000000024"} {
+			require.NoError(s.t, s.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+				x, err := v.ShipmentByNumber("PK-1")
+				x.ID, x.Number, x.BusinessID = cloud.ShipmentID(900+i), number, s.Box.ProviderCaller.Account.BusinessID
+				return &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{x}}}, err
+			}))
+			for _, label := range []string{"]C100" + number[len(number)-18:], "00" + number[len(number)-18:]} {
+				s.Tell(wire.KindTrackingEvent, wire.TrackingEvent{Subject: label, StatusCode: "in_transit"})
+				require.Empty(s.t, s.Faults(), "%s by %s", number, label)
+			}
+		}
+	})
+}
+
 // What a batch scanner sends later stands at the time of its own clock, once, where that time may
 // be; else at that of sending.
 func TestScansThatCameLater(t *testing.T) {

@@ -81,24 +81,38 @@ const scanClock = 5 * time.Minute
 
 // parcel is the shipment of the device's business that a label names: by its
 // tracking number, else by a carrier's, else by the SSCC of a GS1 label, of several the
-// newest; nil for none. number is what events of it are named by.
+// newest; nil for none. An SSCC may be the tracking number itself, with its application
+// identifier or without. number is what events of it are named by.
 func (w *timeline) parcel(label string) (s *shipment, number string, err error) {
+	if s, number, err = w.numbered(label); err != nil || s != nil {
+		return s, number, err
+	}
+	scan, bad := gs1.Read([]byte(label))
+	ai, sscc := scan.Subject()
+	if bad != nil || ai != "00" {
+		return nil, "", nil
+	}
+	for _, form := range []string{sscc, ai + sscc} {
+		if s, number, err = w.numbered(form); err != nil || s != nil {
+			return s, number, err
+		}
+	}
+	return w.newestOf(otep.Subject{SSCC: sscc})
+}
+
+// numbered is the shipment that has a number as its own or as a carrier's; nil for none.
+func (w *timeline) numbered(label string) (s *shipment, number string, err error) {
 	if s, err = w.shipment(label); err != nil || s != nil && s.BusinessID == w.device.BusinessID {
 		return s, label, err
 	}
-	found, err := w.v.ShipmentsBySubject(w.device.BusinessID, otep.Subject{ExternalTrackingNumber: label})
-	if err != nil {
+	return w.newestOf(otep.Subject{ExternalTrackingNumber: label})
+}
+
+// newestOf is the shipment of the device's business that was made last for a subject; nil for none.
+func (w *timeline) newestOf(of otep.Subject) (s *shipment, number string, err error) {
+	found, err := w.v.ShipmentsBySubject(w.device.BusinessID, of)
+	if err != nil || len(found) == 0 {
 		return nil, "", err
-	}
-	if len(found) == 0 {
-		scan, bad := gs1.Read([]byte(label))
-		ai, sscc := scan.Subject()
-		if bad != nil || ai != "00" {
-			return nil, "", nil
-		}
-		if found, err = w.v.ShipmentsBySubject(w.device.BusinessID, otep.Subject{SSCC: sscc}); err != nil || len(found) == 0 {
-			return nil, "", err
-		}
 	}
 	number = found[len(found)-1].Number
 	s, err = w.shipment(number)

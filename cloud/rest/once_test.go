@@ -145,7 +145,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"smart_lockers.devices.diagnose":         {token: admin, path: "/api/v1/smart-lockers/devices/88/diagnoses", body: `{"type":"board_view","reason":"Doors do not answer"}`},
 			"smart_lockers.devices.test_channel":     {token: admin, path: "/api/v1/smart-lockers/devices/88/channel-tests", body: `{"grid_id":8804,"reason":"The lock is stuck","attended":true}`},
 			"sites.create":                           {token: admin, path: "/api/v1/sites", body: `{"name":"Once","address":"1 King St"}`},
-			"third_party.announced_packages.create":  {token: lives.provider(), path: base + "/announced-packages", body: `{"packages":[{"carrier_reference":"ONCE","recipient":{"name":"Jane","phone":"1"},"destination_location_id":12}]}`},
+			"third_party.announced_packages.create":  {token: lives.provider(), path: base + "/announced-packages", body: `{"packages":[{"carrier_reference":"ONCE","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}]}`},
 			"device_orders.extend":                   {token: admin, path: "/api/v1/device-orders/8301/extend", body: `{"hours":24}`},
 			"device_orders.remove":                   {token: admin, path: fmt.Sprintf("/api/v1/device-orders/%d/remove", w.Stored(t, 83001, "STORED-1")), body: `{"removal_reason":"handover"}`},
 			"device_order_exceptions.resolve":        {token: admin, path: "/api/v1/device-order-exceptions/7/resolve", body: `{"resolution_action":"no_action","note":"Seen"}`},

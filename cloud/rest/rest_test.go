@@ -173,7 +173,7 @@ func (r *rig) fill(path string) string {
 
 // bodies are valid bodies for operations that need one.
 var bodies = map[string]string{
-	"third_party.deliveries.create": `{"reference_number":"R-1","device_id":88,"packages":[{"tracking_number":"NEW1"}],"recipient":{"name":"X","phone":"1"}}`,
+	"third_party.deliveries.create": `{"reference_number":"R-1","device_id":88,"packages":[{"tracking_number":"NEW1"}],"recipient":{"name":"X","phone":"+14165550100"}}`,
 
 	"third_party.deliveries.add_package": `{"tracking_number":"NEW2"}`,
 	"third_party.deliveries.reassign":    `{"size":"M"}`,

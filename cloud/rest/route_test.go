@@ -190,7 +190,7 @@ func TestContractorsPlanTheirOwn(t *testing.T) {
 	require.Equal(t, 0.0, r.do("GET", "/api/v1/drivers", broker, "").json["total"])
 	r.refused(r.do("GET", "/api/v1/drivers/4", broker, ""), 404, "DRIVER_NOT_FOUND")
 	r.refused(r.do("GET", ours, broker, ""), 404, "ROUTE_NOT_FOUND")
-	r.refused(r.do("PATCH", "/api/v1/drivers/4", broker, `{"phone":"1"}`), 403, "ACCOUNT_TYPE_NOT_ALLOWED")
+	r.refused(r.do("PATCH", "/api/v1/drivers/4", broker, `{"phone":"+14165550100"}`), 403, "ACCOUNT_TYPE_NOT_ALLOWED")
 	d := r.made(r.do("PATCH", "/api/v1/drivers/4", admin, fmt.Sprintf(`{"broker_id":%d,"phone":"+14165550100","skills":["fragile"],"vehicle":{"type":"van","capacity_weight":800.5},"shift":{"start":"22:00","end":"06:00"}}`, brokerID)), 200, "driver")
 	require.Equal(t, 3.0, d["broker_id"])
 	require.Equal(t, map[string]any{"start": "22:00", "end": "06:00"}, d["shift"])

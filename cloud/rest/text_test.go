@@ -54,7 +54,7 @@ func hostileText(t *testing.T, r *rig) {
 			status, code = 400, "MALFORMED_JSON"
 		}
 		r.refused(r.do("POST", base+"/deliveries", r.provider(),
-			fmt.Sprintf(`{"reference_number":"%s","device_id":88,"packages":[{"tracking_number":"NEW1"}],"recipient":{"name":"X","phone":"1"}}`, bad)), status, code)
+			fmt.Sprintf(`{"reference_number":"%s","device_id":88,"packages":[{"tracking_number":"NEW1"}],"recipient":{"name":"X","phone":"+14165550100"}}`, bad)), status, code)
 	}
 
 	// An address may hide the same behind percent signs.

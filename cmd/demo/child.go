@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -23,6 +24,7 @@ import (
 	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
 	"github.com/postern-io/postern/edge/kiosk"
+	"github.com/postern-io/postern/edge/origin"
 )
 
 // childEnv holds the role of a process that the demo started: itself once more.
@@ -170,7 +172,7 @@ func runEdge(ctx context.Context, c childConfig, log *slog.Logger) error {
 		return err
 	}
 	defer trace.Close()
-	a, err := agent.New(agent.Config{Dir: c.Dir, Secrets: secrets, Lines: c.Lines, Version: cli.Version(), Log: log, Trace: trace.Append})
+	a, err := agent.New(agent.Config{Dir: c.Dir, Secrets: secrets, Lines: c.Lines, Version: cli.Version(), Log: log, Origin: origin.New(secrets.CloudURL, http.DefaultTransport), Trace: trace.Append})
 	if err != nil {
 		return err
 	}

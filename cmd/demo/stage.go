@@ -196,12 +196,12 @@ func (s *stage) furnish(ctx context.Context) error {
 	for i, c := range cast {
 		d := server.SandboxDevice{Code: c.code, Name: c.name, Type: c.kind, Address: strconv.Itoa(120+i) + " Front St W, Toronto ON", Latitude: 43.6446, Longitude: -79.3849 + float64(i)/100}
 		for n := uint(1); n <= c.doors; n++ {
-			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: sizeOf(n), Display: n})
+			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: sizeOf(n), Display: n, Label: fmt.Sprintf("A-%d", n)})
 		}
 		cfg.Devices = append(cfg.Devices, d)
 	}
 	cfg.Devices = append(cfg.Devices, server.SandboxDevice{Code: "TEST-04", Name: "Test cabinet", Type: "smart_locker", Test: true, Address: "124 Front St W, Toronto ON", Latitude: 43.6446, Longitude: -79.3449,
-		Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M", Display: 1}}})
+		Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M", Display: 1, Label: "A-1"}}})
 	s.box, err = cloud.Sandbox(ctx, cfg)
 	s.receiver.secret(hookPath, s.box.Provider.WebhookSecret)
 	if err = errors.Join(err, cloud.Broker.Close(), cloud.Store.Close()); err != nil {
