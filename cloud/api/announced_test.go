@@ -52,7 +52,7 @@ func TestCarriersAnnouncePackages(t *testing.T) {
 	require.Equal(t, before+2, total(own, ""))
 	for body, member := range map[string]string{
 		announcement("B", "B"): "packages.1.carrier_reference",
-		`{"packages":[{"carrier_reference":"B","recipient":{"name":"Jane"},"destination_location_id":12}]}`:            "packages.0.recipient",
+		`{"packages":[{"carrier_reference":"B","recipient":{"name":"Jane"},"destination_location_id":12}]}`:                       "packages.0.recipient",
 		`{"packages":[{"carrier_reference":"","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}]}`: "packages.0.carrier_reference",
 		`{"packages":[]}`: "packages",
 		announcement(strings.Fields(strings.Repeat("x ", 201))...): "packages",
