@@ -186,8 +186,15 @@ func (w *world) day(steps []step, stuck *watched) (v truth.Verdict) {
 	w.reboot()
 	w.settleDown()
 	versions, settings := w.endUpdates(), w.endRollouts()
-	w.awaits("everything sent since", 15*time.Minute, func() bool { // at one moment, which the verdict is of
+	sent := func() bool {
 		return !slices.ContainsFunc(w.cabinets, func(c *cabinet) bool { return c.agent.Store().Backlog() != [2]uint64{} })
+	}
+	w.awaits("everything sent since", 15*time.Minute, func() bool { // at a moment at which nothing is under way, which the verdict is of
+		if !sent() {
+			return false
+		}
+		time.Sleep(50 * time.Millisecond)
+		return sent()
 	})
 	v = w.verdict()
 	for _, x := range []truth.Finding{{Rule: "update", Text: versions}, {Rule: "profile", Text: settings}} {
@@ -213,7 +220,9 @@ func firstLines(s string, n int) string {
 func (w *world) settleDown() {
 	w.noise.Store(0)
 	w.tap.calm()
-	w.simple.mend()
+	if w.simple != nil {
+		w.simple.mend()
+	}
 	for _, c := range w.cabinets {
 		c.disk = nil
 		c.setCut(false)
@@ -265,7 +274,9 @@ func (w *world) settleDown() {
 			}
 		}
 	}
-	w.awaits(w.simple.code+": everything told", 15*time.Minute, w.simple.told)
+	if w.simple != nil {
+		w.awaits(w.simple.code+": everything told", 15*time.Minute, w.simple.told)
+	}
 	w.awaits("every event delivered", 30*time.Minute, func() bool {
 		n, err := w.cloud.Store.OutboxWaiting(context.Background())
 		return err == nil && len(n) == 0
@@ -329,6 +340,9 @@ func (w *world) tryEveryDoor() string {
 		if text := w.tryDeposits(i, c); text != "" {
 			return text
 		}
+	}
+	if w.simple == nil {
+		return ""
 	}
 	return w.simple.tryLast()
 }

@@ -255,8 +255,8 @@ func (d openings) depositOf(ref string) string {
 
 // isLeftOpen reports whether a door was left open, or forced, and has not been
 // closed since: staff alone may open a session on it.
-func (d openings) isLeftOpen(n edge.DoorNumber) bool {
-	for _, e := range d.Exceptions {
+func (s *State) isLeftOpen(n edge.DoorNumber) bool {
+	for _, e := range s.Exceptions {
 		if e.Type == wire.ExDoorLeftOpen && e.Door == uint(n) {
 			return true
 		}

@@ -375,6 +375,27 @@ func (d *draft) closeException(typ string, n edge.DoorNumber, how string, mono i
 	}
 }
 
+// watchDue is when a door that is open, and that no opening watches, counts as left open, as
+// mono; 0 when it does not.
+func (s *State) watchDue(door Door) int64 {
+	_, watched := s.Openings[door.Opening]
+	if watched || door.Blocked != "" || !door.Known || !door.Open || door.settling() || s.isLeftOpen(door.Number) {
+		return 0
+	}
+	return door.Since + sec(s.Config.Times.WithDefaults().SessionS)
+}
+
+// watchOpen tells of doors that have been open as long as a session may last, and belong to no
+// opening: one that ended before its door was seen to swing, or whose board was silent.
+func (d *draft) watchOpen() {
+	for _, n := range sorted(d.Doors) {
+		if due := d.watchDue(d.Doors[n]); due != 0 && d.now.Mono >= due {
+			d.raise(wire.ExDoorLeftOpen, wire.SeverityMedium, n, "open after its opening")
+			d.addAction(Show{What: "left_open", Door: n})
+		}
+	}
+}
+
 // soundDue is when a sound about an open door is due, as mono; 0 when none is.
 func (s *State) soundDue(door Door) int64 {
 	if !door.Known || !door.Open || !door.Counted {

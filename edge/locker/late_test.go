@@ -140,3 +140,37 @@ func TestADoorThatSwingsAfterItsCancelIsWatched(t *testing.T) {
 	require.Empty(t, w.s.Openings)
 	require.Equal(t, wire.EndCancelled, bodies[wire.OpeningEnded](w)[0].Reason)
 }
+
+// A door that is open and that no opening watches counts as left open after the time of a
+// session, once, unless staff have taken it out of use.
+func TestAnOpenDoorIsAlwaysWatched(t *testing.T) {
+	t.Parallel()
+	for _, blocked := range []bool{false, true} {
+		w := newWorld(t, 2)
+		w.openDoors("op-1", 1)
+		w.swing()
+		w.setDoor(1, false)
+		w.wait(5 * time.Second)
+		require.Empty(t, w.s.Openings)
+		door := w.s.Doors[1]
+		door.PulseAt = w.now.Mono // as after a pulse whose opening is over
+		if blocked {
+			door.Blocked = "contact"
+		}
+		w.s.Doors[1] = door
+		w.setDoor(1, true)
+		w.wait(9 * time.Minute)
+		require.Empty(t, bodies[wire.Exception](w))
+		w.wait(2 * time.Minute)
+		left := bodies[wire.Exception](w)
+		if blocked {
+			require.Empty(t, left)
+			continue
+		}
+		require.Len(t, left, 1)
+		require.Equal(t, []any{wire.ExDoorLeftOpen, uint(1)}, []any{left[0].Type, left[0].Door})
+		w.setDoor(1, false)
+		w.wait(5 * time.Second)
+		require.Empty(t, w.s.Exceptions)
+	}
+}

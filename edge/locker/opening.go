@@ -19,6 +19,7 @@ func (d step) pass() {
 		d.progress(id)
 	}
 	d.seeOpen()
+	d.watchOpen()
 	d.tellAgain()
 	d.sound()
 	d.dateLoss()
@@ -41,6 +42,7 @@ func (s State) Next(now Now) int64 {
 			at(countsAt(d, t))
 		}
 		at(s.soundDue(d))
+		at(s.watchDue(d))
 	}
 	for _, o := range s.Openings {
 		if now.Mono < o.Ends.Mono {
