@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -28,10 +29,26 @@ func (j *judge) refusesGuest(b *Cabinet, p Pulse, began time.Time) (why string, 
 			return "", false
 		}
 		return b.refusesGuestLarger(p), true
+	case p.Kind == edge.ByPass:
+		return j.refusesGuestPass(b, p, began), true
 	case e == nil || (e.Entry.Kind == wire.CodeStaff) != (p.Kind == edge.ByStaff):
 		return "", false
 	}
 	return j.refusesCode(b, p, Act{Cabinet: b.Code, Delivery: e.Entry.DeliveryRef, Code: e.Entry.Kind}, began), true
+}
+
+// refusesGuestPass: a signed QR code that the cloud gave out opens the doors of the opening that
+// the cabinet has reported for it, at that moment.
+func (j *judge) refusesGuestPass(b *Cabinet, p Pulse, began time.Time) string {
+	d := j.Cloud.Devices[b.Code]
+	for _, q := range d.QRCodes {
+		o, known := d.Openings[q.OpeningID]
+		names := slices.ContainsFunc(o.Doors, func(x cloud.OpeningDoor) bool { return x.Door == uint(p.Door) })
+		if known && names && within(began, q.UsedAt.Add(-clockSlack), q.UsedAt.Add(clockSlack)) && within(began, q.CreatedAt.Add(-clockSlack), q.EndsAt.Add(clockSlack)) {
+			return ""
+		}
+	}
+	return "no signed QR code that the cloud gave out is known to have opened the door"
 }
 
 // refusesReopening: a pickup is opened once more in what is left of the session

@@ -40,6 +40,14 @@ func open(b *Cabinet, door uint, seconds float64, by edge.Authority) {
 	}
 }
 
+// giveQR has the cloud give out a signed QR code, and the cabinet report its use at a door.
+func giveQR(c *Case, door uint, used float64) {
+	d := c.Cloud.Devices["CAB-1"]
+	d.QRCodes = append(d.QRCodes, cloud.QRCode{Kept: cloud.Kept[cloud.QRCodeID]{CreatedAt: at(200)}, PassID: "ab", EndsAt: at(900), OpeningID: "op_qr", UsedAt: at(used)})
+	d.Openings = map[string]cloud.Opening{"op_qr": {ID: "op_qr", Doors: []cloud.OpeningDoor{{Door: door}}}}
+	c.Cloud.Devices["CAB-1"] = d
+}
+
 // What guests may do at a cabinet is no finding: codes are judged by the list
 // alone, also beside the script's people.
 func TestGuestsAreJudgedByTheCodesAlone(t *testing.T) {
@@ -61,6 +69,10 @@ func TestGuestsAreJudgedByTheCodesAlone(t *testing.T) {
 			d.Codes = append(d.Codes, cloud.CodeRow{DeviceID: 7, Entry: wire.CodeEntry{Number: 9, Op: wire.CodeSet, Kind: wire.CodeStaff}})
 			c.Cloud.Devices["CAB-1"] = d
 			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByStaff, CodeNumber: 9})
+		},
+		"a signed QR code of staff": func(c *Case, b *Cabinet) {
+			giveQR(c, 2, 230)
+			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByPass})
 		},
 	} {
 		c := guestDay()
@@ -87,6 +99,17 @@ func TestGuestsOpenNothingWithoutACode(t *testing.T) {
 		},
 		"a reopening long after the pickup": func(_ *Case, b *Cabinet) {
 			open(b, 2, 200+longOpen.Seconds()+60, edge.Authority{Act: "act-2", Kind: edge.ByReopen})
+		},
+		"a signed QR code that was never given out": func(_ *Case, b *Cabinet) {
+			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByPass})
+		},
+		"a signed QR code for another door": func(c *Case, b *Cabinet) {
+			giveQR(c, 1, 230)
+			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByPass})
+		},
+		"a signed QR code that was used at another time": func(c *Case, b *Cabinet) {
+			giveQR(c, 2, 260)
+			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByPass})
 		},
 		"a staff code that was never listed": func(_ *Case, b *Cabinet) {
 			open(b, 2, 230, edge.Authority{Act: "act-2", Kind: edge.ByStaff, CodeNumber: 9})

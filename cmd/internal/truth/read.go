@@ -181,6 +181,16 @@ func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID
 		if d.QRCodes, err = cloud.All(v, cloud.QRCode{Kept: cloud.Kept[cloud.QRCodeID]{BusinessID: d.Row.BusinessID}, DeviceID: d.Row.ID}); err != nil {
 			return err
 		}
+		for _, q := range d.QRCodes {
+			if q.OpeningID == "" {
+				continue // it is not used
+			}
+			o, err := v.Opening(q.OpeningID)
+			if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+				return err
+			}
+			d.Openings[q.OpeningID] = o
+		}
 		for _, x := range deliveries {
 			rows, err := v.DeliveryCodes(x.ID)
 			if err != nil {

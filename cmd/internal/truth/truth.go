@@ -213,7 +213,7 @@ type Device struct {
 	Faults     []cloud.DeviceException
 	Running    []cloud.Opening
 	Commands   []cloud.Command          // without an outcome
-	Openings   map[string]cloud.Opening // of its deliveries, by id
+	Openings   map[string]cloud.Opening // of its deliveries and of signed QR codes, by id
 	Records    []wire.Record            // of the journal, each once, by boot and time
 }
 
