@@ -322,7 +322,7 @@ func TestExceptionsAreResolvedAtTheCabinetToo(t *testing.T) {
 		_, err := s.resolve(id, "door_closed_on_site")
 		require.Equal(s.t, "DOOR_OPEN", code(err))
 		_, err = s.resolve(id, "package_lost")
-		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(err), "the opening runs")
+		require.Equal(s.t, "DOOR_OPEN", code(err))
 		_, err = s.resolve(id, "deposit_confirmed")
 		require.Equal(s.t, "RESOLUTION_NOT_POSSIBLE", code(err))
 		require.Equal(s.t, []string{"door_left_open medium"}, s.exceptions(), "nothing was changed")

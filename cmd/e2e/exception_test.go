@@ -54,7 +54,7 @@ func TestADoorThatWasLeftOpenIsShut(t *testing.T) {
 		require.NoError(t, c.sim.Put(door, "PK-1"))
 		left := w.exception(wire.ExDoorLeftOpen)
 		require.Equal(t, "DOOR_OPEN", refusal(w.resolve(left, "door_closed_on_site")))
-		require.Equal(t, "DELIVERY_STATE_CONFLICT", refusal(w.resolve(left, "package_lost")), "its deposit still runs")
+		require.Equal(t, "DOOR_OPEN", refusal(w.resolve(left, "package_lost")))
 		require.NoError(t, c.sim.CloseDoor(door))
 		w.delivered("R-1")
 		require.Equal(t, "EXCEPTION_CLOSED", refusal(w.resolve(left, "no_action")))
