@@ -63,7 +63,7 @@ func writeVideo(t *testing.T, text string) string {
 // camera of the screen: its door opens, in a real browser. The camera looks only while a
 // screen asks for a code, one code in view is one try, and no picture leaves the cabinet.
 func TestACodeIsHeldBeforeTheCameraOfTheScreen(t *testing.T) {
-	ring.SkipUnlessCheck(t, "a browser; edge/scanner and edge/kiosk try the camera alone")
+	ring.SkipUnlessFull(t, "a browser; edge/scanner and edge/kiosk try the camera alone")
 	chromium, node := browsertest.Tools(t)
 	w := newWorld(t, 7, 1)
 	defer w.close()
