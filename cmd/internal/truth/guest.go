@@ -30,7 +30,7 @@ func (j *judge) refusesGuest(b *Cabinet, p Pulse, began time.Time) (why string, 
 		}
 		return b.refusesGuestLarger(p), true
 	case p.Kind == edge.ByPass:
-		return j.refusesGuestPass(b, p, began), true
+		return refusesGuestPass(j, b, p, began), true
 	case e == nil || (e.Entry.Kind == wire.CodeStaff) != (p.Kind == edge.ByStaff):
 		return "", false
 	}
@@ -39,7 +39,7 @@ func (j *judge) refusesGuest(b *Cabinet, p Pulse, began time.Time) (why string, 
 
 // refusesGuestPass: a signed QR code that the cloud gave out opens the doors of the opening that
 // the cabinet has reported for it, at that moment.
-func (j *judge) refusesGuestPass(b *Cabinet, p Pulse, began time.Time) string {
+func refusesGuestPass(j *judge, b *Cabinet, p Pulse, began time.Time) string {
 	d := j.Cloud.Devices[b.Code]
 	for _, q := range d.QRCodes {
 		o, known := d.Openings[q.OpeningID]
