@@ -28,7 +28,7 @@ import (
 	"github.com/postern-io/postern/protocol/signed"
 )
 
-// Versions of the agent on a random day. All run the same program: what is told apart is
+// Versions of the agent on a random day. All run the same program: what differs is
 // what is fetched, kept, chosen and reported.
 const (
 	packagedVersion = "v1.0.0"

@@ -116,7 +116,7 @@ func TestAPickupKeepsWhatIsBehindADoorThatStayedShut(t *testing.T) {
 }
 
 // A door that swings late, after its opening was cancelled for it, is watched until it is shut:
-// who finds it open is told, as of any other one.
+// staff learn that it stands open, as of any other one.
 func TestADoorThatSwingsAfterItsCancelIsWatched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
