@@ -10,6 +10,9 @@ import (
 	"github.com/postern-io/postern/cloud/locker"
 )
 
+// recipientProof says by what a recipient is known, in operations about one parcel.
+const recipientProof = "The proof of who asks is the key of the parcel's link in X-Tracking-Key, or the account of a customer with the recipient's mail address"
+
 // customers are the operations of recipients, whose proof is the link of a parcel or the
 // account of a customer. They take calls with a token and without one. Those about one
 // parcel are Secret also where the answer shows no code: their input may have a link's key,
@@ -41,7 +44,7 @@ func (c Config) customers() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "customer.parcels.open",
 			Summary:     "Open the doors of a waiting parcel",
-			Description: "For the recipient who stands before the locker. The proof of who asks is the key of the parcel's link in X-Tracking-Key, or the account of a customer with the recipient's mail address; a position within 200 m, or the six characters on the locker's screen, is that of where. What is taken out is collected as with the code. The answer is 200 with what the locker said, or 202 after wait_seconds while it has not answered yet. At most six times a minute for a delivery.",
+			Description: "For the recipient who stands before the locker. " + recipientProof + "; a position within 200 m, or the six characters on the locker's screen, is that of where. What is taken out is collected as with the code. The answer is 200 with what the locker said, or 202 after wait_seconds while it has not answered yet. At most six times a minute for a delivery.",
 			Tag:         "Customer",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/customer/lockers/parcels/{delivery_number}/open",
@@ -55,7 +58,7 @@ func (c Config) customers() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "customer.parcels.hand_over",
 			Summary:     "Hand a waiting parcel over to another person",
-			Description: "The recipient names who collects. The proof of who asks is the key of the parcel's link in X-Tracking-Key, or the account of a customer with the recipient's mail address. The answer has the code for that person; the code before is dead at the cabinet as soon as it has the new list.",
+			Description: "The recipient names who collects. " + recipientProof + ". The answer has the code for that person; the code before is dead at the cabinet as soon as it has the new list.",
 			Tag:         "Customer",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/customer/lockers/parcels/{delivery_number}/handover",
@@ -68,7 +71,7 @@ func (c Config) customers() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "customer.parcels.take_back",
 			Summary:     "Take a waiting parcel back from another person",
-			Description: "The handover code dies, and the answer has a new pickup code for the recipient. The proof of who asks is the key of the parcel's link in X-Tracking-Key, or the account of a customer with the recipient's mail address.",
+			Description: "The handover code dies, and the answer has a new pickup code for the recipient. " + recipientProof + ".",
 			Tag:         "Customer",
 			Method:      http.MethodDelete,
 			Path:        "/api/v1/customer/lockers/parcels/{delivery_number}/handover",
@@ -81,7 +84,7 @@ func (c Config) customers() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "customer.parcels.find_return",
 			Summary:     "Get the return of a collected parcel",
-			Description: "For the recipient: where and until when the return can be brought, with the drop-off code and its QR code while it works, and how far it has come. The proof of who asks is the key of the parcel's link in X-Tracking-Key, or the account of a customer with the recipient's mail address.",
+			Description: "For the recipient: where and until when the return can be brought, with the drop-off code and its QR code while it works, and how far it has come. " + recipientProof + ".",
 			Tag:         "Customer",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/customer/lockers/parcels/{delivery_number}/return",
@@ -93,7 +96,7 @@ func (c Config) customers() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "customer.parcels.return",
 			Summary:     "Return a collected parcel at its locker",
-			Description: "The recipient brings back what was collected at most 14 days ago, where the business offers it (locker_returns in its settings). The proof of who asks is the key of the parcel's link in X-Tracking-Key, or the account of a customer with the recipient's mail address. The answer has the drop-off code for the locker; a courier of the partner collects the parcel there. A delivery has one return: asked again, it is shown, with 200 in place of 201. One that was cancelled, has failed or was not brought in time makes room for another.",
+			Description: "The recipient brings back what was collected at most 14 days ago, where the business offers it (locker_returns in its settings). " + recipientProof + ". The answer has the drop-off code for the locker; a courier of the partner collects the parcel there. A delivery has one return: asked again, it is shown, with 200 in place of 201. One that was cancelled, has failed or was not brought in time makes room for another.",
 			Tag:         "Customer",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/customer/lockers/parcels/{delivery_number}/return",

@@ -242,25 +242,7 @@ func (l *layoutPage) add() {
 }
 
 func (p setupPages) saveLayout(c context.Context, ctx *fasthttp.RequestCtx, v visitor, d locker.DeviceBody, page layoutPage) {
-	var shelves []any
-	for _, s := range page.shelves() {
-		var grids []any
-		for _, g := range s.Grids {
-			grid := map[string]any{"compartment_number": g.Door, "column": g.Column, "row": g.Row, "size": g.Size, "pickup_enabled": g.IsForPickup()}
-			if g.Board != nil {
-				grid["board"] = *g.Board
-			}
-			if g.Channel != nil {
-				grid["channel"] = *g.Channel
-			}
-			if g.Inverted != nil {
-				grid["inverted"] = *g.Inverted
-			}
-			grids = append(grids, grid)
-		}
-		shelves = append(shelves, map[string]any{"shelf_code": s.Code, "grids": grids})
-	}
-	in := map[string]any{"id": fmt.Sprint(d.DeviceID), "shelves": shelves}
+	in := map[string]any{"id": fmt.Sprint(d.DeviceID), "shelves": page.shelves()}
 	if n, err := strconv.ParseUint(page.Version, 10, 63); err == nil {
 		in["config_version"] = n
 	}

@@ -390,10 +390,15 @@ func (s *State) watchDue(door Door) int64 {
 func (d *draft) watchOpen() {
 	for _, n := range sorted(d.Doors) {
 		if due := d.watchDue(d.Doors[n]); due != 0 && d.now.Mono >= due {
-			d.raise(wire.ExDoorLeftOpen, wire.SeverityMedium, n, "open after its opening")
-			d.addAction(Show{What: "left_open", Door: n})
+			d.tellLeftOpen(n, "open after its opening")
 		}
 	}
+}
+
+// tellLeftOpen raises that a door was left open, and has the screen show it.
+func (d *draft) tellLeftOpen(n edge.DoorNumber, evidence string) {
+	d.raise(wire.ExDoorLeftOpen, wire.SeverityMedium, n, evidence)
+	d.addAction(Show{What: "left_open", Door: n})
 }
 
 // soundDue is when a sound about an open door is due, as mono; 0 when none is.

@@ -320,8 +320,7 @@ func (d openings) leftOpen(o Opening) {
 		recordTest(d, o)
 		for _, n := range o.numbers() {
 			if door := d.Doors[n]; door.Known && door.Open && !door.settling() {
-				d.raise(wire.ExDoorLeftOpen, wire.SeverityMedium, n, "open at the end of the session")
-				d.addAction(Show{What: "left_open", Door: n})
+				d.tellLeftOpen(n, "open at the end of the session")
 			}
 		}
 	}
