@@ -441,12 +441,14 @@ func TestLiveInARealBrowser(t *testing.T) {
 		Console           []string
 		State, Said, Lost string
 		Row, Off, Menu    bool
+		Sight             bool
 		Pages             []string
 	}
 	require.NoError(t, json.Unmarshal(drive(t, s, []string{"CHANGE=http://" + ln.Addr().String() + "/"}, "live.mjs", w.Emails[cloud.ClientAdmin], webtest.Password), &f))
 	require.Empty(t, f.Console)
 	require.Equal(t, "Live, confirmed TIME", f.State)
 	require.True(t, f.Row, "the row is the same, chosen and with the focus")
+	require.True(t, f.Sight, "the row with the focus was moved, and is still in sight")
 	require.Equal(t, "Updated: Cabinets", f.Said)
 	require.Equal(t, "Not connected since TIME. This may be old.", f.Lost)
 	require.True(t, f.Menu, "an open menu stays open")

@@ -85,10 +85,17 @@ function name(e) {
   return part.querySelector("h1, h2, h3")?.textContent.trim() || part.getAttribute("aria-label") || document.querySelector("h1")?.textContent.trim() || "";
 }
 
-// take puts sections into the page.
+// sighted reports whether any of an element is inside the window.
+function sighted(e) {
+  const box = e.getBoundingClientRect();
+  return box.bottom > 0 && box.top < innerHeight;
+}
+
+// take puts sections into the page. What has the focus keeps it, and stays in sight
+// where it was.
 function take(sections) {
   const before = waiting.size;
-  const focus = document.activeElement;
+  const focus = document.activeElement, followed = focus !== document.body && focus && sighted(focus);
   for (const [id, html] of Object.entries(sections)) {
     const place = document.querySelector(`[data-live="${CSS.escape(id)}"]`);
     if (!place) continue;
@@ -97,6 +104,7 @@ function take(sections) {
     if (blend(place, made.content) && !place.closest("nav")) waiting.add(name(place));
   }
   if (focus !== document.activeElement && focus?.isConnected) focus.focus({ preventScroll: true }); // it was moved
+  if (followed && focus.isConnected && !sighted(focus)) focus.scrollIntoView({ block: "nearest" });
   const token = document.querySelector(".workbar input[name=form]")?.value;
   if (token) for (const e of document.querySelectorAll("main [data-live] input[name=form]")) e.value = token;
   if (lost) verbs();

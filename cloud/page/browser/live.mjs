@@ -21,12 +21,24 @@ await page.goto(base + "/console/cabinets");
 await page.waitForSelector(".live.on");
 found.state = (await page.textContent(".live.on")).trim().replace(/\d\d:\d\d:\d\d/, "TIME");
 await page.keyboard.press("j");
-await page.evaluate(() => { window.stays = document.querySelector("tr.chosen"); });
+await page.evaluate(() => {
+  const tall = new CSSStyleSheet();
+  tall.replaceSync("tbody tr { height: 40rem }");
+  document.adoptedStyleSheets = [tall];
+  window.stays = document.querySelector("tr.chosen");
+  const focus = document.activeElement;
+  window.stays.parentElement.append(window.stays, document.createElement("tr")); // below where the server has it
+  focus.focus();
+});
 await fetch(process.env.CHANGE);
 await page.waitForFunction(() => document.querySelector("main").textContent.includes("Renamed Lobby"));
 found.row = await page.evaluate(() => window.stays.isConnected && window.stays.classList.contains("chosen") && window.stays.contains(document.activeElement));
 await page.waitForFunction(() => document.querySelector("[data-live-said]").textContent !== "");
 found.said = await page.textContent("[data-live-said]");
+found.sight = await page.evaluate(() => {
+  const box = document.activeElement.getBoundingClientRect();
+  return window.stays.rowIndex === 1 && box.bottom > 0 && box.top < innerHeight;
+});
 
 // A menu stays open when the sentence above it goes.
 await page.goto(base + "/console/people/1");
