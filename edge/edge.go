@@ -43,6 +43,10 @@ type DoorReading struct {
 	// Interrupted is set of a closed door when its line was lost while it read open.
 	// What broke the line may have reset the board, whose zeros read as open.
 	Interrupted bool
+	// LastShut is, of a door that opened, when the request of the last poll that read it shut
+	// was sent: it opened after that, and At may be much later where a line stood still. Zero:
+	// the source watches without a gap.
+	LastShut time.Time
 }
 
 // ProvenOpen is how long polls have to read a door open for it to count as open

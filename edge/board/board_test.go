@@ -519,3 +519,39 @@ func TestAStandstillProvesNoOpenDoor(t *testing.T) {
 		}
 	})
 }
+
+// An open door names the last poll that read it shut: a line that stands still answers late, and
+// the door may have opened at any time since.
+func TestAnOpenDoorSaysWhenItWasLastReadShut(t *testing.T) {
+	t.Parallel()
+	var r *rig
+	stand := time.Duration(0)
+	inBubble(t, single(lockbus.CU48), func(x *rig) {
+		r = x
+		r.after(2 * time.Second)
+		r.do(r.sim.Force(1))
+		got := readings(r.after(3*time.Second), 1)
+		require.Len(t, got, 1)
+		require.False(t, got[0].LastShut.IsZero())
+		require.Less(t, got[0].At.Sub(got[0].LastShut), 200*time.Millisecond, "one poll before")
+		r.do(r.sim.CloseDoor(1))
+		got = readings(r.after(3*time.Second), 1)
+		require.Len(t, got, 1)
+		require.Zero(t, got[0].LastShut, "of a door that opened alone")
+
+		stand = 4 * time.Second // before the next reading is taken
+		r.do(r.sim.Force(2))
+		r.after(200 * time.Millisecond)
+		moved := time.Now()
+		r.do(r.sim.Force(3))
+		stand = 0
+		got = readings(r.after(10*time.Second), 3)
+		require.Len(t, got, 1)
+		require.LessOrEqual(t, got[0].LastShut.Sub(moved), 100*time.Millisecond)
+		require.Greater(t, got[0].At.Sub(got[0].LastShut), 2*time.Second)
+	}, func(c *board.Config) {
+		c.Times.PollIdleMS = 100
+		sink := c.Sink
+		c.Sink = func(e edge.Event) { time.Sleep(stand); sink(e) }
+	})
+}

@@ -96,6 +96,7 @@ type channel struct {
 	inverted   bool
 	hook, item debounce
 	lastOpen   time.Time     // start of the last poll that read it open; zero when none
+	lastShut   time.Time     // and of the last one that read it shut
 	openFrom   time.Time     // answer to the first of the polls in a row that read it open
 	openFor    time.Duration // longest such row since the door was last reported closed
 	proven     bool          // reported that it was open for the minimum time
@@ -471,7 +472,11 @@ func (l *line) feedPoll(u *unit, s State, start time.Time) {
 			if until := time.Now().Add(l.minOpen()); until.After(u.watchUntil) {
 				u.watchUntil = until
 			}
-			l.cfg.Sink(edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen, OpenFor: max(c.openFor, 1), Interrupted: !c.hook.value && c.broken})
+			r := edge.DoorReading{Door: c.door, Open: c.hook.value, Item: c.items(), At: at, Suspect: c.hook.frozen, OpenFor: max(c.openFor, 1), Interrupted: !c.hook.value && c.broken}
+			if r.Open {
+				r.LastShut = c.lastShut
+			}
+			l.cfg.Sink(r)
 			if !c.hook.value {
 				c.openFor, c.proven, c.broken = 0, false, false
 			}
@@ -484,7 +489,7 @@ func (l *line) feedPoll(u *unit, s State, start time.Time) {
 func (c *channel) sawOpen(open bool, start time.Time) {
 	switch {
 	case !open:
-		c.openFrom = time.Time{}
+		c.openFrom, c.lastShut = time.Time{}, start
 	case c.openFrom.IsZero():
 		c.openFrom, c.lastOpen = time.Now(), start
 	default:

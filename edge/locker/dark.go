@@ -42,7 +42,7 @@ func (d openings) endDark(o Opening) {
 			d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 			o = d.Openings[o.ID]
 		}
-		if od := o.door(n); door.Opening == o.ID && !door.Known && od.Pulses > 0 && !od.Phase.opened() {
+		if od := o.door(n); door.Opening == o.ID && !door.Known && od.Asked && !od.Phase.opened() {
 			door.Found = true // what was pulsed may stand open when the board comes back
 			d.setDoor(door)
 		}

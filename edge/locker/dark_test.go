@@ -99,6 +99,44 @@ func TestADoorOfASilentBoardWasNotForced(t *testing.T) {
 	}
 }
 
+// Of a door whose opening ended while its board was silent, a pulse that may have gone out explains
+// that it stands open later. Without one, and after its opening was seen to be over, it was forced.
+func TestADoorIsFoundByItsPulses(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		before func(w *world)
+		forced int
+	}{
+		"pulsed":            {func(w *world) { w.answer(edge.PulseConfirmed) }, 0},
+		"pulsed, no answer": {func(w *world) { w.answer(edge.PulseUnanswered) }, 0},
+		"the pulse waits":   {func(*world) {}, 0},
+		"not sent":          {func(w *world) { w.answer(edge.PulseNotSent) }, 1},
+		"refused twice": {func(w *world) {
+			w.answer(edge.PulseRefused)
+			w.wait(200 * time.Millisecond)
+			w.answer(edge.PulseRefused)
+		}, 1},
+		"opened and closed":  {func(w *world) { w.swing(); w.setDoor(1, false) }, 1},
+		"opened, not closed": {func(w *world) { w.swing() }, 0},
+	} {
+		w := newWorld(t, 2)
+		w.openDoors("op_1", 1, 2)
+		both := w.takeAsked()
+		w.pulses, w.asked = []edge.DoorNumber{1}, both[:1]
+		x.before(w)
+		w.pulses, w.asked = []edge.DoorNumber{2}, nil
+		w.swing() // the other door holds the opening
+		w.dark(1)
+		w.dark(2)
+		w.now.Mono += 25 * hour
+		w.step(Tick{})
+		require.Empty(t, w.s.Openings, name)
+		w.setDoor(1, true)
+		w.wait(10 * time.Second)
+		require.Len(t, bodies[wire.Tamper](w), x.forced, name)
+	}
+}
+
 // A board that blinks is not one that is silent for good: an opening whose session is over
 // goes on as its door was read.
 func TestABlinkOfABoardEndsNoOpening(t *testing.T) {

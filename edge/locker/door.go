@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -79,7 +80,10 @@ func (d doors) reading(in Reading) {
 	door.Found = in.Open && (was.Found || d.Fresh && !was.Met)
 	door.Known, door.Open, door.Item, door.Suspect, door.Read, door.Met = true, in.Open, in.Item, in.Suspect, true, true
 	if !was.Known || was.Open != in.Open {
-		door.Since, door.Shut = in.Mono, in.Open && was.Known
+		door.Since, door.ShutAt = in.Mono, 0
+		if in.Open && was.Known {
+			door.ShutAt = cmp.Or(in.LastShut, in.Mono)
+		}
 	}
 	d.Doors[in.Door] = door
 	d.present = d.present || door != was
@@ -167,6 +171,12 @@ func (d Door) proven(t wire.Times) bool {
 // it.
 func (d Door) expected() bool { return d.PulseAt != 0 && d.Since <= d.PulseAt+forcedGrace }
 
+// opensByPulse reports whether the door may have opened so soon after a pulse that it
+// belongs to it: it was not read shut after that time.
+func (d Door) opensByPulse() bool {
+	return d.PulseAt != 0 && cmp.Or(d.ShutAt, d.Since) <= d.PulseAt+forcedGrace
+}
+
 // countsAt is when a door that is open counts as opened, as mono: a close before
 // the minimum time would have been reported by then.
 func countsAt(d Door, t wire.Times) int64 {
@@ -174,7 +184,7 @@ func countsAt(d Door, t wire.Times) int64 {
 }
 
 // opened is the moment a door counts as open; it opened at door.Since. One that was
-// given up for its act and read shut after its pulses is forced when it opens later:
+// given up for its act and read shut after the time of its pulses is forced when it opens later:
 // a lock that is shut needs another pulse.
 func (d doors) opened(door Door) {
 	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed, door.Unverified = true, d.now.instant(door.Since), 0, false, false
@@ -189,7 +199,7 @@ func (d doors) opened(door Door) {
 	if ok {
 		od := o.door(door.Number)
 		pulses = uint(od.Pulses)
-		asked = od.Asked && !(door.Shut && !door.expected() && (od.Phase == NotSeen || od.Phase == OpenFailed))
+		asked = od.Asked && !(door.ShutAt != 0 && !door.opensByPulse() && (od.Phase == NotSeen || od.Phase == OpenFailed))
 		d.setOpening(o.with(door.Number, func(x *OpeningDoor) {
 			x.Phase, x.OpenedAt, x.ClosedAt, x.LastOpen, x.Unseen = Opened, door.OpenedAt, Instant{}, door.OpenedAt, false
 			x.Deadline, x.Error, x.Asked = 0, "", asked
@@ -199,7 +209,7 @@ func (d doors) opened(door Door) {
 	if ok {
 		d.addAction(Show{What: "open", Door: door.Number})
 	}
-	if asked || door.Found || door.expected() {
+	if asked || door.Found || door.opensByPulse() {
 		return
 	}
 	d.forced(door)

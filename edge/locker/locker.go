@@ -152,7 +152,7 @@ type Door struct {
 	Read    bool  // its board answered for it, or was given up as silent, in this boot
 	Met     bool  // its state was known in this boot
 	Found   bool  // stands open since the first reading of a new store, or of a board that was silent: found open, not forced
-	Shut    bool  // read closed just before it was read open
+	ShutAt  int64 // mono of the last reading that showed it shut before it was read open, 0 when none
 	SoundAt int64 // mono of the last sound about its being open, 0 when none in this boot
 
 	// Kept.
@@ -403,6 +403,8 @@ type (
 		OpenFor int64
 		// Interrupted is as edge.DoorReading has it.
 		Interrupted bool
+		// LastShut is as edge.DoorReading has it, as mono; 0: none.
+		LastShut int64
 	}
 	// Lost says that the doors' states are unknown from now on.
 	Lost struct {

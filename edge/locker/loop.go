@@ -230,7 +230,11 @@ func (l *Loop) input(e edge.Event) timed {
 	c := l.cfg.Clock
 	switch e := e.(type) {
 	case edge.DoorReading:
-		return timed{Reading{Door: e.Door, Open: e.Open, Item: e.Item, Mono: c.Mono(e.At), Suspect: e.Suspect, OpenFor: int64(e.OpenFor), Interrupted: e.Interrupted}, e.At}
+		r := Reading{Door: e.Door, Open: e.Open, Item: e.Item, Mono: c.Mono(e.At), Suspect: e.Suspect, OpenFor: int64(e.OpenFor), Interrupted: e.Interrupted}
+		if !e.LastShut.IsZero() {
+			r.LastShut = c.Mono(e.LastShut)
+		}
+		return timed{r, e.At}
 	case edge.BoardLost:
 		last := make(map[edge.DoorNumber]int64, len(e.LastOpen))
 		for n, at := range e.LastOpen {

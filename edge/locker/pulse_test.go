@@ -413,3 +413,35 @@ func TestADoorThatOpensAfterItsOpeningWasCancelledIsNotForced(t *testing.T) {
 	w.wait(5 * time.Second)
 	require.Empty(t, w.s.Openings)
 }
+
+// A line that stands still after a pulse says late that the door is open. What opened it is not
+// known: it may have been the pulse, whose 3 s are over only by the time of the answer. A door
+// that was read shut after them was forced, and that is known at once.
+func TestADoorThatIsReadLateIsNotForced(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name   string
+		shut   time.Duration // from the last pulse to the last reading that shows the door shut
+		forced int
+	}{{"read shut before the pulse alone", -10 * time.Millisecond, 0}, {"read shut at the pulse", 50 * time.Millisecond, 0}, {"read shut after the time of the pulse", 3100 * time.Millisecond, 1}} {
+		for _, ended := range []bool{false, true} {
+			w := newWorld(t, 1)
+			w.openDoors("op_1", 1)
+			w.answer(edge.PulseUnanswered)
+			w.wait(1500 * time.Millisecond)
+			w.answer(edge.PulseUnanswered)
+			pulsed := w.s.Doors[1].PulseAt
+			if w.wait(2 * time.Second); ended {
+				w.wait(2 * time.Second)
+			}
+			w.now.Mono = max(w.now.Mono, pulsed+int64(4*time.Second))
+			w.open[1] = true
+			w.step(Reading{Door: 1, Open: true, Mono: w.now.Mono, LastShut: pulsed + int64(x.shut)})
+			w.wait(time.Second)
+			require.Len(t, bodies[wire.DoorOpened](w), 1, x.name)
+			require.Len(t, bodies[wire.Tamper](w), x.forced, "%s, ended: %t", x.name, ended)
+			opened, _ := w.exceptions(wire.ExDoorLeftOpen)
+			require.Len(t, opened, x.forced, x.name)
+		}
+	}
+}
