@@ -1,6 +1,7 @@
-// Command httpdevice is the smallest device that speaks HTTP: the interface of
-// lockers-devices 10.4 (client), before doors that it plays and a keypad on its standard
-// input (main.go). It is there to be read, and to try a cloud with:
+// Command httpdevice is the smallest device that speaks HTTP: the calls of lockers-devices 10.4
+// (client/client.go), the rules of a device (client/device.go), and before them doors that it
+// plays and a keypad on its standard input (main.go). It is there to be read, and to try a cloud
+// with:
 //
 //	httpdevice --cloud https://cloud.example --code DROP-1 --token K7QM… --file drop.json
 //
