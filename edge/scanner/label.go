@@ -53,6 +53,10 @@ func readLabel(raw []byte, c Config) reading {
 		r.outcome, r.message = Unreadable, "the label cannot be read: scan it again, or another one of the parcel"
 		return r
 	}
+	misread := label.IsMisread()
+	if misread {
+		label.Certainty, label.Elements = gs1.Ambiguous, nil
+	}
 	r.scan.Certainty = string(label.Certainty)
 	for _, e := range label.Elements {
 		if r.scan.Identifiers == nil {
@@ -62,6 +66,8 @@ func readLabel(raw []byte, c Config) reading {
 	}
 	subject := subjectOf(label)
 	switch {
+	case misread:
+		r.outcome, r.message = Ambiguous, "the last of the 18 digits does not fit the others, as that of an SSCC does: scan the label again, or another one of the parcel"
 	case label.Certainty == gs1.Ambiguous:
 		r.outcome, r.message = Ambiguous, "the label can be read in several ways: scan another one of the parcel, or with a scanner that sends separators"
 	case len(subject) > maxSubject || !isPrintable(subject):

@@ -52,6 +52,14 @@ func TestLines(t *testing.T) {
 		"Zürich 7":                                    {Accepted, "Zürich 7", "", gs1.Exact},
 		"4331000250-00340123450000000017":             {Accepted, "00340123450000000017", "", gs1.Recovered},
 		"]C100340123450000000018":                     {Unreadable, "", "]C1", ""},
+		"340123450000000017":                          {Accepted, "340123450000000017", "", gs1.Exact},
+		"340123450000000018":                          {Ambiguous, "", "", gs1.Ambiguous}, // an SSCC with a wrong check digit
+		"00340123450000000018":                        {Ambiguous, "", "", gs1.Ambiguous},
+		"106141411234567890":                          {Ambiguous, "", "", gs1.Ambiguous}, // not a batch of 16 digits
+		"]C0340123450000000018":                       {Accepted, "340123450000000018", "]C0", gs1.Exact}, // says that it is no GS1 label
+		"34012345000000001":                           {Accepted, "34012345000000001", "", gs1.Exact},
+		"12340123450000000018":                        {Accepted, "12340123450000000018", "", gs1.Exact},
+		"34012345000000001X":                          {Accepted, "34012345000000001X", "", gs1.Exact},
 		"\xff\xfe\x80rubbish":                         {Unreadable, "", "", gs1.Exact},
 		"a\x02b":                                      {Unreadable, "", "", gs1.Exact},
 		strings.Repeat("x", 129):                      {Unreadable, "", "", gs1.Exact},

@@ -346,6 +346,18 @@ func (s Scan) Subject() (ai, value string) {
 	return "", s.Text
 }
 
+// IsMisread reports whether a label that does not say what it is has the form of an SSCC, with its
+// identifier or without, and a wrong check digit: digits of a bar code that were read wrong, or
+// typed wrong. What names something else, or says that it is no GS1 label, is not.
+func (s Scan) IsMisread() bool {
+	number := s.Text
+	if len(number) == 20 {
+		number = strings.TrimPrefix(number, "00")
+	}
+	ai, _ := s.Subject()
+	return s.Symbology == "" && ai == "" && len(number) == 18 && CheckDigit(number) >= 0 && !IsKey(number)
+}
+
 // Encode writes elements as an element string: those of predefined length first, in their order,
 // and separators behind the others but the last. Errors: of Check, ErrElements.
 func Encode(list []Element) (string, error) {
