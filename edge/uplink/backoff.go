@@ -9,7 +9,7 @@ import (
 // ceiling that doubles from 1 s.
 //
 //	cloud not reached                     up to 30 s
-//	login refused, or lost within 60 s    up to 5 min
+//	login refused, or lost within 60 s    up to 5 min, by how often that was
 //	after 60 s connected                  from 1 s again
 const (
 	firstCeiling   = time.Second
@@ -21,7 +21,8 @@ const (
 // backoff is used by one goroutine.
 type backoff struct {
 	rnd   *rand.Rand
-	tries int
+	tries int // all of them
+	kicks int // those of them that were refused or lost soon
 }
 
 // outcome is what became of one attempt.
@@ -33,13 +34,13 @@ type outcome struct {
 // after is how long to wait after an attempt.
 func (b *backoff) after(o outcome) time.Duration {
 	if o.up >= steady {
-		b.tries = 0
+		b.tries, b.kicks = 0, 0
 	}
-	limit := maxUnreachable
+	ceiling := min(maxUnreachable, firstCeiling<<b.tries)
 	if o.refused || o.up > 0 && o.up < steady {
-		limit = maxKicked
+		ceiling = max(ceiling, min(maxKicked, firstCeiling<<b.kicks))
+		b.kicks = min(b.kicks+1, 10)
 	}
-	ceiling := min(limit, firstCeiling<<b.tries)
 	b.tries = min(b.tries+1, 10)
 	return time.Duration(b.rnd.Int64N(int64(ceiling) + 1))
 }

@@ -506,6 +506,28 @@ func TestBackoffFigures(t *testing.T) {
 	check(outcome{up: 60 * s}, s, s, s)
 }
 
+// A network that was away for long comes back, and the first connection breaks soon: what was not
+// reached before does not keep the cabinet away for minutes. A cloud that goes on refusing does.
+func TestAConnectionThatBreaksAfterALongOutageIsTriedAgainWithinHalfAMinute(t *testing.T) {
+	t.Parallel()
+	longest := make([]time.Duration, 9)
+	for seed := range uint64(400) {
+		b := backoff{rnd: rand.New(rand.NewPCG(seed, 9))}
+		for range 40 {
+			b.after(outcome{})
+		}
+		for i := range longest {
+			longest[i] = max(longest[i], b.after(outcome{up: 5 * time.Second}))
+		}
+		require.LessOrEqual(t, b.after(outcome{}), maxUnreachable)
+	}
+	s := time.Second
+	for i, want := range []time.Duration{30 * s, 30 * s, 30 * s, 30 * s, 30 * s, 32 * s, 64 * s, 128 * s, 256 * s} {
+		require.LessOrEqual(t, longest[i], want, "loss %d", i)
+		require.Greater(t, longest[i], want*9/10, "loss %d", i)
+	}
+}
+
 func maxDuration(a, b time.Duration) time.Duration {
 	if a > b {
 		return a
