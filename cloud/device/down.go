@@ -104,6 +104,15 @@ const notAgain = 100 * 24 * time.Hour
 // sendCommands sends what waits for a device: what was never sent in this
 // session at once, the rest again every five seconds until it is accepted.
 func (s downlink) sendCommands(ctx context.Context, x *session) {
+	if sent := s.sendDue(ctx, x); len(sent) > 0 {
+		s.markSent(ctx, x, sent, time.Now().UTC())
+	}
+}
+
+// sendDue sends what is due by now. It returns the commands that were sent for the first time.
+func (s downlink) sendDue(ctx context.Context, x *session) (sent []cloud.Command) {
+	x.sending.Lock()
+	defer x.sending.Unlock()
 	var open []cloud.Command
 	err := s.cfg.Store.Look(ctx, func(v cloud.View) (err error) {
 		open, err = v.OpenCommands(x.id)
@@ -111,10 +120,9 @@ func (s downlink) sendCommands(ctx context.Context, x *session) {
 	})
 	if err != nil {
 		s.log.Error("read commands", "device", x.code, "err", err)
-		return
+		return nil
 	}
 	now := time.Now()
-	var sent []cloud.Command
 	x.mu.Lock()
 	live := make(map[string]time.Time, len(open))
 	var due []cloud.Command
@@ -139,9 +147,7 @@ func (s downlink) sendCommands(ctx context.Context, x *session) {
 			sent = append(sent, c)
 		}
 	}
-	if len(sent) > 0 {
-		s.markSent(ctx, x, sent, now.UTC())
-	}
+	return sent
 }
 
 // markSent moves queued commands to sent. Where that fails nothing is lost:

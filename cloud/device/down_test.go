@@ -165,6 +165,53 @@ func TestCommandIsSentAgainUntilItIsAcceptedAndNeverAfterItsExpiry(t *testing.T)
 	})
 }
 
+// Staff block, unblock and clear compartments one after the other while the cabinet answers nothing:
+// no order waits for another, they come in the order in which they were given, and each is sent
+// again until the cabinet accepts it.
+func TestOrdersDoNotWaitForEachOther(t *testing.T) {
+	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+		ctx, began := context.Background(), time.Now()
+		var grids []cloud.GridID
+		w.Look(func(v cloud.View) error {
+			cells, err := v.Compartments(d.ID)
+			for _, c := range cells {
+				grids = append(grids, c.GridID)
+			}
+			return err
+		})
+		var want, got []string
+		for range 4 {
+			for _, g := range grids {
+				_, err := w.Lockers.Block(ctx, w.Box.AdminCaller, locker.BlockInput{Device: d.ID, Grid: g, Reason: "test"})
+				require.NoError(t, err)
+				_, err = w.Lockers.Unblock(ctx, w.Box.AdminCaller, locker.UnblockInput{Device: d.ID, Grid: g})
+				require.NoError(t, err)
+				want = append(want, string(wire.CmdBlock), string(wire.CmdUnblock))
+			}
+		}
+		ids, versions := map[string]int{}, map[uint]uint64{}
+		for range want {
+			var b wire.DoorReason
+			c := d.Command(&b)
+			got = append(got, string(c.Kind))
+			ids[c.CommandID]++
+			require.Greater(t, c.Versions[b.Door], versions[b.Door], "an older order would be refused as overtaken")
+			versions[b.Door] = c.Versions[b.Door]
+		}
+		require.Equal(t, want, got)
+		require.Len(t, ids, len(want))
+		require.Less(t, time.Since(began), time.Second)
+		for range want {
+			var b wire.DoorReason
+			ids[d.Command(&b).CommandID]++
+		}
+		require.InDelta(t, 5, time.Since(began).Seconds(), 1.1)
+		for id, n := range ids {
+			require.Equal(t, 2, n, id)
+		}
+	})
+}
+
 func TestCodeListTailWholeListAndAgainUntilConfirmed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
 		first := create(w, "R-1", "CAB-1", "PK-1")

@@ -23,7 +23,8 @@ type session struct {
 	// session.
 	cutOff time.Time
 
-	mu       sync.Mutex
+	sending  sync.Mutex // held while commands are read and sent: they leave in their order, each once
+	mu       sync.Mutex // guards what follows
 	queue    []incoming
 	asked    [2]bool      // waits for a worker of its class
 	busy     bool         // being worked on
