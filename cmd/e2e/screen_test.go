@@ -157,7 +157,7 @@ func TestPeopleLeaveTheScreenOfACabinet(t *testing.T) {
 	w := newWorld(t, 7, 1)
 	defer w.close()
 	found := w.useScreen(t, w.cabinets[0], "kioskaway.mjs")
-	require.Len(t, found.Idle, 21*len(found.kinds()))
+	require.Len(t, found.Idle, 22*len(found.kinds()))
 	for screen, came := range found.Idle {
 		require.True(t, came, "%s: the start comes back by itself, after a question", screen)
 	}
@@ -169,11 +169,12 @@ func TestPeopleLeaveTheScreenOfACabinet(t *testing.T) {
 			require.Equal(t, "staffcode", found.Screens[kind+"-"+screen+"-asks-for-the-code-again"])
 		}
 		for what, want := range map[string]any{
-			"a-door-of-staff-is-not-shown-to-the-next": "start", "trouble-stays-while-a-door-is-open": "trouble", "the-other-sees-their-door-alone": true,
+			"a-door-of-staff-is-not-shown-to-the-next": "start", "trouble-stays-while-a-courier-is-at-the-door": "trouble", "the-next-uses-the-screen": "pickup", "and-its-start": "start", "the-other-sees-their-door-alone": true,
 			"the-end-of-the-first-changes-nothing": "flow", "typed-meanwhile": "pickup 123", "both-doors": 2., "an-opening-that-ended-at-once": "The door did not open",
 		} {
 			require.Equal(t, want, found.Screens[kind+"-"+what], "%s %s", kind, what)
 		}
+		require.Regexp(t, `^Door \S+ is open`, found.Screens[kind+"-the-open-door-is-shown-to-the-next"])
 		require.NotEmpty(t, found.Screens[kind+"-nothing-was-removed"])
 		require.Regexp(t, `^Door \S+ is closed\.$`, found.Screens[kind+"-the-other-is-thanked"])
 	}

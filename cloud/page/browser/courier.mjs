@@ -24,7 +24,7 @@ for (const kind of Object.keys(sizes)) {
   await s.press("[id^=trouble-]");
   await s.at("trouble");
   await s.look("what is wrong");
-  await s.wait(61);
+  await s.wait(46);
   s.note("stays", await s.now());
   await s.press("#wrong-dirty");
   await s.at("flow");

@@ -67,7 +67,6 @@ for (const kind of Object.keys(sizes)) {
   s.note("door", await s.text("#headline"));
   await s.look("flow");
   await s.wait(50);
-  await s.wait(50);
   s.note("stays while open", await s.now());
   await act("/close?door=" + p.door);
   await s.at("finished");
@@ -173,8 +172,10 @@ for (const kind of Object.keys(sizes)) {
   s.note("larger lead", await s.text("#lead"));
   p = await act("/larger");
   await act("/close?door=" + p.left);
-  await s.wait(61);
+  await s.wait(46);
   s.note("larger stays while open", await s.now());
+  await s.wait(15);
+  await page.waitForFunction(() => document.querySelector("#still").open); // who closes the door is there
   await act("/put?door=" + p.door);
   await act("/close?door=" + p.door);
   await s.at("finished");

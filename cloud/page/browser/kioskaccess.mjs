@@ -297,6 +297,24 @@ for (const kind of Object.keys(sizes)) {
   }
 }
 
+// What the operator has to say, two doors that stand open and the code for people before the
+// cabinet are all on the start, also in the largest text.
+const more = { notice: "From Monday to Wednesday the doors on the left stay shut: they are being repaired. Call us for help.", on_site: "K7QM42", left_open: [{ door: 2, label: "2" }, { door: 3, label: "3" }] };
+for (const kind of Object.keys(sizes)) {
+  const s = await cabinet.visit(kind, {}, (context) => context.addInitScript((more) => {
+    window.EventSource = class extends EventSource {
+      addEventListener(type, f) { super.addEventListener(type, type === "state" ? (e) => f({ data: JSON.stringify({ ...JSON.parse(e.data), ...more }) }) : f); }
+    };
+  }, more));
+  await s.page.waitForSelector("#onsite");
+  s.languages = ["de", "fr", "es"];
+  for (const what of ["full start", "full start in large", "full start in largest"]) {
+    await s.look(what);
+    await s.press("#size");
+  }
+  await s.close();
+}
+
 for (const kind of Object.keys(sizes)) { // a cabinet that has no compartments yet
   const base = cabinet.base;
   cabinet.base = process.env.EMPTY;

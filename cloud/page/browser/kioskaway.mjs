@@ -94,11 +94,18 @@ for (const kind of Object.keys(sizes)) {
   await waits(s, "[id^=trouble-]");
   await s.press("[id^=trouble-]");
   await s.at("trouble");
-  await s.wait(61);
-  s.note("trouble stays while a door is open", await s.now());
+  await s.wait(46);
+  s.note("trouble stays while a courier is at the door", await s.now());
   const [brought] = (await act("/doors")).open;
+  await left(s, "trouble", 14); // 60 s in all
+  s.note("the open door is shown to the next", await s.text(".running"));
+  await s.press("#pickup");
+  await s.page.waitForTimeout(600);
+  s.note("the next uses the screen", await s.now());
+  await s.home();
+  s.note("and its start", await s.now());
   await act("/put?door=" + brought);
-  await act("/close?door=" + brought);
+  await act("/close?door=" + brought); // the courier is back
   await s.at("finished");
   await left(s, "finished of a courier");
   await act("/arrived");

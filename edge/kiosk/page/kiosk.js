@@ -10,12 +10,13 @@ import { collectScreens, standing as doorStanding } from "/collect.js";
 const $ = (id) => document.getElementById(id);
 const operator = await (await fetch("/operator.json")).json();
 const ofStaff = ["staff", "staffopen", "learn", "languages", ...Object.keys(collectScreens)];
-const idle = 30000, staffIdle = 105000, answerWithin = 15000, startsWithin = 2000;
+const idle = 30000, openIdle = 60000, staffIdle = 105000, answerWithin = 15000, startsWithin = 2000;
 
 const m = {
   operator, state: null, staff: null, screen: "start", before: "start", busy: false, lost: false, play,
   mine: new Set(),      // openings of the person at the page
   dismissed: new Set(), // openings whose person has left the page to others
+  absent: new Set(),    // those of them whose person has walked away from an open door
   chosen: new Set(),    // doors that staff chose
   collect: null,        // the collection that runs: {chosen, now, done}
   removing: null,       // the door behind which staff took a parcel out
@@ -323,6 +324,12 @@ function follow(answer) {
 function observe(next) {
   for (const o of next.openings) {
     const was = seen.get(o.opening_id) ?? { opened: new Set() };
+    const moved = was.doors?.some((d, i) => d.phase !== o.doors[i]?.phase);
+    if (moved && m.mine.has(o.opening_id)) touched = Date.now(); // by the hand of the person at the page
+    if (moved && m.absent.has(o.opening_id) && m.screen === "start") { // they are back
+      m.absent.delete(o.opening_id);
+      m.dismissed.delete(o.opening_id);
+    }
     for (const d of o.doors) {
       if (d.phase !== "open" && d.phase !== "closed") continue;
       if (!was.opened.has(d.door)) play("open");
@@ -341,6 +348,7 @@ function observe(next) {
     if (running.has(id) || (!was.running && Date.now() - asked < startsWithin)) continue;
     seen.delete(id);
     m.dismissed.delete(id);
+    m.absent.delete(id);
     if (!m.mine.delete(id)) continue;
     play(was.opened.size ? "closed" : "error");
     if (!was.left || !m.last) m.last = { id, ...was }; // one that was left for another is not what a person waits for
@@ -395,11 +403,12 @@ function leaveStaff() {
   m.chosen.clear();
 }
 
-// idleCheck goes back to the start when nobody is there.
+// idleCheck goes back to the start when the person has gone, also from an open door: the start
+// names it, and shows its opening again once the door moves.
 function idleCheck() {
-  const still = $("still"), limit = token ? staffIdle : idle;
-  const holds = m.busy || (["flow", "trouble"].includes(m.screen) && m.state?.openings.some((o) => m.mine.has(o.opening_id) && o.doors.some((d) => d.phase === "open" || d.phase === "opening")))
-    || (m.screen === "finished" && m.state?.reopen.some((r) => r.opening_id === m.last.id));
+  const open = ["flow", "trouble"].includes(m.screen) && m.state?.openings.some((o) => m.mine.has(o.opening_id) && o.doors.some((d) => d.phase === "open" || d.phase === "opening"));
+  const still = $("still"), limit = token ? staffIdle : open ? openIdle : idle;
+  const holds = m.busy || (m.screen === "finished" && m.state?.reopen.some((r) => r.opening_id === m.last.id));
   if (holds) touched = Math.max(touched, Date.now() - limit + 5000);
   const left = touched + limit + answerWithin - Date.now();
   if (m.screen === "start") {
@@ -409,6 +418,7 @@ function idleCheck() {
   if (left > answerWithin) return still.open && still.close();
   if (left <= 0) {
     still.close();
+    if (open) for (const id of m.mine) m.absent.add(id);
     return start();
   }
   $("still-left").textContent = t("idle_left", { n: Math.ceil(left / 1000) });
