@@ -131,3 +131,73 @@ func TestTheImageOfACabinetStarts(t *testing.T) {
 	c.awaitConsole("the cabinet's screen is at http://127.0.0.1:8091", 2)
 	c.awaitConsole("New session c1 of user postern-kiosk", 2)
 }
+
+// A kernel that is upgraded, a new initrd and a kernel that is removed reach the start partition of
+// a cabinet by the scripts of Debian's packages.
+func TestAnUpgradeOfTheKernelReachesTheStartPartition(t *testing.T) {
+	ring.SkipUnlessFull(t, "makes a Debian system")
+	if os.Getuid() != 0 {
+		t.Skip("only root makes the files of another system")
+	}
+	_, err := exec.LookPath("mmdebstrap")
+	ring.Needs(t, ring.EnvTools, "mmdebstrap", err == nil)
+	root := filepath.Join(t.TempDir(), "root")
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Env = append(os.Environ(), "SYSTEMD_RELAX_ESP_CHECKS=1") // the partition is none here
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s %v: %s", name, args, out)
+		return string(out)
+	}
+	run("mmdebstrap", "--variant=apt", "--format=directory", "--components=main", "--include=systemd-sysv,udev,kmod,linux-image-amd64,systemd-boot,systemd-boot-efi,zstd,initramfs-tools", "trixie", root)
+	efi := filepath.Join(root, "boot", "efi")
+	require.NoError(t, os.MkdirAll(efi, 0o755))
+	for _, m := range [][]string{{"tmpfs", efi}, {"proc", filepath.Join(root, "proc")}} {
+		run("mount", "-t", m[0], m[0], m[1])
+		t.Cleanup(func() { _ = exec.Command("umount", m[1]).Run() })
+	}
+	run("../../deploy/kiosk/starter", root, "console=ttyS0")
+	entries := func() (versions []string) {
+		files, err := filepath.Glob(filepath.Join(efi, "loader", "entries", "*.conf"))
+		require.NoError(t, err)
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			require.NoError(t, err)
+			version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "cabinet-"), ".conf")
+			versions = append(versions, version)
+			require.Contains(t, string(text), "root=LABEL=postern-root rw quiet")
+			require.Contains(t, string(text), "console=ttyS0")
+			require.NotContains(t, string(text), "/boot/efi", "paths are those of the partition")
+			for _, kind := range []string{"linux", "initrd"} {
+				_, path, found := strings.Cut(string(text), "\n"+kind+" ")
+				require.True(t, found, "%s: %s", version, text)
+				path, _, _ = strings.Cut(strings.TrimSpace(path), "\n")
+				require.FileExists(t, filepath.Join(efi, path))
+			}
+		}
+		return versions
+	}
+	old := entries()
+	require.Len(t, old, 1)
+	require.FileExists(t, filepath.Join(efi, "EFI", "BOOT", "BOOTX64.EFI"))
+
+	// An upgrade: what the package of a kernel does once its files are there.
+	const next = "99.0.0-amd64"
+	for _, name := range []string{"vmlinuz-", "config-"} {
+		run("cp", filepath.Join(root, "boot", name+old[0]), filepath.Join(root, "boot", name+next))
+	}
+	run("cp", "-a", filepath.Join(root, "usr", "lib", "modules", old[0]), filepath.Join(root, "usr", "lib", "modules", next))
+	run("chroot", root, "run-parts", "--exit-on-error", "--arg="+next, "--arg=/boot/vmlinuz-"+next, "/etc/kernel/postinst.d")
+	require.ElementsMatch(t, []string{old[0], next}, entries())
+
+	copied := filepath.Join(efi, "cabinet", next, "initrd.img-"+next)
+	require.NoError(t, os.WriteFile(copied, nil, 0o600))
+	run("chroot", root, "update-initramfs", "-u", "-k", next)
+	info, err := os.Stat(copied)
+	require.NoError(t, err)
+	require.NotZero(t, info.Size(), "a new initrd is copied")
+
+	run("chroot", root, "run-parts", "--exit-on-error", "--arg="+old[0], "--arg=/boot/vmlinuz-"+old[0], "/etc/kernel/postrm.d")
+	require.Equal(t, []string{next}, entries())
+}
