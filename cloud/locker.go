@@ -27,9 +27,7 @@ type Compartment struct {
 	Label         string // pickup_locker_code, "" when none
 	Column, Row   int
 	Size          string // S, M, L, XL
-	Width         float64
-	Height        float64
-	Depth         float64 // cm
+	Inner         Inner  // the zero value: not known
 	PickupEnabled bool
 
 	DoorStatus  string // closed, open, jammed, unknown
@@ -46,6 +44,16 @@ type Compartment struct {
 	// before and reported later is doubtful.
 	ClearedAt time.Time
 }
+
+// Inner are the measures of a compartment inside, in centimetres.
+type Inner struct {
+	Width  int `json:"width" required:"true" min:"1" max:"300" doc:"cm"`
+	Height int `json:"height" required:"true" min:"1" max:"300" doc:"cm"`
+	Depth  int `json:"depth" required:"true" min:"1" max:"300" doc:"cm"`
+}
+
+// Volume is in cubic centimetres, 0 for measures that are not known.
+func (i Inner) Volume() int { return i.Width * i.Height * i.Depth }
 
 // Name is what the compartment's door is called towards people, everywhere: what is
 // printed on it, or the code of its place where nothing is.

@@ -182,7 +182,7 @@ func (c Config) partner() []catalog.Operation {
 			Also:        []int{http.StatusAccepted},
 			Idempotent:  true,
 			Secret:      true,
-			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_DISABLED", "NO_COMPARTMENT", "GRID_NOT_FREE", "DEVICE_TIMEOUT"},
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_DISABLED", "NO_COMPARTMENT", "PARCEL_TOO_LARGE", "GRID_NOT_FREE", "DEVICE_TIMEOUT"},
 			Example:     `{"id":"ref:SWP-REF-88","wait_seconds":0}`,
 		}, opening(c, func(in locker.OpenInput) locker.DeliveryKey { return in.Delivery }, l.OpenDoors), orAccepted(func(out locker.OpenOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{
@@ -221,7 +221,7 @@ func (c Config) partner() []catalog.Operation {
 			Also:        []int{http.StatusAccepted},
 			Idempotent:  true,
 			Secret:      true,
-			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_DISABLED", "NO_COMPARTMENT", "GRID_NOT_FREE", "DEVICE_TIMEOUT"},
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_DISABLED", "NO_COMPARTMENT", "PARCEL_TOO_LARGE", "GRID_NOT_FREE", "DEVICE_TIMEOUT"},
 			Example:     `{"id":"ref:SWP-REF-88","size":"L"}`,
 		}, opening(c, func(in locker.ReassignInput) locker.DeliveryKey { return in.Delivery }, l.Reassign), orAccepted(func(out locker.OpenOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{

@@ -88,6 +88,10 @@ func index(lang string) int {
 	return 0
 }
 
+// moreOf are the errors that have one sentence more where they have figures: of members beyond
+// those that are named, of the roomiest compartment.
+var moreOf = map[string]string{"VALIDATION_FAILED": "errors.more", "PARCEL_TOO_LARGE": "errors.inside"}
+
 // Error is the message for a public error code. A code without one gets that
 // of INTERNAL_ERROR's neighbour UNKNOWN: the code itself still says what it is.
 func Error(lang, code string, args ...any) string {
@@ -98,11 +102,11 @@ func Error(lang, code string, args ...any) string {
 		}
 		t = errors["UNKNOWN"]
 	}
-	if code == "VALIDATION_FAILED" { // the figures are of members beyond those that it names
+	if sentence := moreOf[code]; sentence != "" {
 		if text := t[index(lang)]; len(args) < 2 {
 			return text
 		} else {
-			return text + " " + Word(lang, "errors.more", args...)
+			return text + " " + Word(lang, sentence, args...)
 		}
 	}
 	return format(t[index(lang)], args)

@@ -3,6 +3,7 @@ package locale
 // persons are the words of the pages where people sign in with a second factor and
 // keep what lets them in.
 var persons = map[string]texts{
+	"errors.inside":               {"The largest that it offers measures %s × %s × %s cm inside (width × height × depth).", "可用的最大格口内部尺寸为 %s × %s × %s 厘米（宽 × 高 × 深）。", "可用的最大格內部尺寸為 %s × %s × %s 公分（寬 × 高 × 深）。", "Le plus grand mesure %s × %s × %s cm à l’intérieur (largeur × hauteur × profondeur).", "Das größte misst innen %s × %s × %s cm (Breite × Höhe × Tiefe).", "El mayor mide por dentro %s × %s × %s cm (ancho × alto × fondo)."},
 	"errors.more":                 {"Only the first %s are listed; %s more are not right.", "仅列出前 %s 个；另有 %s 个字段有误。", "僅列出前 %s 個；另有 %s 個欄位有誤。", "Seuls les %s premiers sont listés ; %s autres sont incorrects.", "Nur die ersten %s sind genannt; %s weitere stimmen nicht.", "Solo se indican los primeros %s; otros %s no son correctos."},
 	"login.second":                {"Enter a code of your app, or a recovery code.", "请输入应用显示的验证码，或一个恢复码。", "請輸入應用程式顯示的驗證碼，或一個復原碼。", "Entrez un code de votre application, ou un code de secours.", "Bitte einen Code Ihrer App oder einen Wiederherstellungscode eingeben.", "Introduzca un código de su aplicación o un código de recuperación."},
 	"login.code":                  {"Code", "验证码", "驗證碼", "Code", "Code", "Código"},

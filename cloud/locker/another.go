@@ -90,8 +90,8 @@ func (w reports) moveAway(d *cloud.Delivery, taken *cloud.Compartment) error {
 			continue
 		}
 		p.GridID, p.Status = 0, cloud.PackageCreated
-		if next == nil || !fits(p.Size, next.Size) {
-			next = pick(cells, p.Size, func(c *cloud.Compartment) bool { return !slices.Contains([]*cloud.Compartment{taken, next}, c) })
+		if next == nil || !takes(*next, append(packagesFor(d.Packages[:i], next.GridID), *p)...) {
+			next = pick(cells, *p, func(c *cloud.Compartment) bool { return !slices.Contains([]*cloud.Compartment{taken, next}, c) })
 		}
 		if next != nil {
 			p.GridID = next.GridID

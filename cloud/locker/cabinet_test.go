@@ -546,3 +546,78 @@ func TestDeviceCodeUntilItEnrols(t *testing.T) {
 		require.Equal(s.t, "DEVICE_CODE_FIXED", code(err))
 	})
 }
+
+// Measures are the layout's: staff and the partner see them, parcels that are too large for a
+// compartment pass it over, and a cabinet without any that takes them says its largest.
+func TestParcelsAreHeldToInnerMeasures(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		require.NoError(s.t, s.cancel())
+		in := s.layout()
+		small, large := cloud.Inner{Width: 40, Height: 15, Depth: 50}, cloud.Inner{Width: 40, Height: 35, Depth: 50}
+		for i := range in.Shelves[0].Grids {
+			in.Shelves[0].Grids[i].Inner = &small
+		}
+		last := &in.Shelves[0].Grids[len(in.Shelves[0].Grids)-1]
+		last.Inner = &large
+		out, err := s.Lockers.SetLayout(ctx, s.staff(), in)
+		require.NoError(s.t, err)
+		s.Tell(wire.KindConfigApplied, wire.ConfigApplied{Version: out.Device.ConfigVersion, Result: wire.ResultOK})
+		seen, err := s.Lockers.FindLocker(ctx, s.Box.ProviderCaller, locker.LockerInput{Device: s.ID})
+		require.NoError(s.t, err)
+		of := map[uint]cloud.Inner{}
+		for _, g := range out.Device.Grids {
+			of[g.Door] = *g.Inner
+		}
+		for _, g := range seen.Locker.Shelves[0].Grids {
+			require.Equal(s.t, of[g.Door], *g.Inner)
+		}
+		require.Equal(s.t, large, of[uint(last.Door)])
+
+		create := func(ref string, reserve bool, boxes ...[3]float64) (locker.DeliveryBody, error) {
+			in := locker.CreateInput{ReferenceNumber: ref, DeviceID: s.ID, Recipient: cloud.Recipient{Name: "Ada", Phone: "+14165550123"}, Reserve: &reserve}
+			for i, b := range boxes {
+				in.Packages = append(in.Packages, locker.PackageInput{TrackingNumber: ref + string(rune('a'+i)), Length: b[0], Width: b[1], Height: b[2]})
+			}
+			out, err := s.Lockers.Create(ctx, s.Box.ProviderCaller, in)
+			return out.Delivery, err
+		}
+		var e *cloud.Error
+		for _, reserve := range []bool{true, false} {
+			_, err = create("TOO-LONG", reserve, [3]float64{51, 5, 5})
+			require.ErrorAs(s.t, err, &e)
+			require.Equal(s.t, "PARCEL_TOO_LARGE", e.Code)
+			require.Equal(s.t, []any{40, 35, 50}, e.Args)
+		}
+		d, err := create("TURNED", true, [3]float64{30, 50, 40})
+		require.NoError(s.t, err)
+		require.Equal(s.t, s.cell(uint(last.Door)).GridID, *d.Packages[0].GridID)
+		_, err = create("SECOND", true, [3]float64{30, 50, 40})
+		require.Equal(s.t, "NO_COMPARTMENT", code(err))
+
+		two, err := create("TWO", true, [3]float64{40, 10, 50}, [3]float64{40, 10, 50})
+		require.NoError(s.t, err)
+		require.NotEqual(s.t, *two.Packages[0].GridID, *two.Packages[1].GridID)
+		zero := 0
+		_, err = s.Lockers.OpenDoors(ctx, s.Box.ProviderCaller, locker.OpenInput{Delivery: "ref:TWO", WaitSeconds: &zero, Compartments: []cloud.GridID{*two.Packages[0].GridID}})
+		require.Equal(s.t, "PARCEL_TOO_LARGE", code(err), "each fits, both do not")
+		free := s.free()
+		_, err = s.Lockers.Reassign(ctx, s.Box.ProviderCaller, locker.ReassignInput{Delivery: "ref:TWO", GridID: free})
+		require.Equal(s.t, "PARCEL_TOO_LARGE", code(err))
+		_, err = s.Lockers.AddPackage(ctx, s.Box.ProviderCaller, locker.AddPackageInput{Delivery: "ref:TWO", PackageInput: locker.PackageInput{TrackingNumber: "LONG", Length: 60, Width: 1, Height: 1}})
+		require.Equal(s.t, "PARCEL_TOO_LARGE", code(err))
+	})
+}
+
+// free is a compartment that can be given to a delivery.
+func (s *story) free() cloud.GridID {
+	s.t.Helper()
+	out, err := s.Lockers.FindLocker(ctx, s.Box.ProviderCaller, locker.LockerInput{Device: s.ID})
+	require.NoError(s.t, err)
+	for _, g := range out.Locker.Shelves[0].Grids {
+		if g.Available {
+			return g.GridID
+		}
+	}
+	s.t.Fatal("no compartment is free")
+	return 0
+}

@@ -328,7 +328,7 @@ func TestReassign(t *testing.T) {
 		require.Equal(s.t, "VALIDATION_FAILED", try(locker.ReassignInput{Size: "M", GridID: 1}))
 		require.Equal(s.t, "GRID_NOT_FOUND", try(locker.ReassignInput{GridID: 999999}))
 		require.Equal(s.t, "GRID_NOT_FREE", try(locker.ReassignInput{GridID: s.cell(1).GridID}))
-		require.Equal(s.t, "NO_COMPARTMENT", try(locker.ReassignInput{Size: "XL"}))
+		require.Equal(s.t, "PARCEL_TOO_LARGE", try(locker.ReassignInput{Size: "XL"}))
 		s.settle(s.open())
 		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", try(locker.ReassignInput{Size: "M"}))
 	})

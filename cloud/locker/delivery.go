@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +24,9 @@ type PackageInput struct {
 	Reference      string  `json:"reference" max:"64"`
 	Size           string  `json:"size" enum:"S,M,L,XL" doc:"Empty takes any that fits"`
 	Weight         float64 `json:"weight" min:"0"`
-	Length         float64 `json:"length" min:"0"`
-	Width          float64 `json:"width" min:"0"`
-	Height         float64 `json:"height" min:"0"`
+	Length         float64 `json:"length" min:"0" doc:"cm. With all three measures, compartments whose inner measures are smaller are passed over"`
+	Width          float64 `json:"width" min:"0" doc:"cm"`
+	Height         float64 `json:"height" min:"0" doc:"cm"`
 	Description    string  `json:"description" max:"255"`
 }
 
@@ -322,6 +321,11 @@ func (s partners) create(v cloud.View, c cloud.Caller, in creation, codes drawnC
 	for i := range rows {
 		cells[i] = &rows[i]
 	}
+	for _, p := range d.Packages {
+		if err := refuseTooLarge(cells, p); err != nil {
+			return nil, 0, err
+		}
+	}
 	if in.Reserve == nil || *in.Reserve {
 		taken, err := reserve(cells, &d)
 		if err != nil {
@@ -360,12 +364,9 @@ func reserve(cells []*cloud.Compartment, d *cloud.Delivery) (taken []*cloud.Comp
 		if p.GridID != 0 {
 			continue
 		}
-		c := pick(cells, p.Size, func(*cloud.Compartment) bool { return true })
+		c := pick(cells, *p, func(*cloud.Compartment) bool { return true })
 		if c == nil {
-			if !slices.ContainsFunc(cells, func(c *cloud.Compartment) bool { return c.PickupEnabled && fits(p.Size, c.Size) }) {
-				return nil, cloud.E(cloud.Invalid, "PARCEL_TOO_LARGE")
-			}
-			return nil, cloud.E(cloud.Conflict, "NO_COMPARTMENT")
+			return nil, noRoom(cells, *p)
 		}
 		c.State, c.DeliveryID = cloud.GridReserved, d.ID
 		p.GridID = c.GridID

@@ -129,11 +129,14 @@ func (w requests) addPackage(c cloud.Caller, d *cloud.Delivery, in PackageInput)
 		return err
 	}
 	w.touch(d)
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	if err := refuseTooLarge(cells, d.Packages[len(d.Packages)-1]); err != nil {
+		return err
+	}
 	if reserved {
-		cells, err := w.allCells()
-		if err != nil {
-			return err
-		}
 		taken, err := reserve(cells, d)
 		if err != nil {
 			return err

@@ -31,14 +31,15 @@ type LayoutShelf struct {
 // LayoutGrid is one compartment. An absent Board or Channel stays as it is;
 // a new compartment is on board A, on the channel of its number.
 type LayoutGrid struct {
-	Door          int     `json:"compartment_number" required:"true" min:"1" max:"1000" doc:"The door's hardware number, unique in the cabinet"`
-	Column        int     `json:"column" required:"true" min:"1" max:"64" doc:"Within the shelf, 1 on the left"`
-	Row           int     `json:"row" required:"true" min:"1" max:"64" doc:"1 on top"`
-	Size          string  `json:"size" required:"true" enum:"S,M,L,XL"`
-	PickupEnabled *bool   `json:"pickup_enabled" doc:"true when left out; false for a screen, a battery or a door for staff only: it has no pickup number and takes no delivery"`
-	Board         *string `json:"board" max:"16" pattern:"^[A-Za-z0-9_-]+$" doc:"Name of its lock controller board; as it is when left out, A for a new compartment"`
-	Channel       *int    `json:"channel" min:"1" max:"255" doc:"Of the lock on its board; as it is when left out, compartment_number for a new one"`
-	Inverted      *bool   `json:"inverted" doc:"true where the raw bit of the door's switch is set while the door is open, as learned at the cabinet's screen; as it is when left out, false for a new compartment"`
+	Door          int          `json:"compartment_number" required:"true" min:"1" max:"1000" doc:"The door's hardware number, unique in the cabinet"`
+	Column        int          `json:"column" required:"true" min:"1" max:"64" doc:"Within the shelf, 1 on the left"`
+	Row           int          `json:"row" required:"true" min:"1" max:"64" doc:"1 on top"`
+	Size          string       `json:"size" required:"true" enum:"S,M,L,XL"`
+	Inner         *cloud.Inner `json:"inner" doc:"Measures inside, in cm, all three; without them they are not known, and size alone says what fits"`
+	PickupEnabled *bool        `json:"pickup_enabled" doc:"true when left out; false for a screen, a battery or a door for staff only: it has no pickup number and takes no delivery"`
+	Board         *string      `json:"board" max:"16" pattern:"^[A-Za-z0-9_-]+$" doc:"Name of its lock controller board; as it is when left out, A for a new compartment"`
+	Channel       *int         `json:"channel" min:"1" max:"255" doc:"Of the lock on its board; as it is when left out, compartment_number for a new one"`
+	Inverted      *bool        `json:"inverted" doc:"true where the raw bit of the door's switch is set while the door is open, as learned at the cabinet's screen; as it is when left out, false for a new compartment"`
 }
 
 // IsForPickup reports whether deliveries may be given the compartment.
@@ -329,6 +330,9 @@ func (w requests) placeGrid(p PlacedGrid, cell *cloud.Compartment, codes map[str
 	}
 	cell.ShelfCode, cell.Column, cell.Row = p.Shelf, p.Column, p.Row
 	cell.PickupNumber, cell.Label, cell.Size, cell.PickupEnabled = p.Number, p.Label(), p.Size, p.IsForPickup()
+	if cell.Inner = (cloud.Inner{}); p.Inner != nil {
+		cell.Inner = *p.Inner
+	}
 	if back {
 		if err := w.welcome(cell); err != nil {
 			return err

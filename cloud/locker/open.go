@@ -32,7 +32,7 @@ type OpenOutput struct {
 // OpenDoors opens a delivery's compartments from afar and waits for what the
 // cabinet says. While an opening of the delivery runs it is the same opening
 // that goes on. Errors: DELIVERY_NOT_FOUND, DELIVERY_STATE_CONFLICT,
-// DEVICE_OFFLINE, NO_COMPARTMENT, GRID_NOT_FREE, DEVICE_TIMEOUT.
+// DEVICE_OFFLINE, NO_COMPARTMENT, PARCEL_TOO_LARGE, GRID_NOT_FREE, DEVICE_TIMEOUT.
 func (s partners) OpenDoors(ctx context.Context, c cloud.Caller, in OpenInput) (OpenOutput, error) {
 	wait := defaultWait
 	if in.WaitSeconds != nil {
@@ -266,6 +266,17 @@ func (w requests) moveTo(d *cloud.Delivery, cells []*cloud.Compartment, grids []
 	}
 	for i := range d.Packages {
 		d.Packages[i].GridID = grids[min(i, len(grids)-1)]
+	}
+	for _, g := range grids {
+		// Their size is a word that the partner may have reason to pass over; measures are not.
+		at := slices.IndexFunc(cells, func(c *cloud.Compartment) bool { return c.GridID == g })
+		packages := packagesFor(d.Packages, g)
+		for i := range packages {
+			packages[i].Size = ""
+		}
+		if !takes(*cells[at], packages...) {
+			return tooLarge(cells[at : at+1])
+		}
 	}
 	return w.releaseSpare(d)
 }

@@ -42,6 +42,7 @@ type LockerGrid struct {
 	Column       int          `json:"column"`
 	Row          int          `json:"row" doc:"1 is on top"`
 	Size         string       `json:"size" doc:"S, M, L or XL"`
+	Inner        *cloud.Inner `json:"inner" doc:"Measures inside; null while they are not known"`
 	Available    bool         `json:"available" doc:"It is free now"`
 }
 
@@ -162,7 +163,7 @@ func (s partners) FindLocker(ctx context.Context, c cloud.Caller, in LockerInput
 			for _, c := range facts.cells {
 				if c.ShelfCode == shelf.Code && c.PickupEnabled {
 					block.Grids = append(block.Grids, LockerGrid{GridID: c.GridID, GridCode: c.GridCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
-						Column: c.Column, Row: c.Row, Size: c.Size, Available: facts.device.TakesDeliveries() && isFree(c)})
+						Column: c.Column, Row: c.Row, Size: c.Size, Inner: cloud.OrNull(c.Inner), Available: facts.device.TakesDeliveries() && isFree(c)})
 				}
 			}
 			slices.SortFunc(block.Grids, func(a, b LockerGrid) int {

@@ -85,16 +85,18 @@ func chooseOthers(d *cloud.Delivery, cells []*cloud.Compartment, in ReassignInpu
 		if i < 0 {
 			return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 		}
-		if pick(cells[i:i+1], "", func(*cloud.Compartment) bool { return true }) == nil {
+		if !isFree(*cells[i]) {
 			return nil, cloud.E(cloud.Conflict, "GRID_NOT_FREE")
 		}
+		var moved []cloud.Package
 		for j := range d.Packages {
 			if p := &d.Packages[j]; p.Status != cloud.PackageFailed {
-				if !fits(p.Size, cells[i].Size) {
-					return nil, cloud.E(cloud.Invalid, "PARCEL_TOO_LARGE")
-				}
 				p.GridID = in.GridID
+				moved = append(moved, *p)
 			}
+		}
+		if !takes(*cells[i], moved...) {
+			return nil, tooLarge(cells[i : i+1])
 		}
 		cells[i].State, cells[i].DeliveryID = cloud.GridReserved, d.ID
 		return cells[i : i+1], nil
@@ -106,13 +108,13 @@ func chooseOthers(d *cloud.Delivery, cells []*cloud.Compartment, in ReassignInpu
 			continue
 		}
 		cell := other[p.GridID]
-		if cell == nil || p.GridID == 0 || !fits(p.Size, cell.Size) {
-			size := in.Size
-			if !fits(p.Size, size) {
-				size = p.Size
+		if cell == nil || p.GridID == 0 || !takes(*cell, append(packagesFor(d.Packages[:j], cell.GridID), *p)...) {
+			asked := *p
+			if fits(p.Size, in.Size) {
+				asked.Size = in.Size
 			}
-			if cell = pick(cells, size, func(*cloud.Compartment) bool { return true }); cell == nil {
-				return nil, cloud.E(cloud.Conflict, "NO_COMPARTMENT")
+			if cell = pick(cells, asked, func(*cloud.Compartment) bool { return true }); cell == nil {
+				return nil, noRoom(cells, asked)
 			}
 			cell.State, cell.DeliveryID = cloud.GridReserved, d.ID
 			other[p.GridID] = cell

@@ -709,7 +709,7 @@ func (w reports) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) e
 		if !holds(o, p.TrackingNumber) || p.GridID != 0 && !slices.Contains(failed, p.GridID) { // reassigned meanwhile
 			continue
 		}
-		c := pick(cells, p.Size, func(c *cloud.Compartment) bool {
+		c := pick(cells, *p, func(c *cloud.Compartment) bool {
 			return !slices.ContainsFunc(moved, func(m move) bool { return m.cell == c })
 		})
 		if c == nil {

@@ -23,6 +23,7 @@ type GridBody struct {
 	Column       int          `json:"column"`
 	Row          int          `json:"row"`
 	Size         string       `json:"size"`
+	Inner        *cloud.Inner `json:"inner" doc:"Measures inside; null while they are not known"`
 	// PickupEnabled is false for a screen, a battery or a door for staff only.
 	PickupEnabled bool              `json:"pickup_enabled"`
 	DoorStatus    string            `json:"door_status"`
@@ -64,7 +65,7 @@ func gridBody(c cloud.Compartment) GridBody {
 		m = &MismatchBody{Cabinet: cloud.OrNull(c.Dispute.Cabinet), Cloud: cloud.OrNull(c.Dispute.Cloud), OutOfUse: c.OutOfUse()}
 	}
 	return GridBody{Mismatch: m, GridID: c.GridID, GridCode: c.GridCode, DoorName: c.Name(), ShelfCode: c.ShelfCode, Door: c.Door, PickupNumber: cloud.OrNull(c.PickupNumber), PickupLabel: cloud.OrNull(c.Label),
-		Column: c.Column, Row: c.Row, Size: c.Size, PickupEnabled: c.PickupEnabled, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
+		Column: c.Column, Row: c.Row, Size: c.Size, Inner: cloud.OrNull(c.Inner), PickupEnabled: c.PickupEnabled, DoorStatus: c.DoorStatus, Occupied: c.Occupied, State: c.State, BlockReason: cloud.OrNull(c.BlockReason), DeliveryID: cloud.OrNull(c.DeliveryID)}
 }
 
 // owned finds a device of the caller's business that its staff look after: mock cabinets

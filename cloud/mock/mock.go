@@ -69,6 +69,15 @@ func New(cfg Config) *Service {
 // template is the layout of a mock cabinet.
 var template = wiring.Template{Sizes: "S S S S M M M M L L XL"}
 
+// inner are the measures of its compartments, by size; migration 00560 gives the same to mock
+// cabinets that are older.
+var inner = map[string]cloud.Inner{
+	"S":  {Width: 45, Height: 12, Depth: 60},
+	"M":  {Width: 45, Height: 20, Depth: 60},
+	"L":  {Width: 45, Height: 40, Depth: 60},
+	"XL": {Width: 45, Height: 80, Depth: 60},
+}
+
 // maxCode is the longest code of a device.
 const maxCode = 32
 
@@ -117,7 +126,7 @@ func (s *Service) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud
 	times := wire.Times{DebounceMS: 1, MinOpenMS: 1}   // its switches do not bounce
 	d := setup.Cabinet{Code: code, Name: "Mock locker of " + p.Name, Type: "smart_locker", Layout: layout, Times: times, Codes: params, Test: true}.Rows(ch, next, b, nil, now)
 	for i := len(ch.Compartments) - len(layout); i < len(ch.Compartments); i++ {
-		ch.Compartments[i].DoorStatus = "closed"
+		ch.Compartments[i].DoorStatus, ch.Compartments[i].Inner = "closed", inner[ch.Compartments[i].Size]
 	}
 	var random [passcode.SaltSize + passcode.KeySize]byte
 	_, _ = rand.Read(random[:]) // never fails

@@ -37,6 +37,7 @@ type layoutPage struct {
 type gridRow struct {
 	N                                      int // from 1
 	Door, Shelf, Column, Row, Size, Pickup string
+	Width, Height, Depth                   string // inside, in cm; all empty: not known
 	Board, Channel, Inverted               string // empty: as it is
 	Used                                   bool   // it keeps its place and label
 	Label                                  string
@@ -92,6 +93,9 @@ func layoutOf(d locker.DeviceBody) (out layoutPage) {
 	}
 	for _, g := range grids {
 		row := gridRow{Door: fmt.Sprint(g.Door), Shelf: g.ShelfCode, Column: fmt.Sprint(g.Column), Row: fmt.Sprint(g.Row), Size: g.Size, Pickup: yesOrNo(g.PickupEnabled)}
+		if in := g.Inner; in != nil {
+			row.Width, row.Height, row.Depth = fmt.Sprint(in.Width), fmt.Sprint(in.Height), fmt.Sprint(in.Depth)
+		}
 		if w, known := wiring[g.Door]; known {
 			row.Board, row.Channel, row.Inverted = w.Board, fmt.Sprint(w.Channel), yesOrNo(w.Inverted)
 		}
@@ -148,6 +152,9 @@ func (l layoutPage) shelves() (out []locker.LayoutShelf) {
 			at, out = len(out), append(out, locker.LayoutShelf{Code: r.Shelf})
 		}
 		g := locker.LayoutGrid{Door: number(r.Door), Column: number(r.Column), Row: number(r.Row), Size: r.Size, PickupEnabled: new(r.Pickup != "no")}
+		if r.Width+r.Height+r.Depth != "" {
+			g.Inner = &cloud.Inner{Width: number(r.Width), Height: number(r.Height), Depth: number(r.Depth)}
+		}
 		if r.Board != "" {
 			g.Board = &r.Board
 		}
@@ -175,9 +182,14 @@ func typedLayout(ctx *fasthttp.RequestCtx) (out layoutPage) {
 	doors, shelves, columns, rows, sizes, pickups := all("door"), all("shelf"), all("column"), all("row"), all("size"), all("pickup")
 	n := min(len(doors), len(shelves), len(columns), len(rows), len(sizes), len(pickups), maxGrids)
 	boards, channels, inverted := all("board"), all("channel"), all("inverted")
+	widths, heights, depths := all("width"), all("height"), all("depth")
+	measured := min(len(widths), len(heights), len(depths))
 	wired := min(len(boards), len(channels), len(inverted))
 	for i := range n {
 		row := gridRow{Door: doors[i], Shelf: strings.ToUpper(shelves[i]), Column: columns[i], Row: rows[i], Size: sizes[i], Pickup: pickups[i]}
+		if i < measured {
+			row.Width, row.Height, row.Depth = widths[i], heights[i], depths[i]
+		}
 		if i < wired {
 			row.Board, row.Channel, row.Inverted = boards[i], channels[i], inverted[i]
 		}
@@ -231,7 +243,7 @@ func (l *layoutPage) add() {
 	if n := len(l.Rows); n > 0 {
 		last := l.Rows[n-1]
 		row, _ := strconv.Atoi(last.Row)
-		next = gridRow{Door: fmt.Sprint(door + 1), Shelf: last.Shelf, Column: last.Column, Row: fmt.Sprint(row + 1), Size: last.Size, Pickup: "yes", Board: last.Board}
+		next = gridRow{Door: fmt.Sprint(door + 1), Shelf: last.Shelf, Column: last.Column, Row: fmt.Sprint(row + 1), Size: last.Size, Pickup: "yes", Board: last.Board, Width: last.Width, Height: last.Height, Depth: last.Depth}
 		if channel, err := strconv.Atoi(last.Channel); err == nil {
 			next.Channel = fmt.Sprint(channel + 1)
 		}

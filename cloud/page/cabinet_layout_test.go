@@ -42,7 +42,7 @@ func (r *rig) layoutOf(cabinet string) (got, url.Values) {
 	for _, m := range layoutField.FindAllStringSubmatch(g.body, -1) {
 		form.Set(m[1], m[2])
 	}
-	for _, name := range []string{"door", "shelf", "column", "row", "board", "channel"} {
+	for _, name := range []string{"door", "shelf", "column", "row", "board", "channel", "width", "height", "depth"} {
 		for _, m := range regexp.MustCompile(`<input name="`+name+`"[^>]* value="([^"]*)"`).FindAllStringSubmatch(g.body, -1) {
 			form.Add(name, m[1])
 		}
@@ -101,6 +101,15 @@ func TestLayoutPage(t *testing.T) {
 	g, form = r.layoutOf("990")
 	require.Contains(t, g.body, `<span class="name">A-3</span>`)
 	require.Equal(t, []any{[]string{"A", "B", "B", "A"}, []string{"1", "1", "2", "4"}, []string{"no", "yes", "no", "no"}}, []any{form["board"], form["channel"], form["inverted"]})
+	require.Equal(t, []string{"", "", "", ""}, form["width"], "not known")
+	form["width"][1], form["height"][1] = "40", "35"
+	require.Equal(t, 422, post("990", form, "do", "save").status, "all three or none")
+	form["depth"][1] = "301"
+	require.Equal(t, 422, post("990", form, "do", "save").status)
+	form["depth"][1] = "50"
+	require.Equal(t, 303, post("990", form, "do", "save").status)
+	_, form = r.layoutOf("990")
+	require.Equal(t, []any{[]string{"", "40", "", ""}, []string{"", "35", "", ""}, []string{"", "50", "", ""}}, []any{form["width"], form["height"], form["depth"]})
 	form["row"][1] = form["row"][0]
 	form["column"][1] = form["column"][0]
 	g = post("990", form, "do", "save")

@@ -196,9 +196,12 @@ ON CONFLICT (id) DO UPDATE SET
   closed_by = excluded.closed_by`
 
 func scanCompartment(r rows, c *cloud.Compartment) error {
-	return r.Scan(&c.GridID, &c.DeviceID, &c.Door, &c.GridCode, &c.ShelfCode, &c.PickupNumber, &c.Label, &c.Column, &c.Row,
-		&c.Size, &c.Width, &c.Height, &c.Depth, &c.PickupEnabled, &c.DoorStatus, &c.Occupied, &c.State, &c.BlockReason,
+	var width, height, depth float64 // columns of the first release, which held nothing
+	err := r.Scan(&c.GridID, &c.DeviceID, &c.Door, &c.GridCode, &c.ShelfCode, &c.PickupNumber, &c.Label, &c.Column, &c.Row,
+		&c.Size, &width, &height, &depth, &c.PickupEnabled, &c.DoorStatus, &c.Occupied, &c.State, &c.BlockReason,
 		&c.DeliveryID, &c.Version, &c.OpeningID, parsed(&c.Dispute), when(&c.ClearedAt))
+	c.Inner = cloud.Inner{Width: int(width), Height: int(height), Depth: int(depth)}
+	return err
 }
 
 func scanShelf(r rows, s *cloud.Shelf) error { return r.Scan(&s.Code, &s.Position) }
@@ -420,7 +423,7 @@ func (w *writer) lockers(c *cloud.Changes) {
 			dispute = text(g.Dispute)
 		}
 		w.add(anything, sqlSaveCompartment, int64(g.GridID), int64(g.DeviceID), int64(g.Door), g.GridCode, g.ShelfCode,
-			int64(g.PickupNumber), g.Label, int64(g.Column), int64(g.Row), g.Size, g.Width, g.Height, g.Depth,
+			int64(g.PickupNumber), g.Label, int64(g.Column), int64(g.Row), g.Size, float64(g.Inner.Width), float64(g.Inner.Height), float64(g.Inner.Depth),
 			g.PickupEnabled, g.DoorStatus, maybe(g.Occupied), g.State, g.BlockReason, int64(g.DeliveryID), int64(g.Version),
 			g.OpeningID, dispute, ms(g.ClearedAt))
 	}
