@@ -188,8 +188,16 @@ func (f deviceFacts) row() DeviceRow {
 	d := f.device
 	return DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, LocationID: cloud.OrNull(d.Profile.SiteID), Timezone: d.Timezone, Protocol: d.Protocol,
 		Livemode: d.Livemode, Public: d.Public, Status: d.Status(f.online), EnrolledAt: cloud.Stamp(d.EnrolledAt, f.zone), LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone), RetiredAt: cloud.Stamp(d.RetiredAt, f.zone),
-		Firmware: d.Firmware, Features: d.Profile.Features, GridCounts: f.gridCounts(), AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
+		Firmware: d.Firmware, Features: f.features(), GridCounts: f.gridCounts(), AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
 		ConfigVersion: d.ConfigVersion, ConfigApplied: min(d.Applied, d.ConfigVersion)}
+}
+
+// features are what the device can do: what staff have said of it, and opening by order, which
+// every device with compartments can.
+func (f deviceFacts) features() cloud.DeviceFeatures {
+	out := f.device.Profile.Features
+	out.RemoteOpen = out.RemoteOpen || slices.ContainsFunc(f.cells, func(c cloud.Compartment) bool { return !c.IsRemoved() })
+	return out
 }
 
 // gridCounts are the compartments for pickup by size.
@@ -295,7 +303,7 @@ type DeviceEdit struct {
 	Status    *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
 	Hours     *[]check.HoursInput   `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
 	Guide     *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
-	Features  *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false"`
+	Features  *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false, but for remote_open, which is true of every device with compartments"`
 }
 
 func (in DeviceEdit) check() error {

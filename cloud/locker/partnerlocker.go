@@ -13,23 +13,28 @@ import (
 
 // LockerRow is a cabinet as a provider sees it.
 type LockerRow struct {
-	DeviceID     cloud.DeviceID        `json:"device_id"`
-	DeviceCode   string                `json:"device_code"`
-	DeviceName   string                `json:"device_name"`
-	DeviceType   string                `json:"device_type" doc:"smart_locker, kiosk or smart_drop"`
-	Address      string                `json:"address"`
-	LocationID   *cloud.SiteID         `json:"location_id" doc:"Site at which it stands"`
-	Latitude     float64               `json:"latitude"`
-	Longitude    float64               `json:"longitude"`
-	Timezone     string                `json:"timezone"`
-	Livemode     bool                  `json:"livemode" doc:"False for a test locker"`
-	Status       string                `json:"status" doc:"online, offline, maintenance, disabled or retired"`
-	Features     cloud.DeviceFeatures  `json:"features"`
-	OpeningHours *[]cloud.OpeningHours `json:"opening_hours" doc:"Null is always open"`
-	IndoorGuide  *cloud.IndoorGuide    `json:"indoor_guide"`
-	GridCounts   map[string]int        `json:"grid_counts" graphql:"JSON" doc:"Compartments for pickup, by size"`
-	Availability map[string]int        `json:"availability" graphql:"JSON" doc:"Those of them that are free now, by size"`
-	DistanceKM   *float64              `json:"distance_km" doc:"From the place that was asked for; null without one"`
+	DeviceID        cloud.DeviceID        `json:"device_id"`
+	DeviceCode      string                `json:"device_code"`
+	DeviceName      string                `json:"device_name"`
+	DeviceType      string                `json:"device_type" doc:"smart_locker, kiosk or smart_drop"`
+	BusinessID      cloud.BusinessID      `json:"business_id"`
+	OwnerProviderID *cloud.ProviderID     `json:"owner_provider_id" doc:"Null: providers of the business share it"`
+	Protocol        string                `json:"protocol" doc:"mqtt, http or mock"`
+	Firmware        string                `json:"firmware" doc:"Version of its program; empty until it has said so"`
+	LastSeenAt      *string               `json:"last_seen_at"`
+	Address         string                `json:"address"`
+	LocationID      *cloud.SiteID         `json:"location_id" doc:"Site at which it stands"`
+	Latitude        float64               `json:"latitude"`
+	Longitude       float64               `json:"longitude"`
+	Timezone        string                `json:"timezone"`
+	Livemode        bool                  `json:"livemode" doc:"False for a test locker"`
+	Status          string                `json:"status" doc:"online, offline, maintenance, disabled or retired"`
+	Features        cloud.DeviceFeatures  `json:"features"`
+	OpeningHours    *[]cloud.OpeningHours `json:"opening_hours" doc:"Null is always open"`
+	IndoorGuide     *cloud.IndoorGuide    `json:"indoor_guide"`
+	GridCounts      map[string]int        `json:"grid_counts" graphql:"JSON" doc:"Compartments for pickup, by size"`
+	Availability    map[string]int        `json:"availability" graphql:"JSON" doc:"Those of them that are free now, by size; where a list was asked for a size, of those that take it"`
+	DistanceKM      *float64              `json:"distance_km" doc:"From the place that was asked for; null without one"`
 }
 
 // LockerGrid is a compartment as a provider sees it: nothing of what lies inside.
@@ -99,17 +104,21 @@ func (s partners) ListLockers(ctx context.Context, c cloud.Caller, in LockersInp
 		return out, err
 	}
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
+		biz, err := v.Business(c.Provider.BusinessID)
+		if err != nil {
+			return err
+		}
 		list, listed, err := v.Devices(f)
 		if err != nil {
 			return err
 		}
 		out = LockersOutput{Result: true, PageOutput: in.Output(in, listed), Lockers: []LockerRow{}}
 		for _, d := range list {
-			facts, err := readFacts(v, d, time.UTC)
+			facts, err := readFacts(v, d, biz.Location())
 			if err != nil {
 				return err
 			}
-			row := facts.lockerRow("")
+			row := facts.lockerRow(in.Size)
 			if f.Near != nil {
 				row.DistanceKM = new(math.Round(f.Near.Distance(d.Latitude, d.Longitude)) / 1000)
 			}
@@ -124,7 +133,8 @@ func (s partners) ListLockers(ctx context.Context, c cloud.Caller, in LockersInp
 func (f deviceFacts) lockerRow(size string) LockerRow {
 	d := f.device
 	out := LockerRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, LocationID: cloud.OrNull(d.Profile.SiteID), Latitude: d.Latitude, Longitude: d.Longitude, Timezone: d.Timezone,
-		Livemode: d.Livemode, Status: d.Status(f.online), Features: d.Profile.Features, IndoorGuide: d.Profile.Guide, OpeningHours: f.hours(), GridCounts: f.gridCounts(), Availability: map[string]int{}}
+		BusinessID: d.BusinessID, OwnerProviderID: cloud.OrNull(d.OwnerProviderID), Protocol: d.Protocol, Firmware: d.Firmware, LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone),
+		Livemode: d.Livemode, Status: d.Status(f.online), Features: f.features(), IndoorGuide: d.Profile.Guide, OpeningHours: f.hours(), GridCounts: f.gridCounts(), Availability: map[string]int{}}
 	for _, have := range sizes {
 		if fits(size, have) {
 			out.Availability[have] = 0
@@ -182,7 +192,11 @@ func factsFor(v cloud.View, c cloud.Caller, id cloud.DeviceID) (deviceFacts, err
 	if err != nil {
 		return deviceFacts{}, err
 	}
-	return readFacts(v, d, time.UTC)
+	biz, err := v.Business(d.BusinessID)
+	if err != nil {
+		return deviceFacts{}, err
+	}
+	return readFacts(v, d, biz.Location())
 }
 
 // AvailabilityInput asks for the free compartments of a cabinet.

@@ -103,6 +103,7 @@ func pickupPoint(d cloud.Device, has []string) PickupPoint {
 	p := PickupPoint{DeviceID: d.ID, DeviceCode: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Timezone: d.Timezone, OpeningHours: deviceFacts{device: d}.hours(), IndoorGuide: d.Profile.Guide,
 		Sizes: []string{}, Features: d.Profile.Features}
 	p.Latitude, p.Longitude = d.Place()
+	p.Features.RemoteOpen = p.Features.RemoteOpen || len(has) > 0
 	for _, size := range sizes {
 		if slices.Contains(has, size) {
 			p.Sizes = append(p.Sizes, size)

@@ -152,7 +152,17 @@ func TestMockCabinet(t *testing.T) {
 		require.NoError(r.t, err)
 		require.Len(r.t, out.Lockers, 1)
 		require.Equal(r.t, "online", out.Lockers[0].Status)
-		require.Equal(r.t, map[string]int{"S": 4, "M": 4, "L": 2, "XL": 1}, out.Lockers[0].Availability)
+		row := out.Lockers[0]
+		require.Equal(r.t, map[string]int{"S": 4, "M": 4, "L": 2, "XL": 1}, row.Availability)
+		require.Equal(r.t, []any{"mock", r.me.Provider.BusinessID, r.me.Provider.ID, cloud.DeviceFeatures{RemoteOpen: true}}, []any{row.Protocol, row.BusinessID, *row.OwnerProviderID, row.Features})
+		out, err = r.Lockers.ListLockers(ctx, r.me, locker.LockersInput{Livemode: no, Size: "L"})
+		require.NoError(r.t, err)
+		require.Equal(r.t, map[string]int{"L": 2, "XL": 1}, out.Lockers[0].Availability, "of those that take it")
+		one, err := r.Lockers.FindLocker(ctx, r.me, locker.LockerInput{Device: r.device.ID})
+		require.NoError(r.t, err)
+		for _, g := range one.Locker.Shelves[0].Grids {
+			require.NotNil(r.t, g.Inner)
+		}
 	})
 	rehearse(t, "the life of a delivery", func(r *rehearsal) {
 		r.create("R-1", "S", "L")

@@ -261,6 +261,7 @@ func TestCabinets(t *testing.T) {
 		cells, err := db.ListCompartments(ctx, e.Device.ID)
 		require.NoError(t, err)
 		require.Len(t, cells, 12)
+		require.Equal(t, "smart_locker", e.Device.Type)
 		_, err = s.AddCabinet(ctx, by, setup.CabinetInput{Name: "Again", Code: "PIER-7", Layout: "small"})
 		var shown *cloud.Error
 		require.ErrorAs(t, err, &shown)
