@@ -141,6 +141,14 @@ type Handover struct {
 	At    time.Time `json:"at"` // since when
 }
 
+// Rotation is the replacement of a code of a delivery.
+type Rotation struct {
+	CodeKind string    `json:"code_kind"` // pickup_code, delivery_code
+	Reason   string    `json:"reason"`
+	By       string    `json:"by"`
+	At       time.Time `json:"at"`
+}
+
 // Notify says by which ways the platform tells the recipient.
 type Notify struct {
 	SMS   bool `json:"sms"`
@@ -179,6 +187,7 @@ type Delivery struct {
 	Metadata         []byte // JSON object as given, nil when none
 	Packages         []Package
 	Handover         *Handover // nil: the recipient collects
+	Rotation         *Rotation // the newest; nil: no code was replaced
 	// Purpose is "", wire.PurposeSend or wire.PurposeReturn. The latter are brought by their
 	// Sender and collected by a courier; "" has no sender.
 	Purpose string

@@ -494,32 +494,39 @@ func orAccepted[Out any](pending func(Out) bool) func(Out) catalog.Answer {
 }
 
 // count counts a call about a delivery under a name that the delivery gives: so many a
-// minute.
-func (c Config) count(ctx context.Context, caller cloud.Caller, key locker.DeliveryKey, perMinute int, name func(locker.DeliveryBody) string) error {
+// minute. giveBack undoes it.
+func (c Config) count(ctx context.Context, caller cloud.Caller, key locker.DeliveryKey, perMinute int, name func(locker.DeliveryBody) string) (giveBack func(), err error) {
 	found, err := c.Lockers.Find(ctx, caller, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if st := c.Pipeline.Take(name(found.Delivery), perMinute); !st.OK {
-		return &catalog.Limited{State: st}
+	bucket := name(found.Delivery)
+	if st := c.Pipeline.Take(bucket, perMinute); !st.OK {
+		return nil, &catalog.Limited{State: st}
 	}
-	return nil
+	return func() { c.Pipeline.Give(bucket) }, nil
 }
 
 // takeDoors counts an opening of a delivery's cabinet.
 func (c Config) takeDoors(ctx context.Context, caller cloud.Caller, key locker.DeliveryKey) error {
-	return c.count(ctx, caller, key, c.Pipeline.Limits().Doors, func(d locker.DeliveryBody) string { return "doors/" + strconv.FormatInt(int64(d.DeviceID), 10) })
+	_, err := c.count(ctx, caller, key, c.Pipeline.Limits().Doors, func(d locker.DeliveryBody) string { return "doors/" + strconv.FormatInt(int64(d.DeviceID), 10) })
+	return err
 }
 
-// resending is an operation that sends a code again, once a minute for a delivery and kind.
+// resending is an operation that sends a code again, once a minute for a delivery and kind: a
+// refused call sends nothing and does not count.
 func (c Config) resending(kind string, send func(context.Context, cloud.Caller, locker.ResendInput) (locker.ResendOutput, error)) func(context.Context, cloud.Caller, locker.ResendInput) (locker.ResendOutput, error) {
 	return func(ctx context.Context, caller cloud.Caller, in locker.ResendInput) (out locker.ResendOutput, err error) {
-		if err := c.count(ctx, caller, in.Delivery, 1, func(d locker.DeliveryBody) string {
+		giveBack, err := c.count(ctx, caller, in.Delivery, 1, func(d locker.DeliveryBody) string {
 			return "resend/" + kind + "/" + strconv.FormatInt(int64(d.DeliveryID), 10)
-		}); err != nil {
+		})
+		if err != nil {
 			return out, err
 		}
-		return send(ctx, caller, in)
+		if out, err = send(ctx, caller, in); err != nil {
+			giveBack()
+		}
+		return out, err
 	}
 }
 

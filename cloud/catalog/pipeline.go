@@ -137,6 +137,9 @@ func (p *Pipeline) Take(key string, perMinute int) limit.State {
 	return p.limits.Take(key, perMinute, time.Now())
 }
 
+// Give gives back a call that Take took: it does not count after all.
+func (p *Pipeline) Give(key string) { p.limits.Give(key, time.Now()) }
+
 // tokenKey carries the caller's token to operations that are about it.
 type tokenKey struct{}
 

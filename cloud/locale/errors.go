@@ -1072,12 +1072,12 @@ var errors = map[string]texts{
 		"El entorno de pruebas no tiene ese mensaje, o tiene más de 30 días. Liste sus mensajes y use uno de sus identificadores.",
 	},
 	"CHANNEL_NOT_CONFIGURED": {
-		"Nothing can be sent by this channel: the deployment does not have it, the person has no email address or no telephone number with a country code, or another person was named to collect.",
-		"无法通过此渠道发送：部署未配置该渠道，收件人没有邮箱地址或带国家代码的电话号码，或已指定他人代取。",
-		"無法透過此管道傳送：部署未設定該管道，收件人沒有電子郵件地址或含國碼的電話號碼，或已指定他人代取。",
-		"Rien ne peut partir par ce canal : l’installation ne l’a pas, la personne n’a ni adresse e-mail ni numéro de téléphone avec indicatif de pays, ou une autre a été désignée pour le retrait.",
-		"Über diesen Kanal geht nichts hinaus: Die Installation hat ihn nicht, die Person hat keine E-Mail-Adresse oder keine Telefonnummer mit Landesvorwahl, oder eine andere Person holt ab.",
-		"No se puede enviar por este canal: la instalación no lo tiene, la persona no tiene correo o número de teléfono con prefijo de país, o recoge otra persona.",
+		"Nothing was sent.",
+		"未发送任何内容。",
+		"未傳送任何內容。",
+		"Rien n’a été envoyé.",
+		"Es wurde nichts gesendet.",
+		"No se ha enviado nada.",
 	},
 	"TRACKING_NOT_FOUND": {
 		"We know no parcel with this number. Check it for typing errors; a new parcel can take a few hours to appear.",

@@ -102,6 +102,9 @@ func Error(lang, code string, args ...any) string {
 		}
 		t = errors["UNKNOWN"]
 	}
+	if code == "CHANNEL_NOT_CONFIGURED" && len(args) == 1 { // the figure is the reason
+		return t[index(lang)] + " " + Word(lang, fmt.Sprint("errors.unsent.", args[0]))
+	}
 	if sentence := moreOf[code]; sentence != "" {
 		if text := t[index(lang)]; len(args) < 2 {
 			return text

@@ -86,7 +86,7 @@ type (
 		Metadata         json.RawMessage      `json:"metadata"`
 		Opening          *OpeningBody         `json:"opening"`
 		Correction       *CorrectionBody      `json:"correction"`
-		Rotation         *Rotation            `json:"rotation"`
+		Rotation         *Rotation            `json:"rotation" doc:"The newest replacement of a code; null: none was"`
 		Handover         *HandoverBody        `json:"handover" doc:"Who collects in the recipient's place; null: the recipient"`
 		CreatedAt        *string              `json:"created_at"`
 		DoorsOpenedAt    *string              `json:"doors_opened_at"`
@@ -150,11 +150,19 @@ func deliveryBody(d cloud.Delivery, c Codes, o *OpeningBody, cor *CorrectionBody
 		CreatedAt: cloud.Stamp(d.CreatedAt, l), DoorsOpenedAt: cloud.Stamp(d.DoorsOpenedAt, l), DepositedAt: cloud.Stamp(d.DepositedAt, l), DepositedEarliest: cloud.Stamp(d.DepositedEarliest, l), DepositedLatest: cloud.Stamp(d.DepositedLatest, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l),
 		ExpiredAt: cloud.Stamp(d.ExpiredAt, l), CancelledAt: cloud.Stamp(d.CancelledAt, l), FailedAt: cloud.Stamp(d.FailedAt, l)}
 	b.DeliveryCode, b.PickupCode = shownCodes(d, c)
-	b.Handover = handoverBody(d, l)
+	b.Handover, b.Rotation = handoverBody(d, l), rotationBody(d, l)
 	for _, p := range d.Packages {
 		b.Packages = append(b.Packages, packageBody(p))
 	}
 	return b
+}
+
+// rotationBody shows the newest replacement of a code, nil where none was.
+func rotationBody(d cloud.Delivery, l *time.Location) *Rotation {
+	if d.Rotation == nil {
+		return nil
+	}
+	return &Rotation{CodeKind: d.Rotation.CodeKind, Reason: d.Rotation.Reason, RotatedBy: d.Rotation.By, RotatedAt: *cloud.Stamp(d.Rotation.At, l)}
 }
 
 func handoverBody(d cloud.Delivery, l *time.Location) *HandoverBody {

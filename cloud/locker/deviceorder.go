@@ -422,6 +422,7 @@ func (s registry) ResendDeviceOrderCode(ctx context.Context, c cloud.Caller, in 
 		if in.Channel != "" {
 			channels = []cloud.NotificationChannel{in.Channel}
 		}
+		var missed *cloud.Error
 		for _, by := range channels {
 			to, err := w.sendCode(d, cloud.NotifyParcelCode, by)
 			if err != nil {
@@ -432,8 +433,11 @@ func (s registry) ResendDeviceOrderCode(ctx context.Context, c cloud.Caller, in 
 				w.ch.Answer = out
 				return w.auditStaff(c, "pickup_code_resent", d.Number, map[string]any{"channel": by})
 			}
+			if missed == nil || s.reaches(*d, by) { // what the person lacks, before what the deployment does
+				missed = s.unreached(*d, by)
+			}
 		}
-		return cloud.E(cloud.Conflict, "CHANNEL_NOT_CONFIGURED")
+		return missed
 	})
 	return out, err
 }

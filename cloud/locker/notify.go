@@ -100,6 +100,26 @@ func (w *rows) sendCode(d *cloud.Delivery, kind cloud.NotificationKind, by cloud
 	return to, w.notify(d, cloud.Notification{Kind: kind, From: from, Channel: by, Until: until, NotificationText: cloud.NotificationText{To: to, Language: reader.Language, Name: reader.Name, Link: link, Parcel: &p}})
 }
 
+// unreached is CHANNEL_NOT_CONFIGURED with the one reason why a message about a delivery does not
+// reach a person by a channel.
+func (s *core) unreached(d cloud.Delivery, by cloud.NotificationChannel) *cloud.Error {
+	reason := "no_phone"
+	switch {
+	case !s.reaches(d, by):
+		reason = "not_offered"
+	case by == cloud.ByEmail && d.Handover != nil:
+		reason = "handed_over"
+	case by == cloud.ByEmail:
+		reason = "no_email"
+	}
+	return notSent(by, reason)
+}
+
+// notSent is CHANNEL_NOT_CONFIGURED for one reason, of which locale has the words.
+func notSent(by cloud.NotificationChannel, reason string) *cloud.Error {
+	return &cloud.Error{Kind: cloud.Conflict, Code: "CHANNEL_NOT_CONFIGURED", Args: []any{reason}, Details: map[string]any{"channel": by, "reason": reason}}
+}
+
 // recipientLink is the link to the page of a delivery that waits, for its recipient: "" while
 // another person collects, and in a deployment without a public address.
 func (w *rows) recipientLink(d *cloud.Delivery) (string, error) {
@@ -355,7 +375,11 @@ func (s partners) ResendPickupCode(ctx context.Context, c cloud.Caller, in Resen
 		if !waits(*d) || !d.PickupCodeActive {
 			return "", conflict(*d)
 		}
-		return w.sendCode(d, cloud.NotifyParcelCode, in.Channel)
+		to, err := w.sendCode(d, cloud.NotifyParcelCode, in.Channel)
+		if err == nil && to == "" {
+			err = s.unreached(*d, in.Channel)
+		}
+		return to, err
 	})
 }
 
@@ -368,14 +392,21 @@ func (s partners) ResendDeliveryCode(ctx context.Context, c cloud.Caller, in Res
 			return "", conflict(*d)
 		}
 		if d.IsOutgoing() {
-			return sendToSender(w.rows, d, cloud.NotifyDropoffCode, in.Channel)
+			to, err := sendToSender(w.rows, d, cloud.NotifyDropoffCode, in.Channel)
+			if err == nil && to == "" {
+				err = s.unreached(*d, in.Channel)
+			}
+			return to, err
 		}
-		to := ""
-		if in.Channel == cloud.BySMS && d.Courier != nil && s.reaches(*d, in.Channel) {
-			to = cloud.PhoneNumber(d.Courier.Phone)
+		if in.Channel == cloud.ByEmail {
+			return "", notSent(in.Channel, "courier_email")
 		}
-		if to == "" {
-			return "", nil
+		if d.Courier == nil {
+			return "", notSent(in.Channel, "no_courier")
+		}
+		to := cloud.PhoneNumber(d.Courier.Phone)
+		if to == "" || !s.reaches(*d, in.Channel) {
+			return "", s.unreached(*d, in.Channel)
 		}
 		codes, err := s.openCodes(*d)
 		if err != nil {
@@ -395,9 +426,6 @@ func (s partners) resend(ctx context.Context, c cloud.Caller, in ResendInput, ac
 		to, err := send(w, d)
 		if err != nil {
 			return err
-		}
-		if to == "" {
-			return cloud.E(cloud.Conflict, "CHANNEL_NOT_CONFIGURED")
 		}
 		out = ResendOutput{Result: true, SentTo: maskAddress(to)}
 		w.ch.Audits = append(w.ch.Audits, cloud.Audit{BusinessID: d.BusinessID, At: w.received, Actor: actor(c), Action: action, Target: d.Number, Detail: fmt.Sprintf(`{"channel":%q}`, in.Channel)})

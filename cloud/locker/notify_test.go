@@ -3,8 +3,10 @@ package locker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/internal/ring"
@@ -108,11 +111,11 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 		require.Equal(s.t, "j***@example.com", out.SentTo)
 		require.Equal(s.t, []any{2, cloud.NotifyParcelCode, *d.PickupCode}, []any{len(s.notes()), s.notes()[0].Kind, s.notes()[0].Parcel.Code})
 		_, err = resend(s, l, "sms")
-		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err))
+		require.Equal(s.t, "not_offered", unsent(err))
 		_, err = resend(s, s.notifying(cloud.BySMS), "sms")
-		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err), "no telephone number")
+		require.Equal(s.t, "no_phone", unsent(err))
 		_, err = resend(s, s.Lockers, "email")
-		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err), "without a mail server")
+		require.Equal(s.t, "not_offered", unsent(err), "without a mail server")
 		rotated, err := l.RotatePickupCode(ctx, s.Box.ProviderCaller, locker.RotateInput{Delivery: "ref:R-1"})
 		require.NoError(s.t, err)
 		require.Equal(s.t, []any{3, cloud.NotifyParcelCode, rotated.PickupCode}, []any{len(s.notes()), s.notes()[0].Kind, s.notes()[0].Parcel.Code})
@@ -222,7 +225,7 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 			return l.ResendDeliveryCode(ctx, s.Box.ProviderCaller, locker.ResendInput{Delivery: "ref:R-1", Channel: by})
 		}
 		_, err := courier(l, cloud.BySMS)
-		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err), "there is no courier")
+		require.Equal(s.t, "no_phone", unsent(err))
 		_, err = l.Edit(ctx, s.Box.ProviderCaller, locker.EditInput{Delivery: "ref:R-1", Courier: &cloud.Courier{Name: "Cy", Phone: "+1 416 555 0199"}})
 		require.NoError(s.t, err)
 		out, err := courier(l, cloud.BySMS)
@@ -231,9 +234,9 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 		n := s.notes()[0]
 		require.Equal(s.t, []any{cloud.NotifyDeliveryCode, "+14165550199", *s.find().DeliveryCode, "PK-1"}, []any{n.Kind, n.To, n.Parcel.Code, n.Parcel.Numbers[0]})
 		_, err = courier(l, cloud.ByEmail)
-		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err), "couriers have no mail address")
+		require.Equal(s.t, "courier_email", unsent(err))
 		_, err = courier(s.notifying(cloud.ByEmail), cloud.BySMS)
-		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err), "without a gateway")
+		require.Equal(s.t, "not_offered", unsent(err), "without a gateway")
 		other := s.Box.ProviderCaller
 		other.Provider.ID++
 		_, err = l.ResendDeliveryCode(ctx, other, locker.ResendInput{Delivery: "ref:R-1", Channel: cloud.BySMS})
@@ -257,7 +260,7 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 		s.waiting(l)
 		require.Empty(s.t, s.notes())
 		_, err := resend(s, l, "email")
-		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err))
+		require.Equal(s.t, "no_email", unsent(err))
 		other := s.Box.ProviderCaller
 		other.Provider.ID++
 		_, err = l.ResendPickupCode(ctx, other, locker.ResendInput{Delivery: "ref:R-1", Channel: "email"})
@@ -275,7 +278,7 @@ func TestNotificationsOfDeliveries(t *testing.T) {
 		}
 		hand("")
 		_, err := resend(s, l, "email")
-		require.Equal(s.t, "CHANNEL_NOT_CONFIGURED", code(err))
+		require.Equal(s.t, "handed_over", unsent(err))
 		require.Len(s.t, s.notes(), 1, "the code of the other person is not the recipient's to have")
 		given := hand("+1 416 555 0188")
 		n := s.notes()[0]
@@ -428,4 +431,13 @@ func TestNotificationsThatAreNoLongerTrue(t *testing.T) {
 		_, err := l.ResendDeliveryCode(ctx, s.Box.ProviderCaller, locker.ResendInput{Delivery: "ref:R-1", Channel: cloud.BySMS})
 		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(err))
 	})
+}
+
+// unsent is the reason why nothing was sent, "" for other errors. Every reason has words.
+func unsent(err error) string {
+	var e *cloud.Error
+	if !errors.As(err, &e) || e.Code != "CHANNEL_NOT_CONFIGURED" || strings.Contains(locale.Error("en", e.Code, e.Args...), "unsent") {
+		return ""
+	}
+	return fmt.Sprint(e.Args...)
 }

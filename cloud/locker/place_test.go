@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // turnsIn reports whether a box goes into a compartment in one of its six positions.
@@ -157,6 +158,7 @@ func TestTooLargeSaysTheLargestMeasures(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, []any{40, 30, 50}, e.Args)
 	require.Equal(t, map[string]any{"largest_inner": large.Inner}, e.Details)
+	require.Contains(t, locale.Error("en", e.Code, e.Args...), "40 × 30 × 50 cm")
 	small.Inner, large.Inner = cloud.Inner{}, cloud.Inner{}
 	_, err = reserve([]*cloud.Compartment{small, large}, &cloud.Delivery{Packages: []cloud.Package{{Size: "XL"}}})
 	require.ErrorAs(t, err, &e)

@@ -153,7 +153,7 @@ func (w *codeList) rotate(d *cloud.Delivery, kind, reason, by, code string, veri
 	} else {
 		codes.Pickup = code
 	}
-	d.SealedCodes = w.s.sealCodes(codes)
+	d.SealedCodes, d.Rotation = w.s.sealCodes(codes), &cloud.Rotation{CodeKind: name, Reason: reason, By: by, At: w.received}
 	w.touch(d)
 	biz, err := w.v.Business(d.BusinessID)
 	if err != nil {
@@ -169,8 +169,8 @@ func (w *codeList) rotate(d *cloud.Delivery, kind, reason, by, code string, veri
 			return Rotation{}, err
 		}
 	}
-	rot := Rotation{CodeKind: name, Reason: reason, RotatedBy: by, RotatedAt: *cloud.Stamp(w.received, biz.Location())}
-	return rot, w.s.addDeliveryEvent(w.v, &w.ch, EventPickupCodeChanged, w.received, *d, nil, &rot)
+	rot := rotationBody(*d, biz.Location())
+	return *rot, w.s.addDeliveryEvent(w.v, &w.ch, EventPickupCodeChanged, w.received, *d, nil, rot)
 }
 
 // listReached waits a moment for a connected cabinet to confirm a number of the

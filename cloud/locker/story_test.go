@@ -560,6 +560,8 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 		require.False(s.t, out.AppliedOnDevice, "the cabinet is offline")
 		require.NotEqual(s.t, former, out.PickupCode)
 		require.Equal(s.t, out.PickupCode, *s.find().PickupCode)
+		require.Equal(s.t, out.Rotation, *s.find().Rotation)
+		require.Equal(s.t, []string{"pickup_code", "recipient_request", "partner_api"}, []string{out.Rotation.CodeKind, out.Rotation.Reason, out.Rotation.RotatedBy})
 		s.Device = s.Connect("CAB-1", s.Memory)
 		s.Greet(nil)
 		s.pickUp("op_p", 2, nil, a.Doors...)

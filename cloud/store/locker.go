@@ -88,7 +88,7 @@ FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 A
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active, confirmed_by,
   expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method, corrections, livemode,
   metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at, cancelled_at, failed_at,
-  deposited_earliest, deposited_latest, handover, purpose, sender, returns_id`
+  deposited_earliest, deposited_latest, handover, purpose, sender, returns_id, rotation`
 	openingColumns = `id, business_id, device_id, delivery_id, kind, requester, doors, state, end_reason, confirmed_by, told,
   requested_at, opened_at, ends_at, ended_at, reason, trace`
 	commandColumns = `id, device_id, opening_id, kind, body, versions, issued_at, expires_at, state, reason, doors, sent_at,
@@ -117,8 +117,8 @@ const sqlSaveDelivery = `INSERT INTO delivery (
   notify, deliver_before, collect_within_ms, due_at, sealed_codes, pickup_assigned, pickup_code_active,
   confirmed_by, expired_kind, cancel_reason, cancelled_by, failure_code, picked_up_by, picked_up_method,
   corrections, livemode, metadata, created_at, doors_opened_at, deposited_at, picked_up_at, expired_at,
-  cancelled_at, failed_at, deposited_earliest, deposited_latest, handover, purpose, sender, returns_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40)
+  cancelled_at, failed_at, deposited_earliest, deposited_latest, handover, purpose, sender, returns_id, rotation)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41)
 ON CONFLICT (id) DO UPDATE SET
   number = excluded.number, business_id = excluded.business_id, provider_id = excluded.provider_id, device_id
   = excluded.device_id, reference = excluded.reference, request_hash = excluded.request_hash, status =
@@ -133,7 +133,7 @@ ON CONFLICT (id) DO UPDATE SET
   deposited_at = excluded.deposited_at, picked_up_at = excluded.picked_up_at, expired_at =
   excluded.expired_at, cancelled_at = excluded.cancelled_at, failed_at = excluded.failed_at,
   deposited_earliest = excluded.deposited_earliest, deposited_latest = excluded.deposited_latest,
-  handover = excluded.handover, purpose = excluded.purpose, sender = excluded.sender, returns_id = excluded.returns_id`
+  handover = excluded.handover, purpose = excluded.purpose, sender = excluded.sender, returns_id = excluded.returns_id, rotation = excluded.rotation`
 
 const sqlSavePackage = `INSERT INTO package (
   delivery_id, position, tracking_number, reference, size, weight, length, width, height, description,
@@ -214,7 +214,7 @@ func scanDelivery(r rows, d *cloud.Delivery) error {
 		&d.CancelledBy, &d.FailureCode, &d.PickedUpBy, &d.PickedUpMethod, &d.Corrections, &d.Livemode, &d.Metadata,
 		when(&d.CreatedAt), when(&d.DoorsOpenedAt), when(&d.DepositedAt), when(&d.PickedUpAt), when(&d.ExpiredAt),
 		when(&d.CancelledAt), when(&d.FailedAt), when(&d.DepositedEarliest), when(&d.DepositedLatest), parsed(&d.Handover),
-		&d.Purpose, parsed(&d.Sender), &d.Returns)
+		&d.Purpose, parsed(&d.Sender), &d.Returns, parsed(&d.Rotation))
 	d.CollectWithin = time.Duration(within) * time.Millisecond
 	return err
 }
@@ -468,7 +468,7 @@ func (w *writer) lockers(c *cloud.Changes) {
 }
 
 func (w *writer) delivery(d *cloud.Delivery) {
-	var metadata, courier, handover, sender any = nil, "", "", ""
+	var metadata, courier, handover, sender, rotation any = nil, "", "", "", ""
 	if d.Metadata != nil {
 		metadata = string(d.Metadata)
 	}
@@ -481,13 +481,16 @@ func (w *writer) delivery(d *cloud.Delivery) {
 	if d.Sender != nil {
 		sender = text(d.Sender)
 	}
+	if d.Rotation != nil {
+		rotation = text(d.Rotation)
+	}
 	w.add(anything, sqlSaveDelivery, int64(d.ID), d.Number, int64(d.BusinessID), int64(d.ProviderID), int64(d.DeviceID),
 		d.Reference, blob(d.RequestHash), string(d.Status), text(d.Recipient), courier, text(d.Notify), ms(d.DeliverBefore),
 		d.CollectWithin.Milliseconds(), ms(d.DueAt), blob(d.SealedCodes), d.PickupAssigned, d.PickupCodeActive,
 		string(d.ConfirmedBy), d.ExpiredKind, d.CancelReason, d.CancelledBy, d.FailureCode, d.PickedUpBy, d.PickedUpMethod,
 		int64(d.Corrections), d.Livemode, metadata, ms(d.CreatedAt), ms(d.DoorsOpenedAt), ms(d.DepositedAt),
 		ms(d.PickedUpAt), ms(d.ExpiredAt), ms(d.CancelledAt), ms(d.FailedAt), ms(d.DepositedEarliest), ms(d.DepositedLatest), handover,
-		d.Purpose, sender, int64(d.Returns))
+		d.Purpose, sender, int64(d.Returns), rotation)
 	// Packages are rows 0, 1, … in the order given.
 	w.add(anything, sqlDropPackages, int64(d.ID), int64(len(d.Packages)))
 	for i, p := range d.Packages {
