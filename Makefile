@@ -3,7 +3,7 @@
 GO      ?= go
 BIN     := bin
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=$(VERSION)
+LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=[[postern-release:$(VERSION)]]
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help

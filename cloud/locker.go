@@ -417,6 +417,7 @@ type DeliveryFilter struct {
 	ProviderID     ProviderID
 	DeviceID       DeviceID
 	Status         DeliveryStatus
+	Livemode       *bool
 	Reference      string    // of the provider, as it is
 	TrackingNumber string    // of a package, in any case
 	From, To       time.Time // of the creation: not before From, before To
@@ -557,8 +558,24 @@ func (s *LockerChanges) preview(e *effectList) {
 		if x.ID != 0 {
 			old, err = e.view.Exception(x.BusinessID, x.ID)
 		}
-		e.showMembers(Effect{Type: "exception", ID: x.ID, Before: old.members(), After: x.members()}, old, err)
+		e.showMembers(Effect{Type: "exception", ID: x.ID, Name: e.placeOf(x), Kind: x.Type, Before: old.members(), After: x.members()}, old, err)
 	})
+}
+
+// placeOf is where an exception is, as people call it: the cabinet, and the door.
+func (e *effectList) placeOf(x Exception) string {
+	d, err := e.view.Device(x.DeviceID)
+	if err != nil {
+		return x.GridCode
+	}
+	door := x.GridCode
+	cells, _ := e.view.Compartments(x.DeviceID) // the code of the place says it without them
+	for _, c := range cells {
+		if c.GridCode == x.GridCode {
+			door = c.Name()
+		}
+	}
+	return cmp.Or(d.Name, d.Code) + ", " + door
 }
 
 // members are those of a compartment that a preview shows.

@@ -25,6 +25,7 @@ type Effect struct {
 	ID   any    `json:"id"`   // null for a new one
 	// Name is what people call it, as far as that is ours: a number.
 	Name   string         `json:"name,omitempty"`
+	Kind   string         `json:"kind,omitempty"` // of an exception: its type
 	Before map[string]any `json:"before"` // members that change; null for a new one
 	After  map[string]any `json:"after"`  // null for one that is gone
 

@@ -112,7 +112,7 @@ func (c Config) deviceOrders() []catalog.Operation {
 				ID:   "exception_id", Title: []string{"type"}, State: "status", States: "exception_status",
 				Columns: []string{"type", "severity", "status", "device_id", "door_name", "opened_at", "closed_at"},
 				Verbs:   []string{"device_order_exceptions.resolve", "device_order_exceptions.dismiss"},
-				Parts:   []catalog.Part{{Input: "resolution_action", Of: "resolutions", ID: "resolution_action", Title: "resolution_action"}},
+				Parts:   []catalog.Part{{Input: "resolution_action", Of: "resolutions", ID: "resolution_action", Title: "resolution_action", Only: map[string]string{"hours": "extended"}}},
 				Story: []catalog.Strand{
 					{Operation: "smart_lockers.devices.door_reports", Fills: map[string]string{"id": "{device_id}", "delivery_id": "{delivery_id}"}, Rows: "door_reports", Icon: "door", At: "requested_at", What: "kind", Words: "value", More: []string{"requested_by_name", "reason", "doors.0.door_name"}, State: "state", States: "opening"},
 					{Operation: "audit.list", Fills: map[string]string{"target": "exception:{exception_id}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", Words: "action", More: []string{"actor_name", "surface"}},

@@ -12,7 +12,7 @@ func (c Config) lockerLists() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.deliveries.list",
 			Summary:     "List locker deliveries of all partners",
-			Description: "Newest first; filters by state and cabinet. No codes are shown.",
+			Description: "Newest first; filters by state, cabinet and livemode, which is false for deliveries to test lockers. No codes are shown.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/smart-lockers/deliveries",
@@ -23,7 +23,7 @@ func (c Config) lockerLists() []catalog.Operation {
 				Begin: "cabinet",
 				Live:  []string{"Deliveries", "Compartments", "Openings"},
 				ID:    "delivery_id", Refs: []string{"delivery_id", "current_delivery_id"}, Title: []string{"delivery_number"}, State: "status", States: "delivery",
-				Columns: []string{"delivery_number", "status", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
+				Columns: []string{"delivery_number", "status", "livemode", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
 				Verbs:   []string{"smart_lockers.deliveries.courier_qr", "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
 				Links: []catalog.Link{
 					{Words: "story.recipient", To: "/track/{packages.0.tracking_number}", Operation: "smart_lockers.deliveries.find"},

@@ -93,8 +93,12 @@ type Relation struct{ Noun, By string }
 type Link struct{ Words, To, Operation string }
 
 // Part offers the elements of a record's list for a member of an input: doors of a
-// cabinet, packages of an order.
-type Part struct{ Input, Of, ID, Title string }
+// cabinet, packages of an order. Only names members that belong to one element, by its ID: a
+// form whose record does not offer it leaves them out.
+type Part struct {
+	Input, Of, ID, Title string
+	Only                 map[string]string
+}
 
 // Strand is a part of a record's story: the rows that an operation answers, in one
 // column with those of the others, by time.

@@ -33,6 +33,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/hosted"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/locker"
@@ -156,8 +157,8 @@ const (
 	headerSignature = "X-Device-Signature"
 )
 
-// authenticate finds whose call a request is. Errors: TLS_REQUIRED, DEVICE_SIGNATURE_INVALID,
-// RATE_LIMITED.
+// authenticate finds whose call a request is. Errors: TLS_REQUIRED, VALIDATION_FAILED (instance),
+// DEVICE_SIGNATURE_INVALID, RATE_LIMITED.
 func (s *Service) authenticate(ctx context.Context, r *fasthttp.RequestCtx) (*call, error) {
 	if !peer.Secure(r) && !peer.Local(r) {
 		return nil, cloud.E(cloud.Forbidden, "TLS_REQUIRED")
@@ -165,9 +166,14 @@ func (s *Service) authenticate(ctx context.Context, r *fasthttp.RequestCtx) (*ca
 	peek := func(name string) string { return string(r.Request.Header.Peek(name)) }
 	now := time.Now().UTC()
 	c := &call{once: peek(headerNonce), instance: string(r.QueryArgs().Peek("instance"))}
+	if !isName(c.instance, 1, 32) { // it is said before anything is known of the device
+		f := check.Fields{}
+		f.Add("instance", "Add instance to the address, a name of this start of the device's program: 1 to 32 of A-Z, a-z, 0-9, _ and -.")
+		return nil, f.Err()
+	}
 	seconds, err := strconv.ParseInt(peek(headerTime), 10, 64)
 	c.at = time.Unix(seconds, 0)
-	if code := peek(headerCode); err != nil || code == "" || len(code) > 32 || !isName(c.once, 16, 64) || !isName(c.instance, 1, 32) || c.at.Before(now.Add(-window)) || c.at.After(now.Add(window)) {
+	if code := peek(headerCode); err != nil || code == "" || len(code) > 32 || !isName(c.once, 16, 64) || c.at.Before(now.Add(-window)) || c.at.After(now.Add(window)) {
 		return nil, errSignature()
 	}
 	c.device, err = s.cfg.Store.FindDeviceByCode(ctx, peek(headerCode))

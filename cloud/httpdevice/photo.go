@@ -79,7 +79,7 @@ func (s *Service) photo(ctx context.Context, c *call, r *fasthttp.RequestCtx) (a
 func readPhoto(r *fasthttp.RequestCtx) (in photoInput, file []byte, err error) {
 	boundary := string(r.Request.Header.MultipartFormBoundary())
 	if boundary == "" || len(r.Request.Header.ContentEncoding()) > 0 {
-		return in, nil, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE")
+		return in, nil, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE", "multipart/form-data")
 	}
 	form, err := multipart.NewReader(bytes.NewReader(r.PostBody()), boundary).ReadForm(maxPhotoBody) // all of it in memory
 	if err != nil {

@@ -105,6 +105,9 @@ func Error(lang, code string, args ...any) string {
 	if code == "CHANNEL_NOT_CONFIGURED" && len(args) == 1 { // the figure is the reason
 		return t[index(lang)] + " " + Word(lang, fmt.Sprint("errors.unsent.", args[0]))
 	}
+	if code == "UNSUPPORTED_MEDIA_TYPE" && len(args) == 1 { // the figure is the type that is taken
+		return Word(lang, "errors.media", args...)
+	}
 	if sentence := moreOf[code]; sentence != "" {
 		if text := t[index(lang)]; len(args) < 2 {
 			return text
@@ -148,6 +151,12 @@ func FieldOf(lang, english, member string) string {
 		return text
 	}
 	return english
+}
+
+// Resolution says what is proposed for an exception of a type at a place, and what follows at
+// the cabinet.
+func Resolution(lang, place, typ, action string) string {
+	return fmt.Sprintf("%s: %s → %s. %s", place, Value(lang, "exception", typ), Value(lang, "value", action), Word(lang, "happens."+action))
 }
 
 // Status is the label of a tracking status. A code that is not registered is

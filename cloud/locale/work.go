@@ -21,6 +21,8 @@ var workWords = map[string]texts{
 	"work.done":             {"Done: %s", "已完成：%s", "已完成：%s", "Fait : %s", "Erledigt: %s", "Hecho: %s"},
 	"work.yes":              {"Yes", "是", "是", "Oui", "Ja", "Sí"},
 	"work.no":               {"No", "否", "否", "Non", "Nein", "No"},
+	"work.live.yes":         {"Live", "正式", "正式", "Réel", "Echt", "Real"},
+	"work.live.no":          {"Test", "测试", "測試", "Test", "Test", "Prueba"},
 	"keys.title":            {"Keys", "快捷键", "快速鍵", "Touches", "Tasten", "Teclas"},
 	"keys.pages":            {"To pages", "前往页面", "前往頁面", "Vers les pages", "Zu Seiten", "A páginas"},
 	"keys.here":             {"On this page", "在本页面", "在此頁面", "Sur cette page", "Auf dieser Seite", "En esta página"},

@@ -20,6 +20,7 @@ type StaffDeliveryBody struct {
 	DeviceID        cloud.DeviceID       `json:"device_id"`
 	OrderID         *int64               `json:"order_id"`
 	Status          cloud.DeliveryStatus `json:"status"`
+	Livemode        bool                 `json:"livemode" doc:"False for a delivery to a test locker"`
 	Packages        []PackageBody        `json:"packages"`
 	RecipientName   string               `json:"recipient_name"`
 	SenderName      *string              `json:"sender_name" doc:"Who brings a parcel of the purposes send and return"`
@@ -38,7 +39,7 @@ func staffDelivery(d cloud.Delivery, l *time.Location) StaffDeliveryBody {
 		}
 	}
 	b := StaffDeliveryBody{Purpose: purposeName(d), DeliveryID: d.ID, DeliveryNumber: d.Number, ReferenceNumber: d.Reference, ProviderID: d.ProviderID, DeviceID: d.DeviceID, OrderID: cloud.OrNull(int64(d.OrderID())),
-		Status: d.Status, Packages: []PackageBody{}, RecipientName: d.Recipient.Name, DueAt: cloud.Stamp(d.DueAt, l), CreatedAt: cloud.Stamp(d.CreatedAt, l),
+		Status: d.Status, Livemode: d.Livemode, Packages: []PackageBody{}, RecipientName: d.Recipient.Name, DueAt: cloud.Stamp(d.DueAt, l), CreatedAt: cloud.Stamp(d.CreatedAt, l),
 		DepositedAt: cloud.Stamp(d.DepositedAt, l), PickedUpAt: cloud.Stamp(d.PickedUpAt, l), EndedAt: cloud.Stamp(ended, l)}
 	for _, p := range d.Packages {
 		b.Packages = append(b.Packages, packageBody(p))
@@ -54,6 +55,7 @@ type StaffDeliveriesInput struct {
 	check.Keyset
 	Status   cloud.DeliveryStatus `query:"status" enum:"created,doors_opened,delivered,correcting,picked_up,failed,expired,cancelled"`
 	DeviceID cloud.DeviceID       `query:"device_id" min:"1"`
+	Livemode *bool                `query:"livemode" doc:"Live deliveries, or those to test lockers, alone"`
 }
 
 // StaffDeliveriesOutput lists deliveries.
@@ -74,7 +76,7 @@ func (s staff) ListStaffDeliveries(ctx context.Context, c cloud.Caller, in Staff
 		if err != nil {
 			return err
 		}
-		list, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: biz.ID, DeviceID: in.DeviceID, Status: in.Status, Page: page})
+		list, listed, err := v.Deliveries(cloud.DeliveryFilter{BusinessID: biz.ID, DeviceID: in.DeviceID, Status: in.Status, Livemode: in.Livemode, Page: page})
 		if err != nil {
 			return err
 		}

@@ -457,7 +457,7 @@ func rows(k *kit, f frame, list []approval.Body) []approvalRow {
 }
 
 func row(k *kit, f frame, a approval.Body) approvalRow {
-	r := approvalRow{ID: a.ApprovalID, Summary: outside(asked(k.cfg.Catalog, f.Lang, a.Tool, a.Summary), 300), Tool: outside(asked(k.cfg.Catalog, f.Lang, a.Tool, ""), 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
+	r := approvalRow{ID: a.ApprovalID, Summary: outside(asked(k.cfg.Catalog, f.Lang, a.Tool, summaryOf(f.Lang, a)), 400), Tool: outside(asked(k.cfg.Catalog, f.Lang, a.Tool, ""), 64), Risk: a.Risk, RiskWords: f.T("docs.risk") + ": " + f.V("risk", a.Risk), Status: a.Status, Who: outside(a.RequestedBy.Name, 100),
 		Asked: f.Time(stamp(a.RequestedAt)), Until: f.Time(stamp(a.ExpiresAt)), Decided: f.Time(stamp(a.ReviewedAt)), Left: left(f, stamp(a.ExpiresAt))}
 	if a.RequestedBy.TokenName != nil {
 		r.Token = outside(*a.RequestedBy.TokenName, 100)
@@ -466,6 +466,20 @@ func row(k *kit, f frame, a approval.Body) approvalRow {
 		r.By, r.Running = outside(a.ReviewedBy.Name, 100), a.Status == cloud.ApprovalPending
 	}
 	return r
+}
+
+// summaryOf is the summary of an approval, with what follows in the reader's language where it is
+// about an exception.
+func summaryOf(lang string, a approval.Body) string {
+	for _, e := range readPreview(a.Preview).affected {
+		after, _ := e.After.(map[string]any)
+		action, _ := after["resolution"].(string)
+		// The summary of a call about an exception begins with where it is.
+		if at := strings.Index(a.Summary, ": "+e.Name+": "); e.Type == "exception" && action != "" && at >= 0 {
+			return a.Summary[:at] + ": " + locale.Resolution(lang, e.Name, e.Kind, action)
+		}
+	}
+	return a.Summary
 }
 
 // asked is what an agent asks for in the reader's language: what its tool does, and the

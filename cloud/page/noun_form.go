@@ -54,13 +54,14 @@ type maker struct {
 	problems map[string]string // by path
 	refs     *references
 	parts    map[string][]choice // that the record offers, by member
+	left     []string            // members that belong to what it does not offer
 }
 
 // fields are those of some members. Required ones come first.
 func (m *maker) fields(prefix string, members []catalog.Member, leave ...string) []formField {
 	var out []formField
 	for _, x := range members {
-		if slices.Contains(leave, x.Name) {
+		if slices.Contains(leave, x.Name) || prefix == "" && slices.Contains(m.left, x.Name) {
 			continue
 		}
 		out = append(out, m.field(prefix+x.Name, x))
@@ -263,7 +264,12 @@ func (m *maker) offer(name string, t reflect.Type) []choice {
 func (m *maker) offerParts(n *catalog.Noun, record map[string]any) {
 	m.parts = map[string][]choice{}
 	for _, part := range n.Parts {
-		list, _ := record[part.Of].([]any)
+		list, known := record[part.Of].([]any)
+		for name, id := range part.Only {
+			if known && !slices.ContainsFunc(list, func(x any) bool { e, _ := x.(map[string]any); return e[part.ID] == id }) {
+				m.left = append(m.left, name)
+			}
+		}
 		for _, x := range list {
 			if e, ok := x.(map[string]any); ok {
 				m.parts[part.Input] = append(m.parts[part.Input], choice{Value: plainText(e[part.ID]), Text: plainText(e[part.Title])})

@@ -52,6 +52,9 @@ func (p nounPages) value(f frame, name string, v any, kind string) shown {
 	case nil:
 		return shown{}
 	case bool:
+		if name == "livemode" {
+			return shown{Text: f.T("work.live." + map[bool]string{true: "yes", false: "no"}[v]), Tone: map[bool]string{true: "calm", false: "warn"}[v]}
+		}
 		return shown{Text: f.T("work." + map[bool]string{true: "yes", false: "no"}[v]), Is: "yesno", Yes: v}
 	case json.Number:
 		if kind != "" {

@@ -36,6 +36,7 @@ type preview struct {
 // objects, nil where there is none.
 type effect struct {
 	Type, Name    string
+	Kind          string // of an exception: its type
 	ID            any
 	Before, After any
 }

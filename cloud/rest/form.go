@@ -156,7 +156,7 @@ func readForm(ctx *fasthttp.RequestCtx) (form, error) {
 	kind, params, err := mime.ParseMediaType(string(ctx.Request.Header.ContentType()))
 	boundary := params["boundary"]
 	if err != nil || kind != catalog.FormType || boundary == "" || len(ctx.Request.Header.ContentEncoding()) > 0 {
-		return form{}, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE")
+		return form{}, cloud.E(cloud.Malformed, "UNSUPPORTED_MEDIA_TYPE", "multipart/form-data")
 	}
 	return parseForm(ctx.Request.Body(), boundary)
 }

@@ -17,6 +17,9 @@ func (v lockerView) Deliveries(f cloud.DeliveryFilter) ([]cloud.Delivery, cloud.
 	if f.Status != "" {
 		c.and("status = $%d", string(f.Status))
 	}
+	if f.Livemode != nil {
+		c.and("livemode = $%d", *f.Livemode)
+	}
 	if f.Reference != "" {
 		c.and("reference = $%d", f.Reference)
 	}

@@ -28,7 +28,7 @@ func (u *session) propose(ctx context.Context, t *catalog.Tool, given catalog.Gi
 		return pendingBody{}, f.refused
 	}
 	summary := t.Title
-	if s := f.subject(); s != "" {
+	if s := f.subject(u.caller.Language); s != "" {
 		summary += ": " + s
 	}
 	id, body, err := u.cfg.Approvals.Propose(ctx, u.caller, cloud.Approval{Server: u.server, Tool: t.Name, Arguments: compact(f.given), Summary: summary, Preview: compact(f.whole(u.caller.Language)), Marks: f.marks,
@@ -258,9 +258,9 @@ func (k *call) askPerson(ctx context.Context, given catalog.Given) (*mcp.Result,
 		return nil, nil, f.refused
 	}
 	lang := k.caller.Language
-	what := locale.Word(lang, "tool.ask."+k.tool.Name, f.subject())
+	what := locale.Word(lang, "tool.ask."+k.tool.Name, f.subject(lang))
 	if k.tool.Asks {
-		what = locale.Word(lang, "tool.question", k.tool.Title, f.subject(), cmp.Or(k.given.Text("reason"), "–"))
+		what = locale.Word(lang, "tool.question", k.tool.Title, f.subject(lang), cmp.Or(k.given.Text("reason"), "–"))
 		if k.tool.Risk == catalog.RiskHigh {
 			what += " " + locale.Word(lang, "tool.final")
 		}

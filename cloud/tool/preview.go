@@ -141,10 +141,15 @@ func (w write) body() any {
 	return cloud.MaskSecrets(out)
 }
 
-// subject is what a call is about, as people call it: what others wrote is in
-// quotes.
-func (f foreseen) subject() string {
+// subject is what a call is about, as people call it in a language: what others wrote is in
+// quotes. Of an exception it says what is proposed, and what the cabinet does then.
+func (f foreseen) subject(lang string) string {
 	var parts []string
+	for _, e := range f.effects {
+		if action, ok := e.After["resolution"].(string); ok && e.Type == "exception" && strings.HasPrefix(f.tool.Operation, "device_order_exceptions.") {
+			return locale.Resolution(lang, e.Name, e.Kind, action)
+		}
+	}
 	for _, e := range f.effects[:min(len(f.effects), 3)] {
 		name := e.Name
 		if name == "" {

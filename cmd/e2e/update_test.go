@@ -71,7 +71,7 @@ func (b programs) signedAgent(t *testing.T, key, version string) (file string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "edge")
 	file = program + ".update"
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w -X github.com/postern-io/postern/cmd/internal/cli.release=v"+version, "-o", program, "../edge")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w -X github.com/postern-io/postern/cmd/internal/cli.release=[[postern-release:v"+version+"]]", "-o", program, "../edge")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 
 	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/internal/wholefile"
@@ -108,7 +109,7 @@ func readKey(file string) (*signed.Signer, error) {
 // sign makes an artefact of a program.
 type sign struct {
 	Key     string `required:"" help:"File with the key of releases." placeholder:"FILE"`
-	Release string `required:"" help:"The program's version: 1.4.0. Cabinets take only versions above those that they had." placeholder:"VERSION"`
+	Release string `required:"" help:"The program's version, as its build names it: 1.4.0. Cabinets take only versions above those that they had." placeholder:"VERSION"`
 	Program string `arg:"" help:"The program: edge, as it was built for one system and processor."`
 	Out     string `arg:"" help:"Where to write the artefact."`
 }
@@ -129,6 +130,9 @@ func (s sign) run(stdout io.Writer) error {
 	if m.System, m.Arch, err = machineOf(program); err != nil {
 		return fmt.Errorf("%s: %w", s.Program, err)
 	}
+	if said := versionIn(program); said != m.Version {
+		return fmt.Errorf("%s: the program says that it is version %q: sign it as that, or build it as --release %s (make build VERSION=%s)", s.Program, said, m.Version, m.Version)
+	}
 	var out bytes.Buffer
 	if err := release.Write(&out, signer, m, program); err != nil {
 		return err
@@ -141,6 +145,18 @@ func (s sign) run(stdout io.Writer) error {
 	}
 	_, err = fmt.Fprintf(stdout, "%s is edge %s for %s/%s, %d bytes, signed by the key %x\n", s.Out, m.Version, m.System, m.Arch, len(program), signer.Pinned().ID)
 	return err
+}
+
+// releaseMark is how a build names its version in the program's bytes; see cli.Version.
+var releaseMark = regexp.MustCompile(`\[\[postern-release:([0-9A-Za-z.+-]{1,64})\]\]`)
+
+// versionIn is the version that a program says of itself, whatever machine it is for; "" where
+// its build named none.
+func versionIn(program []byte) string {
+	if found := releaseMark.FindSubmatch(program); found != nil {
+		return release.VersionOf(string(found[1]))
+	}
+	return ""
 }
 
 // machineOf says what a program was built for. Another one than the edge agent is refused:

@@ -59,14 +59,15 @@ func twoDashes(args []string) []string {
 }
 
 // release is the version that a build names with -ldflags; it never changes
-// while a program runs.
+// release is what a build names with -ldflags, [[postern-release:1.4.0]]: a mark by which the
+// version is found in the program's bytes, too. It never changes while a program runs.
 var release string
 
 // Version is the program's own version: the one its build named, or else the
 // module's and the revision it was built from.
 func Version() string {
-	if release != "" {
-		return release
+	if _, version, ok := strings.Cut(release, ":"); ok {
+		return strings.TrimSuffix(version, "]]")
 	}
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 // build builds the cloud as a release does, with the time zones that an empty system does
 // not have.
 func build(ctx context.Context, p v1.Platform, release, file string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata", "-ldflags", "-s -w -X github.com/postern-io/postern/cmd/internal/cli.release="+release, "-o", file, "github.com/postern-io/postern/cmd/cloud")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "timetzdata", "-ldflags", "-s -w -X github.com/postern-io/postern/cmd/internal/cli.release=[[postern-release:"+release+"]]", "-o", file, "github.com/postern-io/postern/cmd/cloud")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Architecture)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build for %s: %w: %s", p, err, out)
