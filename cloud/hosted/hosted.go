@@ -170,6 +170,28 @@ func (m *Machine) CatchUp() error {
 	return m.takeCommands()
 }
 
+// maxMoments bounds the moments of one Advance that are played each by itself.
+const maxMoments = 1000
+
+// Advance lets the cabinet's count of time run ahead of the clock: the moments for which its
+// rules wait come one after the other, and seen is called after each, as it is at the end. All
+// of them happen now, as the clock has it.
+func (m *Machine) Advance(by time.Duration, seen func()) {
+	end := max(m.Last, m.Now.UnixNano()-m.Start) + int64(by)
+	for range maxMoments {
+		next := m.Rules.Next(rules.Now{Boot: boot, Mono: m.Last, Offset: m.Start, Clock: wire.ClockSynced})
+		if next == 0 || next >= end || len(m.Reports) >= MaxReports {
+			break
+		}
+		m.Start = m.Now.UnixNano() - next
+		m.Give(rules.Tick{})
+		seen()
+	}
+	m.Start = m.Now.UnixNano() - end
+	m.Give(rules.Tick{})
+	seen()
+}
+
 // takeCodes takes what is new of the code list.
 func (m *Machine) takeCodes() error {
 	from, generation := m.Rules.Meta.CodeList, max(m.Device.CodeGeneration, 1)

@@ -185,42 +185,6 @@ func (w clearing) clear(cell *cloud.Compartment, reason string) (out []ClearedPa
 	return out, w.clearDispute(cell, cmd.ID)
 }
 
-// ResetMock brings back into use what is out of use at a mock cabinet, as staff would that
-// have looked: blocked compartments are in service again, those of which it is doubtful
-// what lies inside count as empty. Doors on which an opening runs stay as they are.
-func ResetMock(w *Work, c cloud.Caller) error {
-	const reason = "The mock locker was cleared"
-	cells, err := w.allCells()
-	if err != nil {
-		return err
-	}
-	running, err := w.runningDoors("")
-	if err != nil {
-		return err
-	}
-	kept := len(w.ch.Audits)
-	defer func() { w.ch.Audits = w.ch.Audits[:kept] }() // the business's trail is about its own cabinets
-	for _, cell := range cells {
-		if running[cell.Door] != "" {
-			continue
-		}
-		clearing := clearing{w.requests, foundEmpty}
-		doubts, err := clearing.doubtsAt(cell)
-		if err != nil {
-			return err
-		}
-		if len(doubts) > 0 || cell.Dispute != nil {
-			if _, err := clearing.clear(cell, reason); err != nil {
-				return err
-			}
-		}
-		if err := w.unblock(c, cell, reason); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // clearDispute ends a difference about a compartment that the cloud alone held
 // something in. Where the cabinet does, it stays until the cabinet has obeyed.
 func (w clearing) clearDispute(cell *cloud.Compartment, command string) error {

@@ -3,6 +3,7 @@ package mock
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -18,7 +19,7 @@ import (
 type Faults struct {
 	Offline          bool `json:"offline" doc:"It takes no orders; what happens at its doors is reported once it is online again"`
 	TimeoutNextOpen  bool `json:"timeout_next_open" doc:"The next order to open doors is not answered; it is false again after that"`
-	DropCloseReports bool `json:"drop_close_reports" doc:"Doors that are closed go on being reported as open"`
+	DropCloseReports bool `json:"drop_close_reports" doc:"The report of a door that is closed is lost: its state is unknown until its session is over, or this is false again"`
 }
 
 // Door is a door of a mock cabinet.
@@ -28,6 +29,8 @@ type Door struct {
 	PickupLabel *string      `json:"pickup_locker_code"`
 	Size        string       `json:"size" doc:"S, M, L or XL"`
 	Status      string       `json:"status" doc:"open or closed: what a person sees, whatever was reported"`
+	State       string       `json:"state" doc:"Of the compartment: free, reserved, occupied, blocked or cleaning"`
+	BlockReason *string      `json:"block_reason" doc:"Why it is blocked; null where it is not"`
 	Jammed      bool         `json:"jammed"`
 	Occupied    *bool        `json:"occupied" doc:"What the sensor sees; null while it says nothing"`
 	OpeningID   *string      `json:"opening_id" doc:"Of the opening that runs on it"`
@@ -38,8 +41,10 @@ type Locker struct {
 	DeviceID   cloud.DeviceID `json:"device_id"`
 	DeviceCode string         `json:"device_code"`
 	Online     bool           `json:"online"`
+	Disabled   bool           `json:"disabled" doc:"It takes no deliveries, as a locker that its operator has put out of service"`
 	Faults     Faults         `json:"faults"`
 	Doors      []Door         `json:"doors" doc:"By their numbers"`
+	locker.Rehearsed
 }
 
 // Output shows a mock cabinet after an act.
@@ -52,18 +57,30 @@ type Output struct {
 type DoorsInput struct {
 	Device   cloud.DeviceID `path:"device_id" json:"-"`
 	Grid     cloud.GridID   `json:"grid_id" required:"true" min:"1"`
-	Action   string         `json:"action" required:"true" enum:"close,open,jam" doc:"close: a person closes the door. open: it opens without an order, as by force. jam: its lock holds until it is opened or closed, or the cabinet is cleared."`
+	Action   string         `json:"action" required:"true" enum:"close,open,jam,done,staff_confirm" doc:"close: a person closes the door. open: it opens without an order, as by force. jam: its lock holds until it is opened or closed, or the cabinet is cleared. done: the courier of the opening that runs on the door presses done at the screen. staff_confirm: the operator's staff confirm the deposit of the delivery that the compartment holds."`
 	Occupied *bool          `json:"occupied" doc:"What the sensor sees inside from now on; left out of a close, it says nothing"`
 }
 
-// MoveDoor closes, opens or jams a door of the calling provider's mock cabinet. A door that
-// is as the act would have it stays so. Errors: DEVICE_NOT_FOUND, DEVICE_NOT_SHARED,
-// NOT_A_TEST_LOCKER, GRID_NOT_FOUND. Source: lockers-devices 5, operation 38.
+// MoveDoor closes, opens or jams a door of the calling provider's mock cabinet, or has the
+// courier or the operator's staff end the deposit behind it. A door that is as the act would
+// have it stays so. Errors: DEVICE_NOT_FOUND, DEVICE_NOT_SHARED, NOT_A_TEST_LOCKER,
+// GRID_NOT_FOUND, DELIVERY_STATE_CONFLICT (nothing there can be done or confirmed). Source:
+// lockers-devices 5, operation 38.
 func (s *Service) MoveDoor(ctx context.Context, c cloud.Caller, in DoorsInput) (Output, error) {
 	return s.playAct(ctx, c, in.Device, func(m *machine) error {
 		n, err := m.doorOf(in.Grid)
 		if err != nil {
 			return err
+		}
+		switch in.Action {
+		case "done":
+			if m.Give(rules.PressedDone{OpeningID: m.Rules.Doors[n].Opening}).Outcome != wire.CodeOK {
+				return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"grid_id": in.Grid}}
+			}
+			return nil
+		case "staff_confirm":
+			m.after = func() error { return locker.ConfirmMock(m.Work, in.Grid) }
+			return nil
 		}
 		m.move(n, func(d *door) {
 			switch {
@@ -160,11 +177,14 @@ type FaultsInput struct {
 	Device           cloud.DeviceID `path:"device_id" json:"-"`
 	Offline          *bool          `json:"offline" doc:"It takes no orders; what happens at its doors is reported once it is online again"`
 	TimeoutNextOpen  *bool          `json:"timeout_next_open" doc:"The next order to open doors is not answered"`
-	DropCloseReports *bool          `json:"drop_close_reports" doc:"Doors that are closed go on being reported as open"`
+	DropCloseReports *bool          `json:"drop_close_reports" doc:"The report of a door that is closed is lost: its state is unknown until its session is over, or this is false again"`
+	Disabled         *bool          `json:"disabled" doc:"It takes no new deliveries, as a locker that its operator has put out of service"`
+	AdvanceSeconds   int            `json:"advance_seconds" min:"0" max:"2678400" doc:"The locker's time runs ahead by so much, 31 days at most: door sessions end, the keypad takes codes again, and deliver_before, due_at and deposited_at of the deliveries that are not over lie so much earlier. A deposit that this settles is made now"`
 	Clear            bool           `json:"clear" doc:"First end every fault and jam, close what is open, bring blocked and doubtful compartments back into use, and let the keypad take codes again. Deliveries that wait or are inside stay."`
 }
 
-// SetFaults breaks or mends the calling provider's mock cabinet. Errors: DEVICE_NOT_FOUND,
+// SetFaults breaks or mends the calling provider's mock cabinet, and lets its time run ahead.
+// Errors: DEVICE_NOT_FOUND,
 // DEVICE_NOT_SHARED, NOT_A_TEST_LOCKER. Source: lockers-devices 5, operation 40.
 func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput) (Output, error) {
 	return s.playAct(ctx, c, in.Device, func(m *machine) error {
@@ -190,19 +210,47 @@ func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput)
 		}
 		if in.Clear {
 			m.Rules.Meta.Budgets = rules.Budgets{}
-			m.reset = func() error { return locker.ResetMock(m.Work, c) }
 		}
-		if m.kept.Faults.Offline == was {
-			return nil
+		m.after = func() error { return m.setCloud(c, in) }
+		if m.kept.Faults.Offline != was {
+			if err := m.connect(); err != nil {
+				return err
+			}
 		}
-		if err := m.Connect(!m.kept.Faults.Offline); err != nil || m.kept.Faults.Offline {
-			return err
+		if by := time.Duration(in.AdvanceSeconds) * time.Second; by > 0 {
+			if err := locker.AdvanceMock(m.Work, by); err != nil {
+				return err
+			}
+			m.Advance(by, m.readMissed)
+			m.Acted = m.Last
 		}
-		if err := m.Apply(); err != nil {
-			return err
-		}
-		return m.CatchUp()
+		return nil
 	}, nil)
+}
+
+// connect takes the cabinet off the network or back to it; there it says what it has kept and
+// takes what waits for it.
+func (m *machine) connect() error {
+	if err := m.Connect(!m.kept.Faults.Offline); err != nil || m.kept.Faults.Offline {
+		return err
+	}
+	if err := m.Apply(); err != nil {
+		return err
+	}
+	return m.CatchUp()
+}
+
+// setCloud does what faults are to do outside the cabinet.
+func (m *machine) setCloud(c cloud.Caller, in FaultsInput) error {
+	if in.Clear {
+		if err := locker.ResetMock(m.Work, c); err != nil {
+			return err
+		}
+	}
+	if in.Disabled != nil || in.Clear {
+		locker.DisableMock(m.Work, in.Disabled != nil && *in.Disabled)
+	}
+	return nil
 }
 
 func set(to *bool, v *bool) {
@@ -246,7 +294,29 @@ func (s *Service) playAct(ctx context.Context, c cloud.Caller, id cloud.DeviceID
 		return Output{}, err
 	}
 	s.player.PlaySoon(id, due)
-	return out, nil
+	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error { return out.Locker.findRows(v) })
+}
+
+// findRows adds what is stored about the cabinet besides its state.
+func (l *Locker) findRows(v cloud.View) error {
+	d, err := v.Device(l.DeviceID)
+	if err != nil {
+		return err
+	}
+	l.Disabled = d.Disabled
+	cells, err := v.Compartments(d.ID)
+	if err != nil {
+		return err
+	}
+	for i := range l.Doors {
+		for _, c := range cells {
+			if c.GridID == l.Doors[i].GridID {
+				l.Doors[i].State, l.Doors[i].BlockReason = c.State, cloud.OrNull(c.BlockReason)
+			}
+		}
+	}
+	l.Rehearsed, err = locker.FindRehearsed(v, d)
+	return err
 }
 
 func (m *machine) doorOf(g cloud.GridID) (edge.DoorNumber, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/hosted"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/edge"
 	rules "github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/protocol/wire"
@@ -30,7 +31,7 @@ type cabinet struct {
 type door struct {
 	Open       bool
 	Jammed     bool // its lock holds when it is pulsed
-	Unreported bool // it was closed, and its switch did not say so
+	Unreported bool // it was closed, and the report of that was lost
 	Item       wire.Item
 }
 
@@ -38,9 +39,9 @@ type door struct {
 type machine struct {
 	hosted.Machine
 	kept cabinet
-	// reset comes once all that the cabinet has to say was applied, nil for none. Its orders
+	// after comes once all that the cabinet has to say was applied, nil for none. Its orders
 	// are obeyed in the next step.
-	reset func() error
+	after func() error
 	// leaves is set when it goes offline after that.
 	leaves bool
 	// show is called at the end of the step, nil for nothing.
@@ -67,6 +68,7 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, act func(*machine
 		if err := m.CatchUp(); err != nil {
 			return nil, err
 		}
+		m.readMissed()
 		if act != nil {
 			m.Acted = m.Last
 			if err := act(m); err != nil {
@@ -77,8 +79,8 @@ func (s *Service) step(ctx context.Context, id cloud.DeviceID, act func(*machine
 			return nil, err
 		}
 		due = m.due()
-		if m.reset != nil {
-			if err := m.reset(); err != nil {
+		if m.after != nil {
+			if err := m.after(); err != nil {
 				return nil, err
 			}
 			due = now
@@ -157,10 +159,27 @@ func (m *machine) move(n edge.DoorNumber, f func(*door)) {
 	m.read(n)
 }
 
-// read tells the rules of a door as its switches show it.
+// read tells the rules of a door as its switches show it. Where the report of its closing was
+// lost, its state is unknown.
 func (m *machine) read(n edge.DoorNumber) {
-	d := m.kept.Doors[n]
-	m.Give(rules.Reading{Door: n, Open: d.Open || d.Unreported, Item: d.Item, Mono: m.Last + hosted.Between})
+	d, at := m.kept.Doors[n], m.Last+hosted.Between
+	if d.Unreported {
+		m.Give(rules.Lost{Doors: []edge.DoorNumber{n}, Mono: at, LastOpen: map[edge.DoorNumber]int64{n: at}})
+		return
+	}
+	m.Give(rules.Reading{Door: n, Open: d.Open, Item: d.Item, Mono: at})
+}
+
+// readMissed reads the doors of which the report of the closing was lost once the session of
+// their opening is over.
+func (m *machine) readMissed() {
+	for _, l := range m.Rules.Config.Layout {
+		n := edge.DoorNumber(l.Door)
+		o, runs := m.Rules.Openings[m.Rules.Doors[n].Opening]
+		if m.kept.Doors[n].Unreported && (!runs || m.Last >= o.Ends.Mono) {
+			m.move(n, func(d *door) { d.Unreported = false })
+		}
+	}
 }
 
 // Away reports whether the cabinet is offline.
@@ -190,6 +209,11 @@ func (m *machine) due() time.Time {
 func (m *machine) finish(ch *cloud.Changes, due time.Time) error {
 	if err := m.forgetUnanswered(); err != nil {
 		return err
+	}
+	for n, d := range m.kept.Doors {
+		if d.Unreported && !m.Away() {
+			locker.MissDoor(m.Work, uint(n))
+		}
 	}
 	if err := m.Finish(ch); err != nil {
 		return err

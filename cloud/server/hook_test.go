@@ -70,6 +70,11 @@ func (w *hookWorld) got() []told {
 }
 
 func newHookWorld(t *testing.T, database string, changes ...func(*Config)) *hookWorld {
+	return newHookWorldOf(t, database, SandboxConfig{}, changes...)
+}
+
+// newHookWorldOf is newHookWorld with a sandbox that is made as it is described.
+func newHookWorldOf(t *testing.T, database string, box SandboxConfig, changes ...func(*Config)) *hookWorld {
 	w := &hookWorld{t: t}
 	w.hook = httptest.NewServer(w)
 	t.Cleanup(w.hook.Close)
@@ -84,7 +89,7 @@ func newHookWorld(t *testing.T, database string, changes ...func(*Config)) *hook
 	}
 	w.s, err = New(t.Context(), cfg)
 	require.NoError(t, err)
-	w.box, err = w.s.Sandbox(t.Context(), SandboxConfig{})
+	w.box, err = w.s.Sandbox(t.Context(), box)
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
