@@ -178,7 +178,7 @@ func newRehearsal() []request {
 	r.pickUp("e")
 
 	r.folder = "The code is replaced"
-	r.post("Rotate the pickup code", "d", "pickup-code/rotate", `{"reason":"Lost"}`, 200)
+	r.post("Rotate the pickup code", "d", "pickup-code/rotate", `{"reason":"recipient_request"}`, 200)
 	r.event("d", "pickup_code_changed")
 	r.add("A wrong code", "POST", "/mock/lockers/{{locker}}/pickup", `{"pickup_code":"000001"}`, 409, refused("CODE_REFUSED"))
 	r.pickUp("d")
@@ -193,22 +193,22 @@ func newRehearsal() []request {
 	r.post("A cancelled one opens no door", "g", "open-doors", `{}`, 409, refused("DELIVERY_STATE_CONFLICT"))
 	r.create("h", "M")
 	r.ahead("Three days pass", 3*24*3600+60, [2]string{"locker.exceptions.*.type", "overdue"}, [2]string{"locker.device_orders.*.status", "overdue"})
-	r.is("h", "expired", [2]string{"delivery.expired_kind", "delivery_code_expired"})
+	r.is("h", "expired")
 	r.event("h", "expired")
 
 	r.folder = "It is not collected"
-	r.is("b", "expired", [2]string{"delivery.expired_kind", "pickup_overdue"})
+	r.is("b", "expired")
 	r.event("b", "expired")
 	r.pickUp("b")
 	r.post("Take the parcel back", "c", "retrieve", `{"reason":"overdue"}`, 200)
 	r.settle("c")
 	r.post("It was taken", "c", "retrieve/confirm", `{}`, 200, [2]string{"delivery.status", "picked_up"})
-	r.faults("The rows of the locker", `{}`, [2]string{"locker.device_orders.*.removal_reason", "overdue_return"}, [2]string{"locker.exceptions.*.resolution_action", "package_returned"})
+	r.faults("The rows of the locker", `{}`, [2]string{"locker.device_orders.*.removal_reason", "overdue_return"})
 
 	r.folder = "What people have to look at"
 	r.create("i", "L")
 	r.open("i")
-	r.ahead("The door session ends with an open door", 601, [2]string{"locker.exceptions.*.type", "door_left_open"}, [2]string{"locker.device_orders.*.status", "unverified"})
+	r.ahead("The door session ends with an open door", 601, [2]string{"locker.exceptions.*.type", "door_left_open"})
 	r.settle("i")
 	r.is("i", "delivered")
 	r.door("The sensor sees the parcel", "i_grid", "close", `,"occupied":true`)
@@ -217,7 +217,7 @@ func newRehearsal() []request {
 	r.create("j", "L")
 	r.open("j")
 	r.door("Close it with nothing inside", "j_grid", "close", `,"occupied":false`)
-	r.ahead("The cabinet waits a moment", 3, [2]string{"locker.exceptions.*.type", "deposit_unverified"})
+	r.ahead("The cabinet waits a moment", 3, [2]string{"locker.exceptions.*.type", "deposit_unverified"}, [2]string{"locker.device_orders.*.status", "unverified"})
 	r.clear()
 	r.is("j", "failed")
 
@@ -298,7 +298,7 @@ type reached map[string]bool
 // note takes what an answer says of outcomes.
 func (r reached) note(answer any) {
 	for kind, path := range map[string]string{"status": "delivery.status", "confirmed_by": "delivery.confirmed_by", "event": "events.*.event", "error": "error_code",
-		"exception": "locker.exceptions.*.type", "device order": "locker.device_orders.*.status", "package": "delivery.packages.*.status", "expired": "delivery.expired_kind"} {
+		"exception": "locker.exceptions.*.type", "device order": "locker.device_orders.*.status", "package": "delivery.packages.*.status", "expired": "events.*.data.expired_kind"} {
 		for _, v := range valuesAt(answer, path) {
 			if v != nil {
 				r[kind+" "+text(v)] = true
@@ -339,7 +339,7 @@ func newRehearsalWorld(t *testing.T) (w *hookWorld, vars map[string]string) {
 	require.Equal(t, 201, status, "%v", out)
 	vars = map[string]string{"base": w.base, "token": w.box.Provider.Token, "run": "GO", "real_locker": fmt.Sprint(w.box.Devices[0].DeviceID)}
 	require.NoError(t, w.s.Store.Look(t.Context(), func(v cloud.View) error {
-		d, err := v.MockOf(cloud.ProviderID(valuesAt(out, "provider.provider_id")[0].(float64)))
+		d, err := v.MockOf(cloud.ProviderID(valuesAt(out, "provider.id")[0].(float64)))
 		vars["other_locker"] = fmt.Sprint(d.ID)
 		return err
 	}))
