@@ -163,7 +163,7 @@ func (c Config) deviceOrders() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskMedium,
-			Errors:      []string{"EXCEPTION_NOT_FOUND", "EXCEPTION_CLOSED", "RESOLUTION_NOT_POSSIBLE"},
+			Errors:      []string{"EXCEPTION_NOT_FOUND", "EXCEPTION_CLOSED", "RESOLUTION_NOT_POSSIBLE", "DOOR_OPEN"},
 			Example:     `{"id":9302,"note":"Seen on the spot: all is well"}`,
 		}, c.Lockers.DismissException, nil),
 	}

@@ -960,12 +960,12 @@ var errors = map[string]texts{
 		"Una incidencia de este tipo no se cierra así. Posibles: %s.",
 	},
 	"DOOR_OPEN": {
-		"The cabinet reports this door as open. Shut it first. If its contact is broken, cancel what is under way there, then block the compartment.",
-		"快递柜报告该柜门开着。请先关门。若门触点损坏，请先取消该格口正在进行的操作，再停用该格口。",
-		"智慧櫃回報此櫃門開著。請先關門。若門觸點損壞，請先取消此格口進行中的作業，再停用此格口。",
-		"La consigne signale cette porte comme ouverte. Fermez-la d’abord. Si son contact est défectueux, annulez ce qui y est en cours, puis bloquez le casier.",
-		"Der Schrank meldet diese Tür als offen. Schließen Sie sie zuerst. Ist ihr Kontakt defekt, brechen Sie ab, was dort läuft, und sperren Sie dann das Fach.",
-		"La taquilla informa de que esta puerta está abierta. Ciérrela primero. Si su contacto está averiado, cancele lo que esté en curso y bloquee después el compartimento.",
+		"The cabinet reports door %s as open. Shut it first. If its contact is broken, cancel what is under way there, then block the compartment.",
+		"快递柜报告柜门 %s 开着。请先关门。若门触点损坏，请先取消该格口正在进行的操作，再停用该格口。",
+		"智慧櫃回報櫃門 %s 開著。請先關門。若門觸點損壞，請先取消此格口進行中的作業，再停用此格口。",
+		"La consigne signale la porte %s comme ouverte. Fermez-la d’abord. Si son contact est défectueux, annulez ce qui y est en cours, puis bloquez le casier.",
+		"Der Schrank meldet die Tür %s als offen. Schließen Sie sie zuerst. Ist ihr Kontakt defekt, brechen Sie ab, was dort läuft, und sperren Sie dann das Fach.",
+		"La taquilla informa de que la puerta %s está abierta. Ciérrela primero. Si su contacto está averiado, cancele lo que esté en curso y bloquee después el compartimento.",
 	},
 	"DELIVERY_STATE_CONFLICT": {
 		"The delivery is in a state that does not allow this. Read it again before you go on.",

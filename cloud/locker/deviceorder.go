@@ -317,10 +317,18 @@ var ofUnverified = []string{"anomaly", "recovery", "deleted"}
 // the door, or a connected cabinet reports it as open. Errors: DEVICE_DISABLED,
 // DELIVERY_STATE_CONFLICT, DOOR_OPEN.
 func (w clearing) mayTakeOut(cell *cloud.Compartment) error {
-	if cell.DoorStatus == "open" && w.online() == nil {
-		return cloud.E(cloud.Conflict, "DOOR_OPEN")
+	if err := w.isShut(cell); err != nil {
+		return err
 	}
 	return w.mayClear(cell)
+}
+
+// isShut refuses a compartment whose door a connected cabinet reports as open. Error: DOOR_OPEN.
+func (w requests) isShut(cell *cloud.Compartment) error {
+	if cell.DoorStatus != "open" || w.online() != nil {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Conflict, Code: "DOOR_OPEN", Args: []any{cell.Name()}, Details: map[string]any{"grid_code": cell.GridCode, "door_name": cell.Name()}}
 }
 
 // removeRows takes packages of a delivery out of one compartment, in the cloud at once. Where

@@ -314,6 +314,20 @@ func TestExceptionsAreResolvedAtTheCabinetToo(t *testing.T) {
 			require.Empty(s.t, s.exceptions())
 		})
 	}
+	f("a door whose contact is broken is closed by a word once its compartment is blocked", 1, func(s *story) {
+		door := s.find().Packages[0].GridID
+		require.NoError(s.t, s.cancel())
+		s.Tell(wire.KindDoorOpened, wire.DoorOpened{Door: 1})
+		s.Tell(wire.KindExceptionOpened, wire.Exception{ID: "x-2", Type: wire.ExDoorLeftOpen, Severity: wire.SeverityHigh, Door: 1, Evidence: "forced"})
+		id := s.open1("door_left_open")
+		_, err := s.resolve(id, "no_action")
+		require.Equal(s.t, "DOOR_OPEN", code(err))
+		_, err = s.Lockers.Block(ctx, s.staff(), locker.BlockInput{Device: s.find().DeviceID, Grid: *door, Reason: "Its contact is broken"})
+		require.NoError(s.t, err)
+		_, err = s.resolve(id, "no_action")
+		require.NoError(s.t, err)
+		require.Empty(s.t, s.exceptions())
+	})
 	f("a door that stands open is not closed by a word", 1, func(s *story) {
 		a := s.open()
 		s.swung(a, false)
@@ -323,6 +337,15 @@ func TestExceptionsAreResolvedAtTheCabinetToo(t *testing.T) {
 		require.Equal(s.t, "DOOR_OPEN", code(err))
 		_, err = s.resolve(id, "package_lost")
 		require.Equal(s.t, "DOOR_OPEN", code(err))
+		for _, action := range []string{"no_action", "package_found"} {
+			_, err = s.resolve(id, action)
+			require.Equal(s.t, "DOOR_OPEN", code(err), action)
+		}
+		_, err = s.Lockers.DismissException(ctx, s.staff(), locker.DismissInput{ID: id})
+		require.Equal(s.t, "DOOR_OPEN", code(err))
+		var refused *cloud.Error
+		require.ErrorAs(s.t, err, &refused)
+		require.Equal(s.t, []any{s.cell(a.Doors[0]).Name()}, refused.Args)
 		_, err = s.resolve(id, "deposit_confirmed")
 		require.Equal(s.t, "RESOLUTION_NOT_POSSIBLE", code(err))
 		require.Equal(s.t, []string{"door_left_open medium"}, s.exceptions(), "nothing was changed")

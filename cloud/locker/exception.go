@@ -355,6 +355,9 @@ type ResolveInput struct {
 //	package_found,        nothing besides
 //	no_action
 //
+// While a connected cabinet reports the door of a door_left_open as open, none of them closes it,
+// but at a blocked compartment.
+//
 // Errors: EXCEPTION_NOT_FOUND, EXCEPTION_CLOSED, RESOLUTION_NOT_POSSIBLE (of another type),
 // DOOR_OPEN, VALIDATION_FAILED, DELIVERY_STATE_CONFLICT, DEVICE_ORDER_STATE_CONFLICT,
 // DEVICE_DISABLED. Source: lockers-devices 8.
@@ -371,8 +374,28 @@ func (s registry) ResolveException(ctx context.Context, c cloud.Caller, in Resol
 		if !slices.Contains(resolutions[e.Type], in.Action) {
 			return notPossible(e.Type)
 		}
+		if err := (resolving{w.requests}).mayClose(e); err != nil {
+			return err
+		}
 		return resolving{w.requests}.resolve(c, e, in)
 	})
+}
+
+// mayClose refuses to close an exception about a door that still stands open, whatever a person
+// says of it: it would be out of sight while anyone can reach in. A compartment that is blocked
+// takes no parcels, and its contact may be broken: there a person's word counts. Error: DOOR_OPEN.
+func (w resolving) mayClose(e *cloud.Exception) error {
+	if e.Type != wire.ExDoorLeftOpen {
+		return nil
+	}
+	cell, err := w.cellAt(e.GridCode)
+	if err != nil {
+		return err
+	}
+	if cell.State == cloud.GridBlocked {
+		return nil
+	}
+	return w.isShut(cell)
 }
 
 // notPossible refuses an action that closes no exception of a type.
@@ -419,8 +442,8 @@ func (w resolving) askDoor(e *cloud.Exception) error {
 	if err != nil {
 		return err
 	}
-	if cell.DoorStatus == "open" && w.online() == nil {
-		return cloud.E(cloud.Conflict, "DOOR_OPEN")
+	if err := w.isShut(cell); err != nil && cell.State != cloud.GridBlocked {
+		return err
 	}
 	_, err = w.send("", wire.CmdSyncConfig, wire.SyncConfig{Version: w.device.ConfigVersion}, nil, longCommandLife)
 	return err
@@ -561,13 +584,14 @@ type DismissInput struct {
 }
 
 // DismissException closes an exception that turned out to be none. An overdue parcel stays one
-// until it is collected, has more time or was removed. Errors: EXCEPTION_NOT_FOUND,
-// EXCEPTION_CLOSED, RESOLUTION_NOT_POSSIBLE.
+// until it is collected, has more time or was removed; a door that is left open, until it is shut
+// or its compartment is blocked. Errors: EXCEPTION_NOT_FOUND, EXCEPTION_CLOSED,
+// RESOLUTION_NOT_POSSIBLE, DOOR_OPEN.
 func (s registry) DismissException(ctx context.Context, c cloud.Caller, in DismissInput) (ClosedExceptionOutput, error) {
-	return s.settle(ctx, c, in.ID, outcome{"dismissed", noAction, strings.TrimSpace(in.Note)}, func(_ *Work, e *cloud.Exception) error {
+	return s.settle(ctx, c, in.ID, outcome{"dismissed", noAction, strings.TrimSpace(in.Note)}, func(w *Work, e *cloud.Exception) error {
 		if e.Type == exOverdue {
 			return notPossible(e.Type)
 		}
-		return nil
+		return resolving{w.requests}.mayClose(e)
 	})
 }

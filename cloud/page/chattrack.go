@@ -32,6 +32,12 @@ func (p trackingPages) trackPost(ctx *fasthttp.RequestCtx) {
 	case "return":
 		p.returnParcel(c, ctx)
 		return
+	case "hand_over":
+		p.handOver(c, ctx, false)
+		return
+	case "take_back":
+		p.handOver(c, ctx, true)
+		return
 	}
 	if p.cfg.Chats {
 		p.trackSend(c, ctx)

@@ -27,6 +27,15 @@ type collectPanel struct {
 	Action  string // address of its forms, with the language that was asked for
 	Problem string // with the opening that was asked for, or with the list
 	Token   string // as it was typed
+	Handing handing
+}
+
+// handing is a handover of a parcel's pickup to another person, in the form that a recipient
+// fills and as it was answered.
+type handing struct {
+	Delivery, Name, Phone string
+	Problem               string // with what was filled in
+	Code                  string // of the person named, in two parts, shown once
 }
 
 type collectParcel struct {
@@ -85,6 +94,42 @@ func (p trackingPages) returnParcel(c context.Context, ctx *fasthttp.RequestCtx)
 	p.showParcel(c, ctx, f, out, nil, &notOpened{error: err})
 }
 
+// handOver gives the pickup of a parcel to the person that its recipient names, whose code is
+// shown once, or takes it back: then the recipient's new code stands on the page.
+func (p trackingPages) handOver(c context.Context, ctx *fasthttp.RequestCtx, back bool) {
+	f, out, ok := p.parcel(c, ctx, "")
+	if !ok {
+		return
+	}
+	field := func(name string) string { return strings.TrimSpace(string(ctx.PostArgs().Peek(name))) }
+	in, operation := map[string]any{"delivery_number": field("delivery")}, "customer.parcels.take_back"
+	if !back {
+		in["name"], in["phone"], operation = field("name"), field("phone"), "customer.parcels.hand_over"
+	}
+	done, err := runByLink[locker.HandoverOutput](c, ctx, p.kit, f.Lang, operation, in)
+	if err == nil && back {
+		seeOther(ctx, withLanguage(ctx, f.Path))
+		return
+	}
+	tried := &handed{error: err, handing: handing{Delivery: field("delivery"), Name: field("name"), Phone: field("phone")}}
+	if err == nil && done.PickupCode != nil {
+		tried.Code = halves(*done.PickupCode)
+	}
+	p.showParcel(c, ctx, f, out, nil, tried)
+}
+
+// halves is a code as it is read aloud.
+func halves(code string) string { return code[:len(code)/2] + " " + code[len(code)/2:] }
+
+// handed is how a handover that a recipient asked for was answered; its error is nil for one
+// that was made.
+type handed struct {
+	error
+	handing
+}
+
+func (e *handed) Unwrap() error { return e.error }
+
 // linkKey is the secret of a parcel's link that the visitor came by; "" without it.
 func linkKey(ctx *fasthttp.RequestCtx) string {
 	key := string(ctx.Request.Header.Cookie(keyCookie))
@@ -114,7 +159,7 @@ func (p trackingPages) collectPanel(c context.Context, ctx *fasthttp.RequestCtx,
 	for _, x := range list.Parcels {
 		row := collectParcel{ParcelBody: x, Doors: strings.Join(x.DoorNames, ", ")}
 		if x.PickupCode != nil {
-			row.Code = (*x.PickupCode)[:len(*x.PickupCode)/2] + " " + (*x.PickupCode)[len(*x.PickupCode)/2:]
+			row.Code = halves(*x.PickupCode)
 		}
 		if x.OpeningStatus != nil {
 			row.Opening = *x.OpeningStatus
@@ -170,6 +215,10 @@ func runByLink[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, lan
 			case *locker.ParcelOpenInput:
 				x.Key = linkKey(ctx)
 			case *locker.ParcelReturnInput:
+				x.Key = linkKey(ctx)
+			case *locker.ParcelHandoverInput:
+				x.Key = linkKey(ctx)
+			case *locker.ParcelTakeBackInput:
 				x.Key = linkKey(ctx)
 			}
 			return o.Values(in)(x)

@@ -3,6 +3,7 @@ package page_test
 import (
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -177,9 +178,13 @@ func TestCollectingInARealBrowser(t *testing.T) {
 		Console, Foreign, Overflow []string
 		Refused, Hidden            bool
 		Far, Near, Noscript        string
+		Handed, Back               string
 	}
 	require.NoError(t, json.Unmarshal(out, &f))
-	require.Len(t, f.Axe, 7)
+	require.Regexp(t, `^\d{3} \d{3}$`, f.Handed)
+	require.Regexp(t, `^\d{3} \d{3}$`, f.Back)
+	require.NotEqual(t, f.Handed, f.Back)
+	require.Len(t, f.Axe, 10)
 	for name, violations := range f.Axe {
 		require.Empty(t, violations, name)
 	}
@@ -192,6 +197,55 @@ func TestCollectingInARealBrowser(t *testing.T) {
 	require.Contains(t, f.Noscript, locale.Word("en", "collect.pending"))
 	require.True(t, f.Hidden, "a position needs a script")
 }
+
+// The recipient who came by the link lets another person collect, whose code is shown once and
+// never as the recipient's own, and takes the parcel back; digits of a telephone number do neither.
+func TestTheRecipientHandsAParcelOverOnThePage(t *testing.T) {
+	t.Parallel()
+	r, path, code := withLink(t)
+	g := r.do("GET", path, nil)
+	require.Contains(t, g.body, locale.Word("en", "handover.ask"))
+	clean(t, r, g)
+	ask := url.Values{"do": {"hand_over"}, "delivery": {"LD-000064021"}, "name": {"Sam <Smith>"}, "phone": {"+14165550199"}}
+	key := r.cookies["postern_parcel"]
+	for _, proof := range []string{"", "digits"} {
+		delete(r.cookies, "postern_parcel")
+		if proof != "" {
+			require.Equal(t, 303, r.do("POST", path, url.Values{"do": {"verify"}, "digits": {"0123"}}).status)
+		}
+		require.Equal(t, 404, r.do("POST", path, ask).status, "proof: %s", proof)
+		require.NotContains(t, r.do("GET", path, nil).body, locale.Word("en", "handover.ask"))
+	}
+	r.cookies["postern_parcel"] = key
+	require.Equal(t, 403, r.do("POST", path, ask, "Sec-Fetch-Site", "cross-site").status)
+	g = r.do("POST", path, url.Values{"do": {"hand_over"}, "delivery": {"LD-000064021"}, "name": {" "}, "phone": {"+14165550199"}})
+	require.Equal(t, 422, g.status)
+	require.Contains(t, g.body, `id="handover-problem"`)
+	require.Contains(t, g.body, `value="+14165550199"`, "what was typed stays")
+	clean(t, r, g)
+
+	g = r.do("POST", path, ask)
+	require.Equal(t, 200, g.status)
+	clean(t, r, g)
+	require.NotContains(t, g.body, halvesOf(code))
+	require.Contains(t, g.body, "Give Sam &lt;Smith&gt; this code.")
+	other := regexp.MustCompile(`<p class="digits">(\d{3} \d{3})</p>`).FindAllStringSubmatch(g.body, -1)
+	require.Len(t, other, 1, "one code, that of the other person")
+	g = r.do("GET", path, nil)
+	require.NotContains(t, g.body, other[0][1], "it is shown once")
+	require.NotContains(t, g.body, `class="qr"`)
+	require.Contains(t, g.body, "Sam &lt;Smith&gt; collects it in your place")
+	require.Equal(t, 404, r.do("POST", path, url.Values{"do": {"take_back"}, "delivery": {"LD-000064099"}}).status)
+	g = r.do("POST", path, url.Values{"do": {"take_back"}, "delivery": {"LD-000064021"}})
+	require.Equal(t, []any{303, path}, []any{g.status, g.header("Location")})
+	g = r.do("GET", path, nil)
+	own := regexp.MustCompile(`<p class="digits">(\d{3} \d{3})</p>`).FindStringSubmatch(g.body)
+	require.NotNil(t, own)
+	require.NotContains(t, []string{other[0][1], halvesOf(code)}, own[1], "the recipient's is a new one")
+	require.Equal(t, 409, r.do("POST", path, url.Values{"do": {"take_back"}, "delivery": {"LD-000064021"}}).status, "twice")
+}
+
+func halvesOf(code string) string { return code[:3] + " " + code[3:] }
 
 // collected has the parcel that waits collected by its recipient, at a business that takes
 // returns.

@@ -131,8 +131,18 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 	}
 	view.Collect = collect
 	var closed *notOpened
+	var handover *handed
+	if errors.As(tried, &handover) {
+		if tried = handover.error; tried != nil {
+			handover.Problem = p.whyClosed(ctx, f, tried)
+		}
+	}
 	switch {
-	case tried == nil:
+	case tried == nil && handover == nil:
+	case handover != nil && collect != nil:
+		collect.Handing = handover.handing
+	case handover != nil:
+		view.Warning = handover.Problem
 	case errors.As(tried, &closed) && collect != nil:
 		collect.Problem, collect.Token = p.whyClosed(ctx, f, tried), closed.token
 	case errors.As(tried, &closed):
@@ -142,7 +152,7 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 	default:
 		view.Chat.tried(p.why(f, tried), in)
 	}
-	if tried == nil {
+	if tried == nil && handover == nil {
 		p.followParcel(ctx, &view.frame, out)
 	}
 	p.show(ctx, statusFor(tried), "track.html", view)

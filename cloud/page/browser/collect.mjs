@@ -66,5 +66,30 @@ for (const [name, options] of Object.entries({ phone: {}, dark: { colorScheme: "
   await context.close();
 }
 
+{ // another person collects: all by the keyboard
+  const { context, page } = await open({});
+  await page.focus("#handover-name");
+  await page.keyboard.type("  ");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#handover-problem");
+  await look(page, "not handed");
+  await page.focus("#handover-name");
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("Sam Smith");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("+14165550199");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("button[value=take_back]");
+  found.handed = await page.textContent("[aria-labelledby=handover] .digits");
+  await look(page, "handed");
+  await page.focus("button[value=take_back]");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#handover-name");
+  found.back = await page.textContent("[aria-labelledby=collect] .digits");
+  await look(page, "taken back");
+  await context.close();
+}
+
 await browser.close();
 console.log(JSON.stringify(found));
