@@ -26,8 +26,8 @@ type Effect struct {
 	// Name is what people call it, as far as that is ours: a number.
 	Name   string         `json:"name,omitempty"`
 	Kind   string         `json:"kind,omitempty"` // of an exception: its type
-	Before map[string]any `json:"before"` // members that change; null for a new one
-	After  map[string]any `json:"after"`  // null for one that is gone
+	Before map[string]any `json:"before"`         // members that change; null for a new one
+	After  map[string]any `json:"after"`          // null for one that is gone
 
 	version string // of the thing as it is, whether it is shown or not; of a new one what is not shown of it
 }

@@ -27,6 +27,18 @@ func (b *box) second() *httpdevice.Service {
 func TestASignatureIsOfTheWholeCall(t *testing.T) {
 	try(t, func(b *box) {
 		body := map[string]any{"firmware": "box 1"}
+		for _, code := range []string{"", "NONE-1"} { // it says so of any device, known or not
+			r := b.request("POST", "/heartbeat", "", body)
+			r.Request.SetRequestURI("/api/v1/devices/heartbeat")
+			if code != "" {
+				r.Request.Header.Set("X-Device-Code", code)
+			}
+			_, err := b.arrive(b.node, r)
+			var e *cloud.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, "VALIDATION_FAILED", e.Code)
+			require.Contains(t, e.Fields, "instance")
+		}
 		for what, change := range map[string]func(r *fasthttp.Request){
 			"method":         func(r *fasthttp.Request) { r.Header.SetMethod("PUT") },
 			"address":        func(r *fasthttp.Request) { r.SetRequestURI("/api/v1/devices/codes/verify?instance=first") },

@@ -18,6 +18,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/httpdevice"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 )
 
@@ -140,6 +141,7 @@ func TestPhotosThatAreRefused(t *testing.T) {
 		var e *cloud.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, "UNSUPPORTED_MEDIA_TYPE", e.Code)
+		require.Contains(t, locale.Error("en", e.Code, e.Args...), "multipart/form-data")
 		time.Sleep(time.Minute)
 		for i := range 5 {
 			_, code := b.send(file, map[string]string{"photo_id": fmt.Sprint(i)})

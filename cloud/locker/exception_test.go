@@ -345,3 +345,43 @@ func TestAnOrderFollowsTheRemovalOfItsParcel(t *testing.T) {
 		})
 	}
 }
+
+// A preview of a resolution says where the exception is and of which type, for people who decide.
+func TestPreviewOfAResolutionNamesThePlace(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		a := s.open()
+		s.Tell(wire.KindExceptionOpened, wire.Exception{ID: "x-2", Type: wire.ExDoorLeftOpen, Severity: wire.SeverityMedium, Door: a.Doors[0], Evidence: "open"})
+		s.settle(a)
+		id := s.open1("door_left_open")
+		var p cloud.Preview
+		_, err := s.Lockers.ResolveException(cloud.WithPreview(ctx, &p), s.staff(), locker.ResolveInput{ID: id, Action: "no_action"})
+		require.NoError(s.t, err)
+		for _, e := range p.Effects() {
+			if e.Type == "exception" {
+				require.Equal(s.t, []any{"One, " + s.cell(a.Doors[0]).Name(), "door_left_open", "no_action"}, []any{e.Name, e.Kind, e.After["resolution"]})
+				return
+			}
+		}
+		s.t.Fatal("the exception is no effect")
+	})
+}
+
+// Staff list live deliveries and those of tests apart, and each row says what it is.
+func TestStaffListDeliveriesByMode(t *testing.T) {
+	tell(t, 1, nil, func(s *story) {
+		var mock cloud.Device
+		s.Look(func(v cloud.View) (err error) { mock, err = v.MockOf(s.Box.ProviderCaller.Provider.ID); return err })
+		_, err := s.Lockers.Create(ctx, s.Box.ProviderCaller, locker.CreateInput{ReferenceNumber: "TEST-1", DeviceID: mock.ID, Recipient: cloud.Recipient{Name: "Bob", Phone: "+14165550124"},
+			Packages: []locker.PackageInput{{TrackingNumber: "T-1", Size: "M"}}})
+		require.NoError(s.t, err)
+		for ask, want := range map[*bool]map[string]bool{nil: {"R-1": true, "TEST-1": false}, new(true): {"R-1": true}, new(false): {"TEST-1": false}} {
+			out, err := s.Lockers.ListStaffDeliveries(ctx, s.staff(), locker.StaffDeliveriesInput{Livemode: ask})
+			require.NoError(s.t, err)
+			got := map[string]bool{}
+			for _, d := range out.Deliveries {
+				got[d.ReferenceNumber] = d.Livemode
+			}
+			require.Equal(s.t, want, got)
+		}
+	})
+}

@@ -58,7 +58,6 @@ func twoDashes(args []string) []string {
 	return out
 }
 
-// release is the version that a build names with -ldflags; it never changes
 // release is what a build names with -ldflags, [[postern-release:1.4.0]]: a mark by which the
 // version is found in the program's bytes, too. It never changes while a program runs.
 var release string
