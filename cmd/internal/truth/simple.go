@@ -76,7 +76,7 @@ func (s simpleJudge) orders() {
 			s.find("order", s.b, u.Door, u.At, "the order %s was carried out twice", u.Command)
 		case u.At.After(u.Ends.Add(time.Second)):
 			s.find("order", s.b, u.Door, u.At, "the order %s had ended at %s", u.Command, clockTime(u.Ends))
-		case pulses[k] > coilsPerAct:
+		case pulses[k] > coilsPerAct*max(1, s.actsFor(u)):
 			s.find("order", s.b, u.Door, u.At, "pulse %d of the opening %s", pulses[k], u.Opening)
 		default:
 			if why := s.refusesUnlock(u, acts); why != "" {
@@ -89,6 +89,29 @@ func (s simpleJudge) orders() {
 	}
 }
 
+// actsFor counts the acts of the script that had asked for an opening by the time of a pulse: a
+// further one, while it runs, joins it with pulses of its own.
+func (s simpleJudge) actsFor(u Unlock) (n int) {
+	o := s.d.Openings[u.Opening]
+	first := slices.IndexFunc(s.x.Unlocks, func(x Unlock) bool { return x.Opening == u.Opening })
+	for _, a := range s.Acts {
+		if a.Cabinet == s.x.Code && a.Delivery == s.deliveryOf(o) && a.opens(o.Kind) && within(a.At, s.x.Unlocks[first].At.Add(-simpleWait), u.At) {
+			n++
+		}
+	}
+	return n
+}
+
+// deliveryOf is the number of an opening's delivery, "" when it has none.
+func (s simpleJudge) deliveryOf(o cloud.Opening) string {
+	for _, x := range s.d.Deliveries {
+		if x.ID == o.DeliveryID {
+			return x.Number
+		}
+	}
+	return ""
+}
+
 // refusesUnlock says why no person of the script had a door opened, "" when one did. An act
 // stands for one opening.
 func (s simpleJudge) refusesUnlock(u Unlock, acts map[string]int) string {
@@ -99,12 +122,7 @@ func (s simpleJudge) refusesUnlock(u Unlock, acts map[string]int) string {
 	case !slices.ContainsFunc(o.Doors, func(d cloud.OpeningDoor) bool { return d.Door == u.Door }):
 		return "the opening has another door"
 	}
-	number := ""
-	for _, x := range s.d.Deliveries {
-		if x.ID == o.DeliveryID {
-			number = x.Number
-		}
-	}
+	number := s.deliveryOf(o)
 	i, known := acts[u.Opening]
 	if !known {
 		used := slices.Collect(maps.Values(acts))

@@ -694,7 +694,24 @@ func TestRulesOfASimpleDevice(t *testing.T) {
 				Openings:   map[string]cloud.Opening{"op-1": {ID: "op-1", DeliveryID: 3, Kind: wire.OpenDeposit, Doors: []cloud.OpeningDoor{{Door: 1}}}}}}},
 			Final: true}
 	}
+	pulsed := func(x *Simple, n int) { // an order for each
+		for i := 1; i < n; i++ {
+			u := x.Unlocks[0]
+			u.Command = fmt.Sprint("more-", i)
+			x.Unlocks, x.Facts = append(x.Unlocks, u), append(x.Facts, x.Facts[0])
+		}
+	}
 	require.Empty(t, Judge(simple()).Findings)
+	twice := simple() // a person enters the code once more while the opening runs: it has pulses of its own
+	twice.Acts = append(twice.Acts, twice.Acts[0])
+	twice.Acts[1].At, twice.Acts[1].Until = at(180), at(180)
+	pulsed(&twice.Simple[0], 4)
+	for i := range twice.Simple[0].Unlocks[1:] {
+		x := &twice.Simple[0].Unlocks[i+1]
+		x.At, x.Ends = at(181), at(200)
+	}
+	twice.Cloud.Devices["BOX"].Deliveries["LD-1"] = cloud.Delivery{ID: 3, Number: "LD-1", DepositedAt: at(190), Packages: twice.Cloud.Devices["BOX"].Deliveries["LD-1"].Packages}
+	require.Empty(t, Judge(twice).Findings)
 	for name, c := range map[string]struct {
 		rule string
 		do   func(c *Case)
@@ -703,6 +720,11 @@ func TestRulesOfASimpleDevice(t *testing.T) {
 		"an order twice": {"order", func(c *Case) {
 			x := &c.Simple[0]
 			x.Unlocks, x.Facts = append(x.Unlocks, x.Unlocks[0]), append(x.Facts, x.Facts[0])
+		}},
+		"more pulses than an act has": {"order", func(c *Case) { pulsed(&c.Simple[0], 3) }},
+		"more than two acts have": {"order", func(c *Case) {
+			c.Acts = append(c.Acts, c.Acts[0])
+			pulsed(&c.Simple[0], 5)
 		}},
 		"an order after its end":       {"order", func(c *Case) { c.Simple[0].Unlocks[0].Ends = at(-1) }},
 		"another door":                 {"authority", func(c *Case) { c.Simple[0].Unlocks[0].Door = 2 }},
