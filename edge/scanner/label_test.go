@@ -55,7 +55,7 @@ func TestLines(t *testing.T) {
 		"340123450000000017":                          {Accepted, "340123450000000017", "", gs1.Exact},
 		"340123450000000018":                          {Ambiguous, "", "", gs1.Ambiguous}, // an SSCC with a wrong check digit
 		"00340123450000000018":                        {Ambiguous, "", "", gs1.Ambiguous},
-		"106141411234567890":                          {Ambiguous, "", "", gs1.Ambiguous}, // not a batch of 16 digits
+		"106141411234567890":                          {Ambiguous, "", "", gs1.Ambiguous},                 // not a batch of 16 digits
 		"]C0340123450000000018":                       {Accepted, "340123450000000018", "]C0", gs1.Exact}, // says that it is no GS1 label
 		"34012345000000001":                           {Accepted, "34012345000000001", "", gs1.Exact},
 		"12340123450000000018":                        {Accepted, "12340123450000000018", "", gs1.Exact},
