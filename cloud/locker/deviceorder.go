@@ -317,14 +317,14 @@ var ofUnverified = []string{"anomaly", "recovery", "deleted"}
 // the door, or a connected cabinet reports it as open. Errors: DEVICE_DISABLED,
 // DELIVERY_STATE_CONFLICT, DOOR_OPEN.
 func (w clearing) mayTakeOut(cell *cloud.Compartment) error {
-	if err := w.isShut(cell); err != nil {
+	if err := isShut(w.requests, cell); err != nil {
 		return err
 	}
 	return w.mayClear(cell)
 }
 
 // isShut refuses a compartment whose door a connected cabinet reports as open. Error: DOOR_OPEN.
-func (w requests) isShut(cell *cloud.Compartment) error {
+func isShut(w requests, cell *cloud.Compartment) error {
 	if cell.DoorStatus != "open" || w.online() != nil {
 		return nil
 	}

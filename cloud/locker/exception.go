@@ -395,7 +395,7 @@ func (w resolving) mayClose(e *cloud.Exception) error {
 	if cell.State == cloud.GridBlocked {
 		return nil
 	}
-	return w.isShut(cell)
+	return isShut(w.requests, cell)
 }
 
 // notPossible refuses an action that closes no exception of a type.
@@ -442,7 +442,7 @@ func (w resolving) askDoor(e *cloud.Exception) error {
 	if err != nil {
 		return err
 	}
-	if err := w.isShut(cell); err != nil && cell.State != cloud.GridBlocked {
+	if err := isShut(w.requests, cell); err != nil && cell.State != cloud.GridBlocked {
 		return err
 	}
 	_, err = w.send("", wire.CmdSyncConfig, wire.SyncConfig{Version: w.device.ConfigVersion}, nil, longCommandLife)

@@ -100,7 +100,7 @@ func AdvanceMock(w *Work, by time.Duration) error {
 			if err != nil {
 				return err
 			}
-			if err := w.bringNearer(d, by); err != nil {
+			if err := bringNearer(w.requests, d, by); err != nil {
 				return err
 			}
 		}
@@ -120,13 +120,13 @@ func AdvanceMock(w *Work, by time.Duration) error {
 const advanced = 1000
 
 // bringNearer moves the time limits of a delivery, and ends what is over by them.
-func (w requests) bringNearer(d *cloud.Delivery, by time.Duration) error {
+func bringNearer(w requests, d *cloud.Delivery, by time.Duration) error {
 	if d.DeliverBefore.After(w.received) {
 		d.DeliverBefore = d.DeliverBefore.Add(-by)
 		w.touch(d)
 	}
 	if d.DepositedAt.IsZero() {
-		return w.moveCodes(d)
+		return moveCodes(w, d)
 	}
 	d.DepositedAt, d.DueAt = d.DepositedAt.Add(-by), d.DueAt.Add(-by)
 	w.touch(d)
@@ -140,11 +140,11 @@ func (w requests) bringNearer(d *cloud.Delivery, by time.Duration) error {
 			w.touch(row)
 		}
 	}
-	return w.moveCodes(d)
+	return moveCodes(w, d)
 }
 
 // moveCodes lists the codes of a delivery whose time limits were moved, or ends it by them.
-func (w requests) moveCodes(d *cloud.Delivery) error {
+func moveCodes(w requests, d *cloud.Delivery) error {
 	if err := w.expireDelivery(d); err != nil {
 		return err
 	}

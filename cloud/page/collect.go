@@ -254,6 +254,15 @@ func (p trackingPages) whyClosed(ctx *fasthttp.RequestCtx, f frame, err error) s
 	return p.why(f, err)
 }
 
+// whyNotHanded is why a parcel was not handed over, in words for a recipient.
+func (p trackingPages) whyNotHanded(ctx *fasthttp.RequestCtx, f frame, err error) string {
+	var shown *cloud.Error
+	if errors.As(err, &shown) && shown.Code == "VALIDATION_FAILED" {
+		return f.T("handover.wrong")
+	}
+	return p.whyClosed(ctx, f, err)
+}
+
 // notOpened is why doors did not open for a recipient.
 type notOpened struct {
 	error

@@ -134,7 +134,7 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 	var handover *handed
 	if errors.As(tried, &handover) {
 		if tried = handover.error; tried != nil {
-			handover.Problem = p.whyClosed(ctx, f, tried)
+			handover.Problem = p.whyNotHanded(ctx, f, tried)
 		}
 	}
 	switch {
