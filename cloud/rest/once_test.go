@@ -109,6 +109,8 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			require.NotEmpty(t, rows, "%s", g.body)
 			return fmt.Sprintf("%s/%d", path, number(rows[0].(map[string]any)["id"]))
 		}
+		w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: 9300, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "once", Type: "door_left_open",
+			Severity: "medium", Status: "open", OpenedAt: time.Now().Add(-time.Hour)}}}}) // of a door that is shut
 		type call struct {
 			token, path, body string
 			waits             bool // for a cabinet, which says nothing here
@@ -148,7 +150,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			"third_party.announced_packages.create":  {token: lives.provider(), path: base + "/announced-packages", body: `{"packages":[{"carrier_reference":"ONCE","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}]}`},
 			"device_orders.extend":                   {token: admin, path: "/api/v1/device-orders/8301/extend", body: `{"hours":24}`},
 			"device_orders.remove":                   {token: admin, path: fmt.Sprintf("/api/v1/device-orders/%d/remove", w.Stored(t, 83001, "STORED-1")), body: `{"removal_reason":"handover"}`},
-			"device_order_exceptions.resolve":        {token: admin, path: "/api/v1/device-order-exceptions/7/resolve", body: `{"resolution_action":"no_action","note":"Seen"}`},
+			"device_order_exceptions.resolve":        {token: admin, path: "/api/v1/device-order-exceptions/9300/resolve", body: `{"resolution_action":"no_action","note":"Seen"}`},
 			"smart_lockers.devices.open":             {token: admin, path: "/api/v1/smart-lockers/devices/88/open", body: `{"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`},
 			"third_party.deliveries.correct":         {token: lives.provider(), path: base + "/deliveries/64021/correction", body: `{"reason":"wrong parcel"}`, waits: true},
 			"third_party.deliveries.retrieve":        {token: lives.provider(), path: base + "/deliveries/64021/retrieve", body: `{"reason":"recall"}`, waits: true},
