@@ -67,7 +67,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	bin := build(t)
 	kinds := map[string]func(*testing.T, commands){
 		"": func(t *testing.T, c commands) { c.onServer(t, bin) }, "make": func(t *testing.T, c commands) { c.known(t) },
-		"programs":   func(t *testing.T, c commands) { c.run(t, installed(t, bin, c.ports(t))) },
+		"programs":   func(t *testing.T, c commands) { c.run(t, installed(t, c.releasing(t, bin), c.ports(t))) },
 		"terminals":  func(t *testing.T, c commands) { c.inTerminals(t, bin) },
 		"archive":    func(t *testing.T, c commands) { c.released(t) },
 		"packages":   func(t *testing.T, c commands) { c.packaged(t) },
@@ -221,6 +221,26 @@ func (c commands) ports(t *testing.T) func(string) string {
 			return free[a]
 		})
 	}
+}
+
+// releasing are the programs with the agent built as the version that the block signs, if any.
+func (c commands) releasing(t *testing.T, bin programs) programs {
+	_, signs, found := strings.Cut(c.script, "release sign ")
+	if !found {
+		return bin
+	}
+	_, version, _ := strings.Cut(signs, "--release ")
+	dir := t.TempDir()
+	entries, err := os.ReadDir(string(bin))
+	require.NoError(t, err)
+	for _, e := range entries {
+		from := filepath.Join(string(bin), e.Name())
+		if e.Name() == "edge" {
+			from = buildAgent(t, strings.Fields(version)[0])
+		}
+		require.NoError(t, os.Symlink(from, filepath.Join(dir, e.Name())))
+	}
+	return programs(dir)
 }
 
 // installed is a folder with the programs, their settings and a sandbox.

@@ -66,16 +66,23 @@ func (b programs) releaseKey(t *testing.T) (file, setting string) {
 	return file, setting
 }
 
-// signedAgent builds the agent as another version and signs it.
-func (b programs) signedAgent(t *testing.T, key, version string) (file string) {
+// buildAgent builds the agent as a version.
+func buildAgent(t *testing.T, version string) (program string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "edge")
-	file = program + ".update"
+	program = filepath.Join(t.TempDir(), "edge")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w -X github.com/postern-io/postern/cmd/internal/cli.release=[[postern-release:v"+version+"]]", "-o", program, "../edge")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	out, err = exec.CommandContext(t.Context(), filepath.Join(string(b), "release"), "sign", "--key", key, "--release", version, program, file).CombinedOutput()
+	return program
+}
+
+// signedAgent builds the agent as another version and signs it.
+func (b programs) signedAgent(t *testing.T, key, version string) (file string) {
+	t.Helper()
+	program := buildAgent(t, version)
+	file = program + ".update"
+	out, err := exec.CommandContext(t.Context(), filepath.Join(string(b), "release"), "sign", "--key", key, "--release", version, program, file).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return file
 }
