@@ -471,11 +471,16 @@ func TestNewmanPlaysTheCollection(t *testing.T) {
 	_, err = os.Stat(newman)
 	ring.Needs(t, ring.EnvBrowsers, "node_modules/newman (npm ci in cloud/mock/rehearsal)", err == nil)
 	_, vars := newRehearsalWorld(t)
-	args := []string{newman, "run", rehearsalFile, "--bail", "--color", "off", "--env-var", "run=NM"}
-	for _, name := range []string{"base", "token", "real_locker", "other_locker"} {
-		args = append(args, "--env-var", name+"="+vars[name])
+	play := func(token string) ([]byte, error) {
+		args := []string{newman, "run", rehearsalFile, "--bail", "--color", "off", "--env-var", "run=NM", "--env-var", "token=" + token}
+		for _, name := range []string{"base", "real_locker", "other_locker"} {
+			args = append(args, "--env-var", name+"="+vars[name])
+		}
+		return exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	}
-	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	_, err = play("wrong")
+	require.Error(t, err, "it finds what is not as expected")
+	out, err := play(vars["token"])
 	require.NoError(t, err, "%s", out[max(0, len(out)-4000):])
 	require.Contains(t, string(out), "assertions", "%s", out)
 }
