@@ -69,8 +69,8 @@ func New(cfg Config) *Service {
 // template is the layout of a mock cabinet.
 var template = wiring.Template{Sizes: "S S S S M M M M L L XL"}
 
-// inner are the measures of its compartments, by size; migration 00560 gives the same to mock
-// cabinets that are older.
+// inner are the measures of its compartments, by size. Mock cabinets that are older have none, and
+// are chosen by size alone.
 var inner = map[string]cloud.Inner{
 	"S":  {Width: 45, Height: 12, Depth: 60},
 	"M":  {Width: 45, Height: 20, Depth: 60},

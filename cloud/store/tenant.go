@@ -110,7 +110,7 @@ var tenantTables = withRows([]tenantTable{
 	{"staff_code", "id", "business", "id created_at updated_at account_id day starts_at ends_at dropped_at", "business_id sealed"},
 	{"staff_code_holder", "id", "business", "id created_at updated_at account_id", "business_id"},
 	{"reminder", "delivery_id", "delivery", "", ""},
-	{"delivery", "id", "business", "id number provider_id device_id reference status recipient courier notify deliver_before collect_within_ms due_at pickup_assigned pickup_code_active confirmed_by expired_kind cancel_reason cancelled_by failure_code picked_up_by picked_up_method corrections livemode metadata created_at doors_opened_at deposited_at picked_up_at expired_at cancelled_at failed_at deposited_earliest deposited_latest handover purpose sender returns_id", "business_id request_hash sealed_codes"},
+	{"delivery", "id", "business", "id number provider_id device_id reference status recipient courier notify deliver_before collect_within_ms due_at pickup_assigned pickup_code_active confirmed_by expired_kind cancel_reason cancelled_by failure_code picked_up_by picked_up_method corrections livemode metadata created_at doors_opened_at deposited_at picked_up_at expired_at cancelled_at failed_at deposited_earliest deposited_latest handover purpose sender returns_id rotation", "business_id request_hash sealed_codes"},
 	{"command", "id", "device", "id device_id opening_id kind issued_at expires_at state reason doors sent_at ended_at", "body versions trace"},
 	{"enrolment", "hash", "device", "", ""},
 	{"device_exception", "n", "device", "n device_id type detail count opened_at seen_at closed_at", ""},
