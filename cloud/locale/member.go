@@ -284,6 +284,8 @@ var members = map[string]texts{
 	"member.level":                            {"Level", "级别", "層級", "Niveau", "Stufe", "Nivel"},
 	"member.limits":                           {"Limits", "限额", "限額", "Limites", "Grenzen", "Límites"},
 	"member.public":                           {"Pickup point", "公开取件点", "公開取件點", "Point de retrait public", "Öffentlicher Abholort", "Punto de recogida público"},
+	"member.inner":                            {"Inside", "内部尺寸", "內部尺寸", "Intérieur", "Innen", "Interior"},
+	"member.depth":                            {"Depth", "深度", "深度", "Profondeur", "Tiefe", "Fondo"},
 	"member.livemode":                         {"Live data", "正式数据", "正式資料", "Données réelles", "Echtdaten", "Datos reales"},
 	"member.livemode_allowed":                 {"Live data allowed", "允许正式数据", "允許正式資料", "Données réelles autorisées", "Echtdaten erlaubt", "Datos reales permitidos"},
 	"member.load":                             {"Load", "装载", "裝載", "Chargement", "Ladung", "Carga"},
