@@ -3,6 +3,7 @@ package cloud
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -543,7 +544,7 @@ func (s *LockerChanges) preview(e *effectList) {
 	})
 	previewEach(e, "Deliveries", s.Deliveries, func(x Delivery) {
 		old, err := e.view.Delivery(x.ID)
-		showChanged(e, "delivery", x.ID, x.Number, x, old, err, Delivery.members)
+		showChanged(e, "delivery", x.ID, x.Number, x, old, err, Delivery.members).countDue(old.DueAt, x.DueAt)
 	})
 	previewEach(e, "Commands", s.Commands, func(x Command) {
 		old, err := e.view.Command(x.ID)
@@ -551,7 +552,7 @@ func (s *LockerChanges) preview(e *effectList) {
 	})
 	previewEach(e, "DeviceOrders", s.DeviceOrders, func(x DeviceOrder) {
 		old, err := e.view.DeviceOrder(x.BusinessID, x.ID)
-		showChanged(e, "device_order", x.ID, x.Tracking, x, old, err, DeviceOrder.members)
+		showChanged(e, "device_order", x.ID, x.Tracking, x, old, err, DeviceOrder.members).countDue(old.DueAt, x.DueAt)
 	})
 	previewEach(e, "Exceptions", s.Exceptions, func(x Exception) {
 		old, err := Exception{}, error(ErrNotFound)
@@ -560,6 +561,18 @@ func (s *LockerChanges) preview(e *effectList) {
 		}
 		e.showMembers(Effect{Type: "exception", ID: x.ID, Name: e.placeOf(x), Kind: x.Type, Before: old.members(), After: x.members()}, old, err)
 	})
+}
+
+// countDue shows a due_at that counts from now, not from what it was, as hours from now: as a time it would be
+// another one each second, and never what was shown.
+func (x *Effect) countDue(was, is time.Time) {
+	now := time.Now()
+	if is.Equal(was) || is.IsZero() || was.After(now) && is.After(now.Add(time.Minute)) {
+		return
+	}
+	delete(x.Before, "due_at")
+	delete(x.After, "due_at")
+	x.After["due_in_hours"] = int(math.Round(is.Sub(now).Hours()))
 }
 
 // placeOf is where an exception is, as people call it: the cabinet, and the door.

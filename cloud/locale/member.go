@@ -168,6 +168,7 @@ var members = map[string]texts{
 	"member.dropoff":                          {"Drop-off", "送达地", "送達地", "Dépose", "Abgabe", "Entrega"},
 	"member.dry_run_only":                     {"May only preview", "仅可预览", "僅可預覽", "Aperçu seulement", "Nur Vorschau", "Solo vista previa"},
 	"member.due_at":                           {"Collect by", "取件截止", "取件期限", "À retirer avant le", "Abholen bis", "Recoger antes de"},
+	"member.due_in_hours":                     {"Hours to collect it, from then", "自此起的取件小时数", "自此起的取件小時數", "Heures pour le retirer, à compter de ce moment", "Stunden zum Abholen, von da an", "Horas para recogerlo, desde entonces"},
 	"member.duration_ms":                      {"Duration (ms)", "耗时（毫秒）", "耗時（毫秒）", "Durée (ms)", "Dauer (ms)", "Duración (ms)"},
 	"member.email":                            {"E-mail", "邮箱", "電子郵件", "E-mail", "E-Mail", "Correo electrónico"},
 	"member.enabled":                          {"Active", "启用", "啟用", "Actif", "Aktiv", "Activo"},

@@ -1,6 +1,7 @@
 package locker_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -383,5 +384,50 @@ func TestStaffListDeliveriesByMode(t *testing.T) {
 			}
 			require.Equal(s.t, want, got)
 		}
+	})
+}
+
+// What a person approves is looked at for a while: what counts from the moment of the decision
+// is the same as it was shown.
+func TestAPreviewThatCountsFromNowStaysTheSame(t *testing.T) {
+	f := plays(t)
+	same := func(s *story, hours any, decide func(ctx context.Context) error) {
+		marks := func() cloud.Marks {
+			var p cloud.Preview
+			require.NoError(s.t, decide(cloud.WithPreview(ctx, &p)))
+			var said []any
+			for _, e := range p.Effects() {
+				if in, ok := e.After["due_in_hours"]; ok {
+					said = append(said, in)
+				}
+			}
+			require.NotEmpty(s.t, said)
+			require.Equal(s.t, hours, said[0])
+			return p.Marks()
+		}
+		shown := marks()
+		time.Sleep(3 * time.Second)
+		require.Equal(s.t, shown, marks())
+		time.Sleep(4 * time.Minute)
+		require.Equal(s.t, shown, marks())
+	}
+	f("a deposit that a person confirms", 1, func(s *story) {
+		a := s.open()
+		s.doubt(a.Doors...)
+		s.end(a, wire.EndDepositUnverified)
+		id := s.open1("deposit_unverified")
+		same(s, 72, func(ctx context.Context) error {
+			_, err := s.Lockers.ResolveException(ctx, s.staff(), locker.ResolveInput{ID: id, Action: "deposit_confirmed"})
+			return err
+		})
+	})
+	f("a delivery whose time a person ends", 1, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		id := locker.DeliveryKey(fmt.Sprint(s.find().DeliveryID))
+		same(s, 0, func(ctx context.Context) error {
+			_, err := s.Lockers.ExpireDelivery(ctx, s.staff(), locker.EndInput{Delivery: id, Reason: "x"})
+			return err
+		})
 	})
 }

@@ -177,5 +177,6 @@ func TestPeopleLeaveTheScreenOfACabinet(t *testing.T) {
 		require.Regexp(t, `^Door \S+ is open`, found.Screens[kind+"-the-open-door-is-shown-to-the-next"])
 		require.NotEmpty(t, found.Screens[kind+"-nothing-was-removed"])
 		require.Regexp(t, `^Door \S+ is closed\.$`, found.Screens[kind+"-the-other-is-thanked"])
+		require.Regexp(t, `^Door \S+: Please close door \S+\.$`, found.Screens[kind+"-the-door-of-an-opening-that-is-over-stands-open"])
 	}
 }

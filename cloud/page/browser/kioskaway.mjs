@@ -151,6 +151,28 @@ for (const kind of Object.keys(sizes)) {
   s.note("the other is thanked", await s.text("#lead"));
   await s.finish();
 
+  // A recipient stands before a door that is open when its session is over.
+  await s.page.addInitScript(() => {
+    window.EventSource = class extends EventSource { constructor(...x) { super(...x); window.stream = this; } };
+  });
+  await s.page.reload();
+  await s.at("start");
+  const slow = await act("/deposit");
+  await s.home();
+  await s.code("pickup", slow.code);
+  await s.at("flow");
+  await s.opened();
+  const over = (doors) => s.page.evaluate((left_open) => fetch("/api/state").then((r) => r.json()).then((state) => window.stream.dispatchEvent(new MessageEvent("state", { data: JSON.stringify({ ...state, openings: [], left_open }) }))), doors);
+  await over([{ door: slow.door, label: String(slow.door) }]);
+  await s.at("finished");
+  s.note("the door of an opening that is over stands open", await s.text("#headline") + ": " + await s.text("#lead"));
+  await s.look("over and open");
+  await act("/take?door=" + slow.door);
+  await act("/close?door=" + slow.door);
+  await over([]);
+  await s.lead("is closed");
+  await s.finish();
+
   // One types while a door is opened from afar: what is typed stays, and so does the screen.
   await s.press("#pickup");
   await s.keys("123");

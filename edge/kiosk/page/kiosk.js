@@ -4,7 +4,7 @@
 import { t, has, clock, language, setLanguage } from "/words.js";
 import { choice, play, speak, hasVoice } from "/sound.js";
 import { camera } from "/camera.js";
-import { screens, standing, make, button, leavable, longest } from "/screens.js";
+import { screens, standing, make, button, leavable, stillOpen, longest } from "/screens.js";
 import { collectScreens, standing as doorStanding } from "/collect.js";
 
 const $ = (id) => document.getElementById(id);
@@ -350,7 +350,7 @@ function observe(next) {
     m.dismissed.delete(id);
     m.absent.delete(id);
     if (!m.mine.delete(id)) continue;
-    play(was.opened.size ? "closed" : "error");
+    play(was.opened.size && stillOpen(next, was.doors).length === 0 ? "closed" : "error");
     if (!was.left || !m.last) m.last = { id, ...was }; // one that was left for another is not what a person waits for
     if (["flow", "trouble"].includes(m.screen) && m.mine.size === 0) setTimeout(() => m.last && go("finished"));
   }

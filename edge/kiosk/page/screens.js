@@ -163,11 +163,14 @@ const reopens = (m, items) => items.map((r) => button("reopen-" + r.opening_id, 
 const receipt = (m) => m.receipt?.id === m.last.id && make("figure", { className: "receipt", id: "receipt" }, symbol(m.receipt.rows, t("receipt")),
   make("figcaption", {}, make("strong", {}, t("receipt")), t(m.receipt.link ? "receipt_link" : "receipt_text")));
 
+// stillOpen are those of some doors that stand open after their opening.
+export const stillOpen = (state, doors) => doors.filter((d) => state.left_open.some((x) => x.door === d.door));
+
 function finished(m) {
-  const { doors, opened, kind, outgoing } = m.last, failed = doors.filter((d) => !opened.has(d.door));
-  const words = m.none.has(m.last.id) ? [t("no_other_title"), t("no_other_lead")] : opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t(outgoing ? "all_closed_outgoing" : "all_closed", { door: names(doors) })];
+  const { doors, opened, kind, outgoing } = m.last, failed = doors.filter((d) => !opened.has(d.door)), open = stillOpen(m.state, doors);
+  const words = open.length > 0 ? [t("door", { door: names(open) }), t("left_open", { door: names(open) })] : m.none.has(m.last.id) ? [t("no_other_title"), t("no_other_lead")] : opened.size === 0 ? [t("not_open"), t("not_open_lead", { door: names(failed) })] : [t("thanks"), failed.length ? t("not_open_lead", { door: names(failed) }) : t(outgoing ? "all_closed_outgoing" : "all_closed", { door: names(doors) })];
   return {
-    headline: words[0], lead: words[1], picture: [(opened.size === 0 || m.none.size > 0) && contact(m.operator, "contact"), receipt(m), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, opened.has(d.door) ? "closed" : "failed"])))],
+    headline: words[0], lead: words[1], picture: [(opened.size === 0 || m.none.size > 0) && contact(m.operator, "contact"), receipt(m), cabinet(m.state.doors, new Map(doors.map((d) => [d.door, open.includes(d) ? "lit open" : opened.has(d.door) ? "closed" : "failed"])))],
     controls: [...reopens(m, m.state.reopen.filter((r) => r.opening_id === m.last.id)),
       failed.length > 0 && button("again", "again", t("again"), () => m.go(outgoing ? "send" : brings(kind) ? "dropoff" : "pickup"), opened.size ? "big" : "main big"),
       brings(kind) && !outgoing && button("next", "dropoff", t("next"), () => m.go("dropoff"), "big"),
