@@ -60,8 +60,8 @@ func (g ProofGuesses) Wronged(now time.Time) (next ProofGuesses, attacked bool) 
 	return g, attacked
 }
 
-// LinkKey makes the secrets of tracking links: who has the link of a parcel is
-// its recipient. They are not stored, so that a link can be given again. An empty
+// LinkKey makes the secrets of links to parcels: who has the tracking link of a parcel is
+// its recipient, who has that of a drop-off its sender. They are not stored, so that a link can be given again. An empty
 // key makes none and takes none. Safe for concurrent use.
 type LinkKey []byte
 
@@ -77,6 +77,10 @@ func (k LinkKey) OfOrder(id OrderID, generation int) string {
 func (k LinkKey) OfShipment(id ShipmentID, first DeliveryID) string {
 	return k.secret("shipment", int64(id), int64(first))
 }
+
+// OfSender is the secret of the link of the person who brings a delivery for a courier. No
+// secret of a recipient's link is one of it.
+func (k LinkKey) OfSender(id DeliveryID) string { return k.secret("sender", int64(id), 0) }
 
 // Until is a secret as good as link until then: for who has shown otherwise to be
 // the recipient.

@@ -86,6 +86,7 @@ type Service struct {
 	*core
 	partners
 	recipients
+	senders
 	staff
 	registry
 	rekeying
@@ -98,6 +99,7 @@ type Service struct {
 type (
 	partners   struct{ *core } // deliveries, for the partners that bring them
 	recipients struct{ *core } // for the people whom parcels are for: by a link or an account
+	senders    struct{ *core } // for the people who bring parcels: by a link or an account
 	staff      struct{ *core } // cabinets, for the staff that looks after them
 	registry   struct{ *core } // what rests in cabinets and what is wrong there, for the same staff
 	rekeying   struct{ *core } // codes of a cabinet whose configuration changes
@@ -139,7 +141,7 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &core{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
-	return &Service{c, partners{c}, recipients{c}, staff{c}, registry{c}, rekeying{c}, deadlines{c}, rollouts{c}, diagnoses{c}}
+	return &Service{c, partners{c}, recipients{c}, senders{c}, staff{c}, registry{c}, rekeying{c}, deadlines{c}, rollouts{c}, diagnoses{c}}
 }
 
 // Codes are a delivery's two secrets. Pickup is that of whom the recipient has named,

@@ -95,7 +95,7 @@ func sendToSender(w *rows, d *cloud.Delivery, kind cloud.NotificationKind, by cl
 	if to == "" || !w.s.reaches(*d, by) {
 		return "", nil
 	}
-	p := cloud.ParcelNotice{}
+	p, link := cloud.ParcelNotice{}, ""
 	for _, x := range d.Packages {
 		p.Numbers = append(p.Numbers, x.TrackingNumber)
 	}
@@ -110,9 +110,9 @@ func sendToSender(w *rows, d *cloud.Delivery, kind cloud.NotificationKind, by cl
 		if err != nil {
 			return "", err
 		}
-		p.Code, p.Until, n.Until = codes.Delivery, d.DeliverBefore, d.DeliverBefore
+		p.Code, p.Until, n.Until, link = codes.Delivery, d.DeliverBefore, d.DeliverBefore, w.s.senderLink(*d)
 	}
-	n.NotificationText = cloud.NotificationText{To: to, Language: d.Sender.Language, Name: d.Sender.Name, Parcel: &p}
+	n.NotificationText = cloud.NotificationText{To: to, Language: d.Sender.Language, Name: d.Sender.Name, Link: link, Parcel: &p}
 	return to, w.notify(d, n)
 }
 

@@ -31,7 +31,7 @@ var wording = map[cloud.NotificationKind]struct{ subject, body, link string }{
 	cloud.NotifyParcelReminder: {"mail.subject.parcel_reminder", "mail.body.parcel_reminder", ""},
 	cloud.NotifyParcelOverdue:  {"mail.subject.parcel_overdue", "mail.body.parcel_overdue", ""},
 
-	cloud.NotifyDropoffCode:     {"mail.subject.dropoff_code", "mail.body.dropoff_code", ""},
+	cloud.NotifyDropoffCode:     {"mail.subject.dropoff_code", "mail.body.dropoff_code", "mail.parcel.sender_link"},
 	cloud.NotifyParcelCollected: {"mail.subject.parcel_collected", "mail.body.parcel_collected", ""},
 }
 
@@ -72,7 +72,7 @@ func Compose(m cloud.Notification, now time.Time) (Letter, error) {
 	l := letter{Lang: m.Language, Subject: word(said.subject, business), Link: m.Link, Lines: []string{word("mail.hello", name), word(said.body, business)}, Foot: word("mail.foot", business)}
 	switch {
 	case m.Parcel != nil:
-		l.Code, l.Facts, l.Button = oneLine(m.Parcel.Code), parcelFacts(m, now), word("mail.parcel.link")
+		l.Code, l.Facts, l.Button = oneLine(m.Parcel.Code), parcelFacts(m, now), word(cmp.Or(said.link, "mail.parcel.link"))
 		if l.Code != "" {
 			l.Lines[1] += " " + word("mail.parcel.code")
 		}
