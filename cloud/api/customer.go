@@ -13,7 +13,10 @@ import (
 // recipientProof says by what a recipient is known, in operations about one parcel.
 const recipientProof = "The proof of who asks is the key of the parcel's link in X-Tracking-Key, or the account of a customer with the recipient's mail address"
 
-// customers are the operations of recipients, whose proof is the link of a parcel or the
+// senderProof says the same of the person who brings a parcel.
+const senderProof = "The proof of who asks is the key of the sender's link in X-Tracking-Key, or the account of a customer with the sender's mail address; the key of a recipient's link is none"
+
+// customers are the operations of recipients and senders, whose proof is the link of a parcel or the
 // account of a customer. They take calls with a token and without one. Those about one
 // parcel are Secret also where the answer shows no code: their input may have a link's key,
 // which no approval and no document keeps.
@@ -113,6 +116,31 @@ func (c Config) customers() []catalog.Operation {
 			}
 			return catalog.Answer{Status: http.StatusOK, Body: out}
 		}),
+		catalog.Define(catalog.Operation{
+			Name:        "customer.dropoffs.find",
+			Summary:     "Get a delivery that its sender brings",
+			Description: "For the sender of a send or return: where and until when the parcel can be brought, with the drop-off code and its QR code while it works, and how far it has come. " + senderProof + ". Nothing of its recipient is shown.",
+			Tag:         "Customer",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/customer/lockers/dropoffs/{delivery_number}",
+			Scopes:      []string{"lockers:read"},
+			Secret:      true,
+			Errors:      []string{"DELIVERY_NOT_FOUND"},
+			Example:     `{"delivery_number":"LD-000064021"}`,
+		}, c.Lockers.FindDropoff, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "customer.dropoffs.cancel",
+			Summary:     "Cancel a delivery that its sender was to bring",
+			Description: "The sender of a send or return cancels it before the parcel lies in the locker: the drop-off code stops working and the compartment is free again. " + senderProof + ". While the doors are open for it the locker has to answer first. Once the parcel was brought, and on every other end, the answer is 409 with the status.",
+			Tag:         "Customer",
+			Method:      http.MethodPost,
+			Path:        "/api/v1/customer/lockers/dropoffs/{delivery_number}/cancel",
+			Scopes:      []string{"lockers:write"},
+			Risk:        catalog.RiskMedium,
+			Secret:      true,
+			Errors:      []string{"DELIVERY_NOT_FOUND", "DELIVERY_STATE_CONFLICT", "DEVICE_OFFLINE", "DEVICE_TIMEOUT"},
+			Example:     `{"delivery_number":"LD-000064021"}`,
+		}, c.Lockers.CancelDropoff, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "customer.preferred_locker.find",
 			Summary:     "Get the preferred locker of a customer",

@@ -240,7 +240,7 @@ func unknown(path, id string) string {
 }
 
 // shared are operations whose address names what is not of one business.
-var shared = []string{"tracking.public", "otep.tracking", "otep.events", "features.switch", "admin.features.grant", "platformAppBootstrap", "customer.parcels.open", "customer.parcels.hand_over", "customer.parcels.take_back", "customer.parcels.return", "customer.parcels.find_return", "apps.find", "apps.save"}
+var shared = []string{"tracking.public", "otep.tracking", "otep.events", "features.switch", "admin.features.grant", "platformAppBootstrap", "customer.parcels.open", "customer.parcels.hand_over", "customer.parcels.take_back", "customer.parcels.return", "customer.parcels.find_return", "customer.dropoffs.find", "customer.dropoffs.cancel", "apps.find", "apps.save"}
 
 // What belongs to another business is answered, byte for byte, as what there
 // is not; and it is there for its own.

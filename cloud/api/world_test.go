@@ -222,6 +222,10 @@ func (x *world) do(method, path, token, body string, headers ...string) answer {
 		}
 		req.SetBodyString(body)
 	}
+	if number, ok := strings.CutPrefix(path, "/api/v1/customer/lockers/dropoffs/"); token == "" && ok { // by who has the sender's link
+		number, _, _ = strings.Cut(number, "/")
+		req.Header.Set("X-Tracking-Key", x.links[number])
+	}
 	if token == "" && strings.HasPrefix(path, "/api/v1/customer/lockers/parcels") { // by who has the recipient's link
 		number, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/customer/lockers/parcels/"), "/")
 		req.Header.Set("X-Tracking-Key", cmp.Or(x.links[number], webtest.Links.OfShipment(1, 0)))
@@ -569,6 +573,9 @@ func (x *world) stand(name string) (s standIn) {
 		x.made("POST", "/api/v1/customer/lockers/parcels/"+number+"/return", "", "{}")
 		s.in = m{"delivery_number": number}
 
+	case "customer.dropoffs.find", "customer.dropoffs.cancel":
+		s.in = m{"delivery_number": x.dropoff()}
+
 	case "customer.parcels.open":
 		s.in = m{"delivery_number": x.waits()}
 
@@ -823,6 +830,19 @@ func (x *world) waits() string {
 	}
 	x.links[d.Number] = webtest.Links.OfShipment(sh.ID, 0)
 	return d.Number
+}
+
+// dropoff is the number of a delivery that its sender is to bring.
+func (x *world) dropoff() string {
+	ref := x.next("DROP-")
+	body := fmt.Sprintf(`{"reference_number":%q,"device_id":88,"purpose":"send","sender":{"name":"Sid","email":"sid@mail.example"},"packages":[{"tracking_number":%q,"size":"S"}],"recipient":{"name":"X","phone":"+14165550100"},"reserve":false}`, ref, ref)
+	d := at(x.made("POST", partner+"/deliveries", x.token(provider), body), "delivery").(map[string]any)
+	number := d["delivery_number"].(string)
+	if x.links == nil {
+		x.links = map[string]string{}
+	}
+	x.links[number] = webtest.Links.OfSender(cloud.DeliveryID(d["delivery_id"].(float64)))
+	return number
 }
 
 // collected is the number of a delivery that its recipient has collected and may return.

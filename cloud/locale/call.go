@@ -44,6 +44,7 @@ var calls = map[string]texts{
 	"verb.customer.parcels.hand_over":                  {"Hand a parcel to another person", "将包裹转交他人", "將包裹轉交他人", "Confier un colis à quelqu’un", "Paket an andere übergeben", "Ceder un paquete a otra persona"},
 	"verb.customer.parcels.return":                     {"Return a parcel", "退回包裹", "退回包裹", "Retourner un colis", "Paket zurücksenden", "Devolver un paquete"},
 	"verb.customer.parcels.take_back":                  {"Take a parcel back", "收回包裹", "收回包裹", "Reprendre un colis", "Paket zurücknehmen", "Retirar la cesión de un paquete"},
+	"verb.customer.dropoffs.cancel":                    {"Cancel a drop-off", "取消投放", "取消投放", "Annuler un dépôt", "Abgabe stornieren", "Cancelar una entrega"},
 	"verb.customer.preferred_locker.set":               {"Choose preferred locker", "选择首选快递柜", "選擇偏好智慧櫃", "Choisir la consigne préférée", "Bevorzugte Paketstation wählen", "Elegir la taquilla preferida"},
 	"verb.third_party.deliveries.extend":               {"Extend collection time", "延长取件期限", "延長取件期限", "Prolonger le délai de retrait", "Abholfrist verlängern", "Ampliar el plazo de recogida"},
 	"verb.third_party.announced_packages.create":       {"Announce packages", "预报包裹", "預報包裹", "Annoncer des colis", "Pakete ankündigen", "Anunciar paquetes"},

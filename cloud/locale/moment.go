@@ -73,6 +73,9 @@ func Clock(lang string, t, now time.Time) string {
 	return date(i, t, now)
 }
 
+// Weekday is the name of a day of the week.
+func Weekday(lang string, d time.Weekday) string { return weekdays[d][index(lang)] }
+
 // Day is a day in words: today and its neighbours, a weekday within the week, else a date.
 func Day(lang string, t, now time.Time) string {
 	i := index(lang)

@@ -29,6 +29,7 @@ type DropoffBody struct {
 	Purpose   string       `json:"purpose" doc:"send or return"`
 	State     DropoffState `json:"state" doc:"to_bring; brought: it waits for a courier; collected; cancelled; too_late: it was not brought in time; failed"`
 	CanCancel bool         `json:"can_cancel" doc:"The sender can cancel it: it was not brought yet"`
+	Timezone  string       `json:"timezone" doc:"Of the locker and its opening hours"`
 }
 
 // DropoffState is how far a delivery has come for its sender.
@@ -141,9 +142,13 @@ func (s senders) isSender(v cloud.View, d cloud.Delivery, p proof) error {
 
 // dropoff shows a delivery at now.
 func (s senders) dropoff(v cloud.View, d cloud.Delivery, now time.Time) (DropoffOutput, error) {
+	dev, err := v.Device(d.DeviceID)
+	if err != nil {
+		return DropoffOutput{}, err
+	}
 	b, err := recipients(s).returnBody(v, d, now)
 	state := dropoffState(d, now)
-	return DropoffOutput{Result: true, Dropoff: DropoffBody{ReturnBody: b, Purpose: purposeName(d), State: state, CanCancel: state == DropoffToBring}}, err
+	return DropoffOutput{Result: true, Dropoff: DropoffBody{ReturnBody: b, Purpose: purposeName(d), State: state, CanCancel: state == DropoffToBring, Timezone: dev.Timezone}}, err
 }
 
 // senderLink is the link to the page of a delivery for the sender who brings it; "" in a

@@ -30,10 +30,10 @@ type ParcelReturnOutput struct {
 	Created bool `json:"-"`
 }
 
-// ReturnBody is the return of a parcel, as the recipient sees it who brings it.
+// ReturnBody is a return, or another parcel that a person brings, as that person sees it.
 type ReturnBody struct {
-	DeliveryNumber  string                `json:"delivery_number" doc:"Of the return"`
-	TrackingNumbers []string              `json:"tracking_numbers" doc:"Packages of the return, with which it is tracked"`
+	DeliveryNumber  string                `json:"delivery_number" doc:"Of what is brought"`
+	TrackingNumbers []string              `json:"tracking_numbers" doc:"Packages of what is brought, with which it is tracked"`
 	Status          cloud.DeliveryStatus  `json:"status" doc:"created and doors_opened: it can be brought; delivered: it waits for a courier; picked_up: a courier has collected it"`
 	Locker          ParcelLocker          `json:"locker"`
 	DropoffCode     *string               `json:"dropoff_code" doc:"Opens the compartment to put the parcel in; null once that is over"`

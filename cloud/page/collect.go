@@ -205,7 +205,7 @@ func (p trackingPages) openParcel(ctx *fasthttp.RequestCtx) {
 	p.showParcel(c, ctx, f, out, nil, &notOpened{err, string(form.Peek("on_site_token"))})
 }
 
-// runByLink runs an operation for a recipient: the link that the visitor came by is its proof.
+// runByLink runs an operation for a recipient or a sender: the link that the visitor came by is its proof.
 func runByLink[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, lang, operation string, in map[string]any) (Out, error) {
 	a, err := answerBound(c, p, p.who(ctx, lang, ""), operation, catalog.Key{}, func(o *catalog.Operation) catalog.Bind {
 		return func(x any) error {
@@ -219,6 +219,8 @@ func runByLink[Out any](c context.Context, ctx *fasthttp.RequestCtx, p *kit, lan
 			case *locker.ParcelHandoverInput:
 				x.Key = linkKey(ctx)
 			case *locker.ParcelTakeBackInput:
+				x.Key = linkKey(ctx)
+			case *locker.DropoffInput:
 				x.Key = linkKey(ctx)
 			}
 			return o.Values(in)(x)

@@ -232,6 +232,10 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	get("/", p.home)
 	get("/track", p.search)
 	get("/track/{number}", p.track)
+	if p.cfg.Catalog != nil && p.cfg.Pipeline != nil {
+		get("/dropoff/{number}", p.dropoff)
+		r.POST("/dropoff/{number}", p.dropoffPost)
+	}
 	get("/assets/{file}", p.asset)
 	get("/robots.txt", p.robots)
 	get("/favicon.ico", p.favicon)
