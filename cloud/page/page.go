@@ -10,6 +10,7 @@
 // Pages never hold a pickup code, a delivery code or a secret, but for a new
 // signing secret in the answer to the form that asked for it, the token for the
 // chat of its order on a tracking page, which the public tracking answer gives too,
+// the codes that the secret of a recipient's or a sender's own link shows,
 // and the codes of a first parcel on the page of the person who sent it.
 //
 // A page says when it was made and when its news were last confirmed. The
