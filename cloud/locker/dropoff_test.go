@@ -3,6 +3,7 @@ package locker_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -219,5 +220,51 @@ func TestTheSendersMessageHasTheLink(t *testing.T) {
 		_, err = s.notifying(cloud.ByEmail).ResendDeliveryCode(ctx, s.Box.ProviderCaller, locker.ResendInput{Delivery: "ref:R-2", Channel: "email"})
 		require.NoError(t, err)
 		require.Empty(t, s.notes()[0].Link)
+	})
+}
+
+// While doors are open the cabinet decides: a deposit that comes first stays.
+func TestASenderCancelsWithDoorsOpened(t *testing.T) {
+	t.Parallel()
+	begin := func(s *story) (a asked, c wire.Command, answer chan error) {
+		a, answer = s.open(), make(chan error, 1)
+		key := s.senderKey()
+		b, err := s.dropoff(key)
+		require.NoError(s.t, err)
+		require.True(s.t, b.CanCancel)
+		go func() {
+			_, err := s.cancelDropoff(key)
+			answer <- err
+		}()
+		var body wire.CloseSession
+		c = s.Command(&body)
+		require.Equal(s.t, wire.CloseCancel, body.How)
+		return a, c, answer
+	}
+	tellOf(t, wire.PurposeSend, 1, nil, func(s *story) {
+		a, c, answer := begin(s)
+		s.outcome(c.CommandID, wire.OutcomeDone, nil)
+		require.NoError(t, <-answer)
+		s.status(cloud.DeliveryCancelled)
+		s.end(a, wire.EndCancelled)
+		require.Equal(t, cloud.GridFree, s.cell(a.Doors[0]).State)
+	})
+	tellOf(t, wire.PurposeSend, 1, nil, func(s *story) {
+		a, c, answer := begin(s)
+		s.settle(a)
+		s.outcome(c.CommandID, wire.OutcomeDone, nil)
+		<-answer
+		s.status(cloud.DeliveryDelivered)
+		b, err := s.dropoff(s.senderKey())
+		require.NoError(t, err)
+		require.Equal(t, locker.DropoffBrought, b.State)
+	})
+	tellOf(t, wire.PurposeSend, 1, nil, func(s *story) {
+		s.open()
+		s.Drop()
+		synctest.Wait()
+		_, err := s.cancelDropoff(s.senderKey())
+		require.Equal(t, "DEVICE_OFFLINE", code(err))
+		s.status(cloud.DeliveryDoorsOpened)
 	})
 }

@@ -415,3 +415,21 @@ func TestMailsFromTheDatabase(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Empty(t, r.server.Mails)
 }
+
+// The link of a sender's mail says what the sender does there, which is not what a recipient does.
+func TestASendersMailHasTheLink(t *testing.T) {
+	t.Parallel()
+	const link = "https://tms.example/dropoff/LD-000064021?k=0123456789abcdefABCD_-"
+	for _, l := range locale.All() {
+		m := invitation("m")
+		m.Kind, m.Language, m.Link, m.Parcel = cloud.NotifyDropoffCode, l.Code, link, &cloud.ParcelNotice{Code: "1357902", Locker: "Front St"}
+		x, err := notification.Compose(m, m.At)
+		require.NoError(t, err)
+		for _, text := range []string{x.Text, x.HTML} {
+			require.Contains(t, text, link, l.Code)
+			require.Contains(t, text, locale.Word(l.Code, "mail.parcel.sender_link"))
+			require.NotContains(t, text, locale.Word(l.Code, "mail.parcel.link"))
+		}
+		require.NotContains(t, x.Subject, "http")
+	}
+}
