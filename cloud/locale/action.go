@@ -182,7 +182,7 @@ var actions = map[string]texts{
 	"action.delivery_retrieved":                 {"Delivery taken back", "快件已取回", "快件已取回", "Livraison reprise", "Lieferung zurückgeholt", "Entrega retirada"},
 	"action.deposit_confirmed":                  {"Deposit confirmed", "存件已确认", "存件已確認", "Dépôt confirmé", "Einlegen bestätigt", "Depósito confirmado"},
 	"action.parcel_opened":                      {"Doors opened by the recipient", "收件人已开门", "收件人已開門", "Portes ouvertes par le destinataire", "Türen vom Empfänger geöffnet", "Puertas abiertas por el destinatario"},
-	"action.dropoff_cancelled":                   {"Delivery cancelled by its sender", "寄件人已取消投递", "寄件人已取消投遞", "Envoi annulé par l’expéditeur", "Sendung vom Absender storniert", "Envío cancelado por el remitente"},
+	"action.dropoff_cancelled":                  {"Delivery cancelled by its sender", "寄件人已取消投递", "寄件人已取消投遞", "Envoi annulé par l’expéditeur", "Sendung vom Absender storniert", "Envío cancelado por el remitente"},
 	"action.parcel_return_requested":            {"Return asked for by the recipient", "收件人已申请退回", "收件人已申請退回", "Retour demandé par le destinataire", "Rücksendung vom Empfänger angefragt", "Devolución pedida por el destinatario"},
 	"action.preferred_locker_set":               {"Preferred locker chosen", "已选择首选快递柜", "已選擇偏好智慧櫃", "Consigne préférée choisie", "Bevorzugte Paketstation gewählt", "Taquilla preferida elegida"},
 	"action.parcel_handed_over":                 {"Parcel handed over to another person", "包裹已转交他人", "包裹已轉交他人", "Colis confié à une autre personne", "Paket an andere Person weitergegeben", "Paquete cedido a otra persona"},
