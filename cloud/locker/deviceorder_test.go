@@ -384,9 +384,20 @@ func TestExceptionsAreResolvedAtTheCabinetToo(t *testing.T) {
 		require.Equal(s.t, "EXCEPTION_NOT_FOUND", code(err))
 		_, err = s.Lockers.DismissException(ctx, s.stranger(), locker.DismissInput{ID: e.ExceptionID})
 		require.Equal(s.t, "EXCEPTION_NOT_FOUND", code(err))
-		x, err := s.Lockers.DismissException(ctx, s.staff(), locker.DismissInput{ID: e.ExceptionID, Note: "A cleaner"})
+		// What decides nothing leaves no delivery behind that waits for ever.
+		_, err = s.Lockers.DismissException(ctx, s.staff(), locker.DismissInput{ID: e.ExceptionID, Note: "A cleaner"})
+		var refused *cloud.Error
+		require.ErrorAs(s.t, err, &refused)
+		require.Equal(s.t, []any{"RESOLUTION_NOT_POSSIBLE", []any{"deposit_confirmed, deposit_cancelled, package_lost, package_returned"}}, []any{refused.Code, refused.Args})
+		_, err = s.resolve(e.ExceptionID, "no_action")
+		require.Equal(s.t, "RESOLUTION_NOT_POSSIBLE", code(err))
+		require.Equal(s.t, []string{"deposit_unverified medium"}, s.exceptions())
+		_, err = s.resolve(e.ExceptionID, "deposit_confirmed")
+		require.NoError(s.t, err)
+		s.Tell(wire.KindExceptionOpened, wire.Exception{ID: "x-9", Type: wire.ExItemMissing, Severity: wire.SeverityLow, Door: a.Doors[0], Evidence: "sensor"})
+		x, err := s.Lockers.DismissException(ctx, s.staff(), locker.DismissInput{ID: s.open1("item_missing"), Note: "A cleaner"})
 		require.NoError(s.t, err)
 		require.Equal(s.t, []any{"dismissed", "no_action"}, []any{x.Exception.Status, *x.Exception.Resolution})
-		s.status(cloud.DeliveryDoorsOpened)
+		s.status(cloud.DeliveryDelivered)
 	})
 }

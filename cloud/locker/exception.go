@@ -356,7 +356,8 @@ type ResolveInput struct {
 //	no_action
 //
 // While a connected cabinet reports the door of a door_left_open as open, none of them closes it,
-// but at a blocked compartment.
+// but at a blocked compartment. no_action closes no deposit_unverified whose device order is still
+// unverified.
 //
 // Errors: EXCEPTION_NOT_FOUND, EXCEPTION_CLOSED, RESOLUTION_NOT_POSSIBLE (of another type),
 // DOOR_OPEN, VALIDATION_FAILED, DELIVERY_STATE_CONFLICT, DEVICE_ORDER_STATE_CONFLICT,
@@ -374,7 +375,7 @@ func (s registry) ResolveException(ctx context.Context, c cloud.Caller, in Resol
 		if !slices.Contains(resolutions[e.Type], in.Action) {
 			return notPossible(e.Type)
 		}
-		if err := (resolving{w.requests}).mayClose(e); err != nil {
+		if err := (resolving{w.requests}).mayClose(e, in.Action); err != nil {
 			return err
 		}
 		return resolving{w.requests}.resolve(c, e, in)
@@ -383,9 +384,14 @@ func (s registry) ResolveException(ctx context.Context, c cloud.Caller, in Resol
 
 // mayClose refuses to close an exception about a door that still stands open, whatever a person
 // says of it: it would be out of sight while anyone can reach in. A compartment that is blocked
-// takes no parcels, and its contact may be broken: there a person's word counts. Error: DOOR_OPEN.
-func (w resolving) mayClose(e *cloud.Exception) error {
-	if e.Type != wire.ExDoorLeftOpen {
+// takes no parcels, and its contact may be broken: there a person's word counts. Nor is a deposit
+// that was never verified left so by an action that decides nothing: its delivery would wait for
+// ever, with no work item. Errors: DOOR_OPEN, RESOLUTION_NOT_POSSIBLE.
+func (w resolving) mayClose(e *cloud.Exception, action string) error {
+	switch {
+	case e.Type == wire.ExDepositUnverified && action == noAction:
+		return w.isDecided(e)
+	case e.Type != wire.ExDoorLeftOpen:
 		return nil
 	}
 	cell, err := w.cellAt(e.GridCode)
@@ -398,9 +404,25 @@ func (w resolving) mayClose(e *cloud.Exception) error {
 	return isShut(w.requests, cell)
 }
 
+// isDecided refuses while the device order of an exception is unverified. Error:
+// RESOLUTION_NOT_POSSIBLE with the actions that decide.
+func (w resolving) isDecided(e *cloud.Exception) error {
+	orders, err := w.deviceOrders(e.DeliveryID)
+	if err != nil {
+		return err
+	}
+	for _, o := range orders {
+		if o.GridCode == e.GridCode && o.Status == "unverified" && o.EndedAt.IsZero() {
+			return refuseAction(e.Type, slices.DeleteFunc(slices.Clone(resolutions[e.Type]), func(a string) bool { return a == noAction }))
+		}
+	}
+	return nil
+}
+
 // notPossible refuses an action that closes no exception of a type.
-func notPossible(typ string) error {
-	allowed := resolutions[typ]
+func notPossible(typ string) error { return refuseAction(typ, resolutions[typ]) }
+
+func refuseAction(typ string, allowed []string) error {
 	return &cloud.Error{Kind: cloud.Conflict, Code: "RESOLUTION_NOT_POSSIBLE", Args: []any{strings.Join(allowed, ", ")}, Details: map[string]any{"type": typ, "allowed": allowed}}
 }
 
@@ -592,6 +614,6 @@ func (s registry) DismissException(ctx context.Context, c cloud.Caller, in Dismi
 		if e.Type == exOverdue {
 			return notPossible(e.Type)
 		}
-		return resolving{w.requests}.mayClose(e)
+		return resolving{w.requests}.mayClose(e, noAction)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,6 +107,10 @@ func (p trackingPages) handOver(c context.Context, ctx *fasthttp.RequestCtx, bac
 	if !back {
 		in["name"], in["phone"], operation = field("name"), field("phone"), "customer.parcels.hand_over"
 	}
+	if !back && p.isHandedOver(c, ctx, f, out, field("delivery")) {
+		seeOther(ctx, withLanguage(ctx, f.Path)) // the form was sent again: the code that was passed on goes on working
+		return
+	}
 	done, err := runByLink[locker.HandoverOutput](c, ctx, p.kit, f.Lang, operation, in)
 	if err == nil && back {
 		seeOther(ctx, withLanguage(ctx, f.Path))
@@ -116,6 +121,13 @@ func (p trackingPages) handOver(c context.Context, ctx *fasthttp.RequestCtx, bac
 		tried.Code = halves(*done.PickupCode)
 	}
 	p.showParcel(c, ctx, f, out, nil, tried)
+}
+
+// isHandedOver reports whether another person collects a delivery already, as far as the visitor
+// may know.
+func (p trackingPages) isHandedOver(c context.Context, ctx *fasthttp.RequestCtx, f frame, out tracking.PublicOutput, delivery string) bool {
+	panel, err := p.collectPanel(c, ctx, f, out)
+	return err == nil && panel != nil && slices.ContainsFunc(panel.Parcels, func(x collectParcel) bool { return x.DeliveryNumber == delivery && x.Handover != nil })
 }
 
 // halves is a code as it is read aloud.

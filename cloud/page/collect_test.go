@@ -205,6 +205,7 @@ func TestTheRecipientHandsAParcelOverOnThePage(t *testing.T) {
 	r, path, code := withLink(t)
 	g := r.do("GET", path, nil)
 	require.Contains(t, g.body, locale.Word("en", "handover.ask"))
+	require.Contains(t, g.body, "enter the code from your message")
 	clean(t, r, g)
 	ask := url.Values{"do": {"hand_over"}, "delivery": {"LD-000064021"}, "name": {"Sam <Smith>"}, "phone": {"+14165550199"}}
 	key := r.cookies["postern_parcel"]
@@ -232,6 +233,14 @@ func TestTheRecipientHandsAParcelOverOnThePage(t *testing.T) {
 	require.Contains(t, g.body, "Give Sam &lt;Smith&gt; this code.")
 	other := regexp.MustCompile(`<p class="digits">(\d{3} \d{3})</p>`).FindAllStringSubmatch(g.body, -1)
 	require.Len(t, other, 1, "one code, that of the other person")
+	require.NotContains(t, g.body, "enter the code from your message", "the visitor's own code does not work")
+	passed := func() (d cloud.Delivery) {
+		require.NoError(t, r.w.DB.Look(t.Context(), func(v cloud.View) (err error) { d, err = v.Delivery(64021); return err }))
+		return d
+	}
+	before := passed()
+	require.Equal(t, 303, r.do("POST", path, ask).status)
+	require.Equal(t, before, passed(), "the form is sent again: the code that was passed on stays")
 	g = r.do("GET", path, nil)
 	require.NotContains(t, g.body, other[0][1], "it is shown once")
 	require.NotContains(t, g.body, `class="qr"`)

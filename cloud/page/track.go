@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -130,6 +131,9 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 		p.why(f, err)
 	}
 	view.Collect = collect
+	if collect != nil && len(collect.Parcels) > 0 && !slices.ContainsFunc(collect.Parcels, func(x collectParcel) bool { return x.Handover == nil }) {
+		view.Next = "" // it says how the visitor's own code is used, which does not work
+	}
 	var closed *notOpened
 	var handover *handed
 	if errors.As(tried, &handover) {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -38,4 +39,21 @@ func TestALoopBeginsAgain(t *testing.T) {
 		require.NoError(t, beginAgain(ctx, slog.New(slog.DiscardHandler), "mails", func(context.Context) error { calls++; return away }))
 		require.Equal(t, 3, calls)
 	})
+}
+
+// A task that reads as it begins is asked to end while it reads, as when the node's lease comes
+// into doubt: the node goes on. What fails otherwise at the end is said.
+func TestALoopThatIsAskedToEndWhileItBeginsHasNoError(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := beginAgain(ctx, slog.New(slog.DiscardHandler), "deadlines", func(ctx context.Context) error {
+			cancel()
+			if fails {
+				return errors.New("nothing was kept")
+			}
+			return fmt.Errorf("read: %w", ctx.Err())
+		})
+		require.Equal(t, fails, err != nil)
+	}
 }

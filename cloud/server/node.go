@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -125,11 +126,15 @@ func ownAddress() string {
 const beginPause = time.Second
 
 // beginAgain runs f until it ends without an error or ctx ends. A node that serves does
-// not end because its database goes away while a part of it begins.
+// not end because its database goes away while a part of it begins, nor because its lease comes
+// into doubt just then: that a part was asked to end is no error of it.
 func beginAgain(ctx context.Context, log *slog.Logger, name string, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil
+		}
+		if ctx.Err() != nil {
 			return err
 		}
 		log.Error("a part of the node cannot begin now and tries again", "part", name, "err", err)
