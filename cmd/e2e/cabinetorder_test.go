@@ -43,5 +43,6 @@ func TestOrderThroughACabinet(t *testing.T) {
 		c.setCut(false)
 		w.awaits("the order is delivered", 30*time.Minute, func() bool { return now().StatusID == cloud.OrderDelivered })
 		require.Equal(t, *w.find("R-1").PickedUpAt, *now().DeliveredAt, "when it was collected")
+		w.judge(t)
 	})
 }

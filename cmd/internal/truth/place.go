@@ -179,6 +179,8 @@ var (
 	waiting = []string{"x-available_for_pickup", "x-pickup_overdue"}
 	gone    = []string{"delivered", "picked_up", "x-picked_up"}
 	removed = []string{"x-removed_from_device"}
+	partial = []string{"delivery_failed"} // an order of which a part was collected
+	ended   = []string{"cancelled", "return_to_sender", "rejected_by_recipient"}
 )
 
 // Those of a parcel that a courier collects.
@@ -238,10 +240,6 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 		}
 	}
 	steps := j.Cloud.Timelines[p.TrackingNumber]
-	last := ""
-	if len(steps) > 0 {
-		last = steps[len(steps)-1].Code
-	}
 	door := d.cell(p.GridID).Door
 	waits, taken := courses(x)
 	switch p.Status {
@@ -257,7 +255,7 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 				j.find("device_order", b, cell.Door, time.Time{}, "%s lies in compartment %s, and the registry names %s", p.TrackingNumber, cell.GridCode, row.GridCode)
 			}
 		}
-		if !slices.Contains(waits, last) {
+		if x.Livemode && !shows(steps, p, waits) {
 			j.find("timeline", b, door, time.Time{}, "%s waits to be collected, and its timeline is %v", p.TrackingNumber, steps)
 		}
 	case cloud.PackagePickedUp:
@@ -270,10 +268,27 @@ func (j *judge) parcel(b *Cabinet, d Device, x cloud.Delivery, p cloud.Package, 
 				ends = slices.Concat(removed, taken)
 			}
 		}
-		if !slices.Contains(ends, last) {
+		if p.OrderID != 0 && slices.ContainsFunc(x.Packages, func(o cloud.Package) bool { return o.Status != cloud.PackagePickedUp }) {
+			ends = slices.Concat(ends, waits, partial)
+		}
+		if x.Livemode && !shows(steps, p, ends) {
 			j.find("timeline", b, door, time.Time{}, "%s was collected, and its timeline is %v", p.TrackingNumber, steps)
 		}
 	}
+}
+
+// shows reports whether a timeline shows one of the codes that a package has come to: as the
+// last of its own; of an order's since it waited in a
+// locker, for the order goes on afterwards, or had ended before.
+func shows(steps []Step, p cloud.Package, codes []string) bool {
+	if p.OrderID == 0 {
+		return len(steps) > 0 && slices.Contains(codes, steps[len(steps)-1].Code)
+	}
+	waits := false
+	return slices.ContainsFunc(steps, func(s Step) bool {
+		waits = waits || slices.Contains(waiting, s.Code)
+		return waits && slices.Contains(codes, s.Code) || slices.Contains(ended, s.Code)
+	})
 }
 
 func statusOf(o *cloud.DeviceOrder) string {

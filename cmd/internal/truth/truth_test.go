@@ -61,8 +61,8 @@ func calmDay() Case {
 			2: {GridID: 2, GridCode: "A02", Door: 2, State: cloud.GridFree},
 		},
 		Deliveries: map[string]cloud.Delivery{
-			"LD-1": {ID: 1, Number: "LD-1", Packages: []cloud.Package{{TrackingNumber: "PK-1", GridID: 1, Status: cloud.PackageInCompartment}}},
-			"LD-2": {ID: 2, Number: "LD-2", Packages: []cloud.Package{{TrackingNumber: "PK-2", Status: cloud.PackagePickedUp}}},
+			"LD-1": {ID: 1, Number: "LD-1", Livemode: true, Packages: []cloud.Package{{TrackingNumber: "PK-1", GridID: 1, Status: cloud.PackageInCompartment}}},
+			"LD-2": {ID: 2, Number: "LD-2", Livemode: true, Packages: []cloud.Package{{TrackingNumber: "PK-2", Status: cloud.PackagePickedUp}}},
 		},
 		Orders: []cloud.DeviceOrder{{DeliveryID: 1, Tracking: "PK-1", GridCode: "A01", Status: "stored"}, {DeliveryID: 2, Tracking: "PK-2", Status: "picked_up", EndedAt: at(205)}},
 		Codes:  []cloud.CodeRow{row},
@@ -104,6 +104,46 @@ func send(d *Device, number, by string) {
 	}
 	d.Deliveries = maps.Clone(d.Deliveries)
 	d.Deliveries[number] = x
+}
+
+// change alters the device of a case.
+func change(c *Case, f func(d *Device)) {
+	d := c.Cloud.Devices["CAB-1"]
+	f(&d)
+	c.Cloud.Devices["CAB-1"] = d
+}
+
+// ofOrder makes the parcel that was collected one of an order, with the order's timeline.
+func ofOrder(c *Case, steps []Step) {
+	c.Cloud.Timelines["PK-2"] = steps
+	change(c, func(d *Device) {
+		d.Deliveries = maps.Clone(d.Deliveries)
+		x := d.Deliveries["LD-2"]
+		x.Packages = []cloud.Package{{TrackingNumber: "PK-2", Status: cloud.PackagePickedUp, OrderID: 9}}
+		d.Deliveries["LD-2"] = x
+	})
+}
+
+// An order goes on after its parcel was collected, and one that had ended says no more; a
+// test has no timeline.
+func TestTheTimelineOfAnOrderOrATest(t *testing.T) {
+	t.Parallel()
+	for _, steps := range [][]Step{{{Code: "x-available_for_pickup"}, {Code: "delivered"}, {Code: "x-note"}}, {{Code: "cancelled"}}} {
+		c := calmDay()
+		ofOrder(&c, steps)
+		v := Judge(c)
+		require.True(t, v.OK(), v.String())
+	}
+	c := calmDay()
+	ofOrder(&c, nil)
+	require.False(t, Judge(c).OK())
+	change(&c, func(d *Device) {
+		x := d.Deliveries["LD-2"]
+		x.Livemode = false
+		d.Deliveries["LD-2"] = x
+	})
+	v := Judge(c)
+	require.True(t, v.OK(), v.String())
 }
 
 func TestACalmDayBreaksNoRule(t *testing.T) {
@@ -171,11 +211,6 @@ func TestASignedQRCodeBreaksNoRule(t *testing.T) {
 // Each rule is broken once, and found under its name.
 func TestEachBrokenRuleIsFound(t *testing.T) {
 	t.Parallel()
-	change := func(c *Case, f func(d *Device)) {
-		d := c.Cloud.Devices["CAB-1"]
-		f(&d)
-		c.Cloud.Devices["CAB-1"] = d
-	}
 	for _, x := range []struct {
 		rule, name string
 		do         func(c *Case, b *Cabinet)
@@ -380,6 +415,9 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 			})
 		}},
 		{"device_order", "the registry lags behind", func(c *Case, _ *Cabinet) { change(c, func(d *Device) { d.Orders = d.Orders[1:] }) }},
+		{"timeline", "the timeline of an order lags behind", func(c *Case, _ *Cabinet) {
+			ofOrder(c, []Step{{Code: "picked_up"}, {Code: "x-available_for_pickup"}})
+		}},
 		{"timeline", "the timeline lags behind", func(c *Case, _ *Cabinet) { c.Cloud.Timelines["PK-2"] = []Step{{Code: "x-available_for_pickup"}} }},
 		{"cause", "left open, and shut", func(c *Case, _ *Cabinet) {
 			change(c, func(d *Device) {
