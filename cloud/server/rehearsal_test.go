@@ -31,11 +31,21 @@ type request struct {
 	method, path string
 	body         string
 	status       int
-	// want are values that the answer has at paths; a * in a path stands for each element of a list.
+	// want are values that the answer has at paths; in a path, * stands for each element of a
+	// list, and member=value for those of them that have the value.
 	want [][2]string
 	// save are the variables that take the first value at a path.
 	save [][2]string
+	// orElse is the step that comes next where the answer has nothing to save.
+	orElse string
+	// next is the step that comes next.
+	next string
+	// limited: it is as expected where so many openings in a minute are too many.
+	limited bool
 }
+
+// openings are as many as a rehearsal asks for in a minute; an account may have other limits.
+const openings = 30
 
 // rehearsal is the list of requests, by folders.
 type rehearsal struct {
@@ -112,6 +122,29 @@ func (r *rehearsal) event(ref string, names ...string) {
 
 func (r *rehearsal) clear() { r.faults("Put the locker in order", `{"clear":true}`) }
 
+// empty ends what an earlier rehearsal has left in the locker. n is the number of the time.
+func (r *rehearsal) empty(n int) {
+	name := func(text string) string { return fmt.Sprintf("%s (%d)", text, n) }
+	r.clear()
+	r.ahead("Door sessions end", 603)
+	expected, waits, overdue, done := name("A delivery that is expected"), name("A parcel that waits"), name("A parcel that is overdue"), name("Nothing is left")
+	leave := func(next string) {
+		r.add("Its recipient enters the code", "POST", "/mock/lockers/{{locker}}/pickup", `{"delivery_id":{{left}}}`, 200)
+		r.clear()
+		r.faults("The cabinet waits a moment", `{"advance_seconds":3}`).next = next
+	}
+	find := func(s *request, path, orElse string) {
+		s.save, s.orElse = [][2]string{{"left", path}}, orElse
+	}
+	find(r.add(expected, "GET", "/deliveries?device_id={{locker}}&status=created", "", 200), "deliveries.*.delivery_id", waits)
+	r.post("Cancel it", "left", "cancel", `{"reason":"Not needed"}`, 200).next = expected
+	find(r.add(waits, "GET", "/deliveries?device_id={{locker}}&status=delivered", "", 200), "deliveries.purpose=delivery.delivery_id", overdue)
+	leave(waits)
+	find(r.faults(overdue, `{}`), "locker.device_orders.status=overdue.delivery_id", done)
+	leave(overdue)
+	r.faults(done, `{"clear":true}`)
+}
+
 func refused(code string) [2]string { return [2]string{"error_code", code} }
 
 // newRehearsal is every outcome that a partner can rehearse.
@@ -120,9 +153,9 @@ func newRehearsal() []request {
 	confirmed := func(by string) [2]string { return [2]string{"delivery.confirmed_by", by} }
 
 	r.folder = "The locker"
-	r.add("Your account", "GET", "/me", "", 200)
-	r.add("Your mock locker", "GET", "/lockers?livemode=false", "", 200).save = [][2]string{{"locker", "lockers.*.device_id"}}
-	r.clear()
+	r.add("Your account", "GET", "/me", "", 200).save = [][2]string{{"openings", "provider.limits.door_openings_per_minute"}}
+	r.add("Your mock locker", "GET", "/lockers?keyword=MOCK-", "", 200).save = [][2]string{{"locker", "lockers.*.device_id"}}
+	r.empty(1)
 
 	r.folder = "A deposit and its pickup"
 	r.deposit("a", "S")
@@ -252,11 +285,13 @@ func newRehearsal() []request {
 
 	r.folder = "Too many door openings"
 	r.create("o", "M")
-	for range 30 {
+	for range openings {
 		r.steps = append(r.steps, request{folder: r.folder, name: "Open its door again", method: "POST", path: "/deliveries/{{o}}/open-doors", body: `{}`})
 	}
-	r.post("One too many", "o", "open-doors", `{}`, 429, refused("RATE_LIMITED"))
-	r.clear()
+	r.post("One too many", "o", "open-doors", `{}`, 429, refused("RATE_LIMITED")).limited = true
+
+	r.folder = "The locker is empty again"
+	r.empty(2)
 	return r.steps
 }
 
@@ -273,8 +308,11 @@ func valuesAt(in any, path string) []any {
 				}
 			case []any:
 				var n int
+				member, value, filters := strings.Cut(key, "=")
 				if key == "*" {
 					next = append(next, x...)
+				} else if filters {
+					next = append(next, slices.DeleteFunc(slices.Clone(x), func(e any) bool { return !slices.Equal(valuesAt(e, member), []any{value}) })...)
 				} else if _, err := fmt.Sscan(key, &n); err == nil && n < len(x) {
 					next = append(next, x[n])
 				}
@@ -332,9 +370,10 @@ func outcomes() (out []string) {
 }
 
 // newRehearsalWorld is a cloud with a partner, a real locker, and another partner's mock locker.
-func newRehearsalWorld(t *testing.T) (w *hookWorld, vars map[string]string) {
+// A cabinet opens so many doors in a minute; 0 as many as usual, -1 any number.
+func newRehearsalWorld(t *testing.T, doors int) (w *hookWorld, vars map[string]string) {
 	w = newHookWorldOf(t, "", SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, Devices: []SandboxDevice{{Code: "CAB-1", Name: "One", Type: "smart_locker",
-		Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}, Unsigned: true}}}, func(c *Config) { c.Limits.Doors = 0 })
+		Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}, Unsigned: true}}}, func(c *Config) { c.Limits.Doors = doors })
 	status, out := w.call("POST", "/api/v1/providers", w.box.Admin.Token, map[string]any{"code": "other", "name": "Other", "services": []string{"locker"}})
 	require.Equal(t, 201, status, "%v", out)
 	vars = map[string]string{"base": w.base, "token": w.box.Provider.Token, "run": "GO", "real_locker": fmt.Sprint(w.box.Devices[0].DeviceID)}
@@ -350,7 +389,7 @@ func newRehearsalWorld(t *testing.T) (w *hookWorld, vars map[string]string) {
 func TestPartnersRehearseEveryOutcome(t *testing.T) {
 	ring.SkipUnlessCheck(t, "TestMockCabinet")
 	t.Parallel()
-	w, vars := newRehearsalWorld(t)
+	w, vars := newRehearsalWorld(t, 0)
 	named := regexp.MustCompile(`\{\{(\w+)\}\}`)
 	fill := func(s string) string {
 		return named.ReplaceAllStringFunc(s, func(name string) string {
@@ -360,7 +399,14 @@ func TestPartnersRehearseEveryOutcome(t *testing.T) {
 		})
 	}
 	got := reached{}
-	for i, s := range newRehearsal() {
+	steps := newRehearsal()
+	stepOf := func(name string) int {
+		i := slices.IndexFunc(steps, func(s request) bool { return s.name == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		return i
+	}
+	for i := 0; i < len(steps); i++ {
+		s := steps[i]
 		var body any
 		if s.body != "" {
 			body = json.RawMessage(fill(s.body))
@@ -379,10 +425,17 @@ func TestPartnersRehearseEveryOutcome(t *testing.T) {
 		}
 		for _, x := range s.save {
 			values := valuesAt(out, x[1])
+			if len(values) == 0 && s.orElse != "" {
+				i = stepOf(s.orElse) - 1
+				continue
+			}
 			require.NotEmpty(t, values, at)
 			vars[x[0]] = text(values[0])
 		}
 		got.note(out)
+		if s.next != "" {
+			i = stepOf(s.next) - 1
+		}
 	}
 	var missed []string
 	for _, x := range outcomes() {
@@ -414,14 +467,29 @@ func collection(steps []request) []byte {
 		exec := []string{}
 		if s.status != 0 {
 			exec = append(exec, "const body = pm.response.json();",
-				"const at = path => path.split('.').reduce((all, key) => all.flatMap(x => x == null ? [] : key === '*' ? x : x[key] === undefined ? [] : [x[key]]), [body]);",
-				fmt.Sprintf("pm.test(%s, () => {", quoted(s.name)), fmt.Sprintf("  pm.response.to.have.status(%d);", s.status))
+				"const has = (x, key, value) => String(x[key]) === value;",
+				"const pick = (x, key) => key === '*' ? x : Array.isArray(x) && key.includes('=') ? x.filter(e => has(e, ...key.split('='))) : x[key] === undefined ? [] : [x[key]];",
+				"const at = path => path.split('.').reduce((all, key) => all.flatMap(x => x == null ? [] : pick(x, key)), [body]);")
+			if s.status != 429 { // another run may have used up what the account may do in a minute
+				exec = append(exec, "if (pm.response.code === 429) {", "  setTimeout(() => {}, 1000 * Number(pm.response.headers.get('Retry-After') || 1));",
+					"  return pm.execution.setNextRequest(pm.info.requestId);", "}")
+			}
+			if s.limited {
+				exec = append(exec, "const openings = Number(pm.collectionVariables.get('openings'));", fmt.Sprintf("if (openings < 0 || openings > %d) return;", openings))
+			}
+			exec = append(exec, fmt.Sprintf("pm.test(%s, () => {", quoted(s.name)), fmt.Sprintf("  pm.response.to.have.status(%d);", s.status))
 			for _, x := range s.want {
 				exec = append(exec, fmt.Sprintf("  pm.expect(at(%s).map(String)).to.include(%s);", quoted(x[0]), quoted(x[1])))
 			}
 			exec = append(exec, "});")
 			for _, x := range s.save {
+				if s.orElse != "" {
+					exec = append(exec, fmt.Sprintf("if (at(%s).length === 0) return pm.execution.setNextRequest(%s);", quoted(x[1]), quoted(s.orElse)))
+				}
 				exec = append(exec, fmt.Sprintf("pm.collectionVariables.set(%s, at(%s)[0]);", quoted(x[0]), quoted(x[1])))
+			}
+			if s.next != "" {
+				exec = append(exec, fmt.Sprintf("if (pm.response.code === %d) pm.execution.setNextRequest(%s);", s.status, quoted(s.next)))
 			}
 		}
 		r := object{"method": s.method, "url": "{{base}}" + partnerPath + s.path, "header": []any{}}
@@ -470,17 +538,27 @@ func TestNewmanPlaysTheCollection(t *testing.T) {
 	newman := filepath.Join("..", "mock", "rehearsal", "node_modules", "newman", "bin", "newman.js")
 	_, err = os.Stat(newman)
 	ring.Needs(t, ring.EnvBrowsers, "node_modules/newman (npm ci in cloud/mock/rehearsal)", err == nil)
-	_, vars := newRehearsalWorld(t)
-	play := func(token string) ([]byte, error) {
-		args := []string{newman, "run", rehearsalFile, "--bail", "--color", "off", "--env-var", "run=NM", "--env-var", "token=" + token}
-		for _, name := range []string{"base", "real_locker", "other_locker"} {
+	_, vars := newRehearsalWorld(t, 0)
+	play := func(vars map[string]string, more ...string) ([]byte, error) {
+		args := append([]string{newman, "run", rehearsalFile, "--bail", "--color", "off"}, more...)
+		for _, name := range []string{"base", "token", "real_locker", "other_locker"} {
 			args = append(args, "--env-var", name+"="+vars[name])
 		}
 		return exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	}
-	_, err = play("wrong")
+	wrong := maps.Clone(vars)
+	wrong["token"] = "wrong"
+	_, err = play(wrong)
 	require.Error(t, err, "it finds what is not as expected")
-	out, err := play(vars["token"])
-	require.NoError(t, err, "%s", out[max(0, len(out)-4000):])
-	require.Contains(t, string(out), "assertions", "%s", out)
+	plays := func(vars map[string]string, more ...string) {
+		out, err := play(vars, more...)
+		require.NoError(t, err, "%s", out[max(0, len(out)-4000):])
+		require.Contains(t, string(out), "assertions", "%s", out)
+	}
+	plays(vars)
+	// An account is played with again, also after a run that was broken off, and one without a limit has no refusal by it.
+	plays(vars, "--folder", "The locker", "--folder", "What is refused")
+	plays(vars)
+	_, vars = newRehearsalWorld(t, -1)
+	plays(vars)
 }
