@@ -6,6 +6,10 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 )
 
+// liveOnly are the values of a delivery whose numbers are real parcels': those of a test have no
+// timeline, and may be another parcel's.
+var liveOnly = map[string]string{"livemode": "true"}
+
 // lockerLists are the operations that list what a business has in its cabinets.
 func (c Config) lockerLists() []catalog.Operation {
 	return []catalog.Operation{
@@ -26,11 +30,11 @@ func (c Config) lockerLists() []catalog.Operation {
 				Columns: []string{"delivery_number", "status", "livemode", "recipient_name", "device_id", "reference_number", "due_at", "created_at"},
 				Verbs:   []string{"smart_lockers.deliveries.courier_qr", "smart_lockers.deliveries.confirm", "smart_lockers.deliveries.expire", "smart_lockers.deliveries.cancel"},
 				Links: []catalog.Link{
-					{Words: "story.recipient", To: "/track/{packages.0.tracking_number}", Operation: "smart_lockers.deliveries.find"},
+					{Words: "story.recipient", To: "/track/{packages.0.tracking_number}", Operation: "smart_lockers.deliveries.find", Only: liveOnly},
 					{Words: "hooklog.title", To: "/console/webhooks?reference={delivery_number}", Operation: "webhook_logs.list"},
 				},
 				Story: []catalog.Strand{
-					{Operation: "otep.events", Fills: map[string]string{"tracking_number": "{packages.0.tracking_number}", "format": "otep"}, Rows: "data", Icon: "parcel", At: "occurred_at", What: "status_code", Words: "otep", More: []string{"location.name", "incident_reason"}},
+					{Operation: "otep.events", Fills: map[string]string{"tracking_number": "{packages.0.tracking_number}", "format": "otep"}, Only: liveOnly, Rows: "data", Icon: "parcel", At: "occurred_at", What: "status_code", Words: "otep", More: []string{"location.name", "incident_reason"}},
 					{Operation: "smart_lockers.devices.door_reports", Fills: map[string]string{"id": "{device_id}", "delivery_id": "{delivery_id}"}, Rows: "door_reports", Icon: "door", At: "requested_at", What: "kind", Words: "value", More: []string{"requested_by_name", "reason", "doors.0.door_name"}, State: "state", States: "opening"},
 					{Operation: "audit.list", Fills: map[string]string{"target": "{delivery_number}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", Words: "action", More: []string{"actor_name", "surface"}},
 				},

@@ -90,7 +90,11 @@ type Relation struct{ Noun, By string }
 // Link is another page about a record: To is its address, with members of the record in
 // braces, and Words the key of its name. It is shown to callers with the right to call
 // Operation, and where each member has a value.
-type Link struct{ Words, To, Operation string }
+type Link struct {
+	Words, To, Operation string
+	// Only are members that a record has the link by, with their values.
+	Only map[string]string
+}
 
 // Part offers the elements of a record's list for a member of an input: doors of a
 // cabinet, packages of an order. Only names members that belong to one element, by its ID: a
@@ -107,8 +111,10 @@ type Strand struct {
 	// Fills are members of the operation's input, with members of the record in braces:
 	// order:{order_id}.
 	Fills map[string]string
-	Rows  string // path of the list in the answer
-	Icon  string
+	// Only are members that a record has this part of the story by, with their values.
+	Only map[string]string
+	Rows string // path of the list in the answer
+	Icon string
 	// At is the member of a row with its time, What the one that says what happened,
 	// and Words the kind of its words in package locale, otep for a tracking status.
 	At, What, Words string

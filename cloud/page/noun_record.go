@@ -167,7 +167,7 @@ func (p nounPages) record(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	for _, l := range n.Links {
 		to, ok := linkTo(l.To, record)
 		switch x := (verbLink{To: to, Text: v.T(l.Words)}); {
-		case !ok || !p.mayAny(c, v, l.Operation):
+		case !ok || !has(record, l.Only) || !p.mayAny(c, v, l.Operation):
 		case len(n.Verbs) == 0:
 			out.Buttons = append(out.Buttons, x)
 		default:

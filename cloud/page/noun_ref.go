@@ -152,7 +152,8 @@ func (r *references) name(member string, s shown) shown {
 		return shown{Text: r.own(lastPart(member), s.Text)}
 	}
 	n := r.p.cfg.Catalog.NounOf(lastPart(member))
-	for _, c := range r.listed(n, nil) {
+	list := r.listed(n, nil)
+	for _, c := range list {
 		if c.Value == s.Text {
 			s.Text = c.Text
 			return s
@@ -160,6 +161,9 @@ func (r *references) name(member string, s shown) shown {
 	}
 	if _, also := n.Also[lastPart(member)]; also { // of another kind, as an operator of the platform is
 		return shown{Text: r.own(lastPart(member), s.Text)}
+	}
+	if list != nil { // one that the list leaves out, as a mock cabinet
+		s.Text = r.titleOf(n, s.Text)
 	}
 	return s
 }

@@ -37,7 +37,7 @@ const maxStory = 100
 // What cannot be read leaves its part out, and the page says so.
 func (p nounPages) story(c context.Context, ctx *fasthttp.RequestCtx, v visitor, n *catalog.Noun, record map[string]any) (out []storyLine, partly bool) {
 	for _, s := range n.Story {
-		if !p.may(c, v, s.Operation) {
+		if !has(record, s.Only) || !p.may(c, v, s.Operation) {
 			continue
 		}
 		in := map[string]any{}
@@ -69,6 +69,16 @@ func (p nounPages) story(c context.Context, ctx *fasthttp.RequestCtx, v visitor,
 	}
 	slices.SortStableFunc(out, func(a, b storyLine) int { return b.at.Compare(a.at) })
 	return out[:min(len(out), maxStory)], partly
+}
+
+// has reports whether members of a record have values.
+func has(record map[string]any, values map[string]string) bool {
+	for member, value := range values {
+		if plainText(at(record, member)) != value {
+			return false
+		}
+	}
+	return true
 }
 
 func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) storyLine {

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/protocol/otep"
 	protocol "github.com/postern-io/postern/protocol/wire"
 )
 
@@ -42,6 +44,33 @@ func TestStoryOfAParcel(t *testing.T) {
 	require.NotContains(t, story, "op_c", "of another parcel, or none")
 	require.Contains(t, g.body, `<a href="/track/`+d.Packages[0].TrackingNumber+`">What the recipient sees</a>`)
 	require.Contains(t, g.body, `<a href="/console/webhooks?reference=`+d.Number+`">Webhooks</a>`)
+}
+
+// A test delivery has no timeline, whatever parcel has its number: its story is its own, and
+// lists name the mock locker that it is for.
+func TestStoryOfATestDelivery(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	waits := locale.Headline("en", otep.AvailableForPickup)
+	require.Contains(t, r.do("GET", "/console/parcels/"+strconv.Itoa(int(r.w.Delivery.ID)), nil).body, waits)
+	d := r.w.Delivery
+	d.ID, d.Number, d.Reference, d.Livemode = d.ID+100, "LD-TEST", "TEST", false
+	mock := r.w.Device
+	mock.ID, mock.Code, mock.Name, mock.Protocol, mock.Livemode = mock.ID+100, "MOCK-1", "Mock locker of Swift", cloud.ProtocolMock, false
+	d.DeviceID = mock.ID
+	none := d
+	none.ID, none.Number, none.Reference, none.Packages = d.ID+1, "LD-TEST-2", "TEST-2", []cloud.Package{{TrackingNumber: "NO-SUCH", Status: cloud.PackageCreated}}
+	r.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{mock}}, LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d, none}}})
+	for _, x := range []cloud.Delivery{d, none} {
+		g := r.do("GET", "/console/parcels/"+strconv.Itoa(int(x.ID)), nil)
+		require.Equal(t, 200, g.status)
+		require.Contains(t, g.body, "Mock locker of Swift")
+		for _, text := range []string{waits, "/track/", "could not be read"} {
+			require.NotContains(t, g.body, text, x.Number)
+		}
+	}
+	require.Contains(t, r.do("GET", "/console/parcels?livemode=false", nil).body, "Mock locker of Swift")
 }
 
 // An exception leads to its door, its parcel and the work list.
