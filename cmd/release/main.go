@@ -130,7 +130,11 @@ func (s sign) run(stdout io.Writer) error {
 	if m.System, m.Arch, err = machineOf(program); err != nil {
 		return fmt.Errorf("%s: %w", s.Program, err)
 	}
-	if said := versionIn(program); said != m.Version {
+	switch said := versionIn(program); said {
+	case m.Version:
+	case "":
+		return fmt.Errorf("%s: the build named no version: build it as --release %s (make build VERSION=%s)", s.Program, m.Version, m.Version)
+	default:
 		return fmt.Errorf("%s: the program says that it is version %q: sign it as that, or build it as --release %s (make build VERSION=%s)", s.Program, said, m.Version, m.Version)
 	}
 	var out bytes.Buffer
