@@ -55,8 +55,9 @@ func (s partners) Doors(ctx context.Context, c cloud.Caller, key DeliveryKey) (o
 				out.Session.State = "timed_out"
 			}
 		}
-		for _, od := range o.Doors {
+		for i, od := range o.Doors {
 			cell := cells[od.Door]
+			out.Opening.Compartments[i].DoorStatus = cell.DoorStatus
 			out.Doors = append(out.Doors, doorState{GridID: od.GridID, Door: od.Door, DoorStatus: cell.DoorStatus, Occupied: cell.Occupied, ErrorCode: cloud.OrNull(od.Error)})
 		}
 		return nil

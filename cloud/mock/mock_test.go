@@ -302,6 +302,7 @@ func TestMockCabinet(t *testing.T) {
 		doors, err := r.Lockers.Doors(ctx, r.me, "ref:R-1")
 		require.NoError(r.t, err)
 		require.Equal(r.t, "unknown", doors.Doors[0].DoorStatus)
+		require.Equal(r.t, "unknown", doors.Opening.Compartments[0].DoorStatus, "of the same door")
 		time.Sleep(9 * time.Minute)
 		require.Equal(r.t, cloud.DeliveryDoorsOpened, r.find("R-1").Status)
 		time.Sleep(2 * time.Minute)
