@@ -108,6 +108,13 @@ func Error(lang, code string, args ...any) string {
 	if code == "UNSUPPORTED_MEDIA_TYPE" && len(args) == 1 { // the figure is the type that is taken
 		return Word(lang, "errors.media", args...)
 	}
+	if code == "PARCEL_TOO_LARGE" && len(args) > 0 && args[0] == "compartment" { // one that was named, with its measures where they are known
+		text := Word(lang, "errors.compartment")
+		if len(args) > 1 {
+			text += " " + Word(lang, "errors.compartment.inside", args[1:]...)
+		}
+		return text
+	}
 	if sentence := moreOf[code]; sentence != "" {
 		if text := t[index(lang)]; len(args) < 2 {
 			return text

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/device/devicetest"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/protocol/wire"
@@ -605,7 +606,9 @@ func TestParcelsAreHeldToInnerMeasures(t *testing.T) {
 		require.Equal(s.t, "PARCEL_TOO_LARGE", code(err), "each fits, both do not")
 		free := s.free()
 		_, err = s.Lockers.Reassign(ctx, s.Box.ProviderCaller, locker.ReassignInput{Delivery: "ref:TWO", GridID: free})
-		require.Equal(s.t, "PARCEL_TOO_LARGE", code(err))
+		require.ErrorAs(s.t, err, &e)
+		require.Equal(s.t, "PARCEL_TOO_LARGE", e.Code)
+		require.Contains(s.t, locale.Error("en", e.Code, e.Args...), "too large for this compartment. Choose another one. It measures 40 × 15 × 50 cm inside")
 		_, err = s.Lockers.AddPackage(ctx, s.Box.ProviderCaller, locker.AddPackageInput{Delivery: "ref:TWO", PackageInput: locker.PackageInput{TrackingNumber: "LONG", Length: 60, Width: 1, Height: 1}})
 		require.Equal(s.t, "PARCEL_TOO_LARGE", code(err))
 	})

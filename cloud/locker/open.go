@@ -275,7 +275,7 @@ func (w requests) moveTo(d *cloud.Delivery, cells []*cloud.Compartment, grids []
 			packages[i].Size = ""
 		}
 		if !takes(*cells[at], packages...) {
-			return tooLarge(cells[at : at+1])
+			return tooLargeFor(*cells[at])
 		}
 	}
 	return w.releaseSpare(d)

@@ -104,3 +104,13 @@ func tooLarge(cells []*cloud.Compartment) *cloud.Error {
 	}
 	return e
 }
+
+// tooLargeFor is PARCEL_TOO_LARGE for a compartment that was named, with its measures where
+// they are known.
+func tooLargeFor(c cloud.Compartment) *cloud.Error {
+	e := cloud.E(cloud.Invalid, "PARCEL_TOO_LARGE")
+	if e.Args = []any{"compartment"}; c.Inner.Volume() > 0 {
+		e.Args, e.Details = []any{"compartment", c.Inner.Width, c.Inner.Height, c.Inner.Depth}, map[string]any{"inner": c.Inner}
+	}
+	return e
+}

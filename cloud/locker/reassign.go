@@ -96,7 +96,7 @@ func chooseOthers(d *cloud.Delivery, cells []*cloud.Compartment, in ReassignInpu
 			}
 		}
 		if !takes(*cells[i], moved...) {
-			return nil, tooLarge(cells[i : i+1])
+			return nil, tooLargeFor(*cells[i])
 		}
 		cells[i].State, cells[i].DeliveryID = cloud.GridReserved, d.ID
 		return cells[i : i+1], nil
