@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html/template"
 	"math"
 	"slices"
@@ -44,6 +45,7 @@ type collectParcel struct {
 	Code    string // in two parts, "" while it does not work
 	Doors   string
 	QR      template.HTML // of the code; "" while it does not work
+	Scan    string        // id of its caption
 	Opening string        // status of the collection that runs; "": none
 }
 
@@ -52,6 +54,7 @@ type returnParcel struct {
 	locker.CollectedBody
 	Code  string        // in two parts, "" while there is none that works
 	QR    template.HTML // of the code
+	Scan  string        // id of its caption
 	Until *moment       // until when it can be brought, or a return be asked for
 	Said  string        // how far the return has come
 }
@@ -61,8 +64,8 @@ var returnWords = map[cloud.DeliveryStatus]string{cloud.DeliveryDelivered: "retu
 
 // returnParcels are what the visitor can bring back.
 func (p trackingPages) returnParcels(f frame, list []locker.CollectedBody) (out []returnParcel, err error) {
-	for _, x := range list {
-		row := returnParcel{CollectedBody: x, Until: f.stamped(x.ReturnBefore)}
+	for i, x := range list {
+		row := returnParcel{CollectedBody: x, Scan: fmt.Sprintf("scan-return-%d", i), Until: f.stamped(x.ReturnBefore)}
 		if b := x.Return; b != nil {
 			row.Until, row.Said = f.stamped(b.BringBefore), f.T("return.over")
 			if words := returnWords[b.Status]; words != "" {
@@ -71,7 +74,7 @@ func (p trackingPages) returnParcels(f frame, list []locker.CollectedBody) (out 
 			if b.DropoffCode != nil {
 				code := *b.DropoffCode
 				row.Said, row.Code = "", code[:3]+" "+code[3:]
-				if row.QR, err = drawQR(*b.DropoffQR); err != nil {
+				if row.QR, err = drawQR(*b.DropoffQR, row.Scan); err != nil {
 					return nil, err
 				}
 			}
@@ -169,7 +172,7 @@ func (p trackingPages) collectPanel(c context.Context, ctx *fasthttp.RequestCtx,
 		return nil, err
 	}
 	for _, x := range list.Parcels {
-		row := collectParcel{ParcelBody: x, Doors: strings.Join(x.DoorNames, ", ")}
+		row := collectParcel{ParcelBody: x, Scan: fmt.Sprintf("scan-%d", len(panel.Parcels)), Doors: strings.Join(x.DoorNames, ", ")}
 		if x.PickupCode != nil {
 			row.Code = halves(*x.PickupCode)
 		}
@@ -177,7 +180,7 @@ func (p trackingPages) collectPanel(c context.Context, ctx *fasthttp.RequestCtx,
 			row.Opening = *x.OpeningStatus
 		}
 		if x.PickupQR != nil {
-			if row.QR, err = drawQR(*x.PickupQR); err != nil {
+			if row.QR, err = drawQR(*x.PickupQR, row.Scan); err != nil {
 				return nil, err
 			}
 		}

@@ -118,7 +118,7 @@ func dropoffView(f frame, b locker.DropoffBody) (v dropoffPage, err error) {
 	}
 	if b.DropoffCode != nil {
 		v.Code = halves(*b.DropoffCode)
-		if v.QR, err = drawQR(*b.DropoffQR); err != nil {
+		if v.QR, err = drawQR(*b.DropoffQR, "scan"); err != nil {
 			return v, err
 		}
 	}

@@ -113,7 +113,7 @@ func (p setupPages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v
 	out.State = connection{Doors: d.Compartments}
 	out.Line, out.Until = made.Enrolment.Line, out.Time(stamp(made.Enrolment.ExpiresAt))
 	var err error
-	if out.Code, err = drawQR(out.Line); err != nil {
+	if out.Code, err = drawQR(out.Line, "scan"); err != nil {
 		p.trouble(ctx, err)
 		return
 	}

@@ -292,7 +292,7 @@ func (p nounPages) form(c context.Context, ctx *fasthttp.RequestCtx, v visitor, 
 		delete(found, "result")
 		if text, has := found["qr"].(string); has {
 			delete(found, "qr")
-			if out.QR, err = drawQR(text); err != nil {
+			if out.QR, err = drawQR(text, "scan"); err != nil {
 				p.trouble(ctx, err)
 				return
 			}

@@ -240,7 +240,19 @@ func clean(t testing.TB, r *rig, g got) {
 	require.NotContains(t, g.header("Content-Security-Policy"), "unsafe")
 	require.Equal(t, "no-store", g.header("Cache-Control"))
 	require.NotContains(t, g.body, "ZgotmplZ", "the template engine refused a value")
+	ids := map[string]int{}
+	for _, m := range anID.FindAllStringSubmatch(g.body, -1) {
+		ids[m[1]]++
+		require.Equal(t, 1, ids[m[1]], "elements with the id %s", m[1])
+	}
+	for _, m := range idNamed.FindAllStringSubmatch(g.body, -1) {
+		for _, id := range strings.Fields(m[1]) {
+			require.Contains(t, ids, id, "what names an element is on its page")
+		}
+	}
 }
+
+var anID, idNamed = regexp.MustCompile(`\sid="([^"]+)"`), regexp.MustCompile(`aria-(?:labelledby|describedby)="([^"]+)"`)
 
 func TestEveryPageInEveryLanguageIsClean(t *testing.T) {
 	t.Parallel()

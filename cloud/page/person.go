@@ -214,7 +214,7 @@ func (p personPages) changeAccount(ctx *fasthttp.RequestCtx) {
 		switch body := a.Body.(type) {
 		case account.BeginFactorOutput:
 			out.Begun, out.Secret = true, body.Secret
-			if out.Draw, err = drawQR(body.URI); err != nil {
+			if out.Draw, err = drawQR(body.URI, "scan"); err != nil {
 				p.log.Error("draw second factor", "err", err)
 			}
 		case account.RecoveryOutput:

@@ -12,8 +12,9 @@ import (
 const quietZone = 4
 
 // drawQR draws a text as a QR code: SVG within the page, since the pages' policy
-// admits no images but files of ours, and a file would be asked for again.
-func drawQR(text string) (template.HTML, error) {
+// admits no images but files of ours, and a file would be asked for again. caption is the id of
+// the element of the page that says what it is for.
+func drawQR(text, caption string) (template.HTML, error) {
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {
 		return "", fmt.Errorf("draw QR code: %w", err)
@@ -27,6 +28,6 @@ func drawQR(text string) (template.HTML, error) {
 		}
 	}
 	side := code.Size + 2*quietZone
-	return template.HTML(fmt.Sprintf(`<svg class="qr" viewBox="0 0 %d %d" role="img" aria-labelledby="scan" shape-rendering="crispEdges"><path class="qr-ground" d="M0 0h%dv%dH0z"/><path class="qr-ink" d="%s"/></svg>`,
-		side, side, side, side, path.String())), nil
+	return template.HTML(fmt.Sprintf(`<svg class="qr" viewBox="0 0 %d %d" role="img" aria-labelledby="%s" shape-rendering="crispEdges"><path class="qr-ground" d="M0 0h%dv%dH0z"/><path class="qr-ink" d="%s"/></svg>`,
+		side, side, caption, side, side, path.String())), nil
 }

@@ -317,7 +317,8 @@ func isWhole(t *testing.T, dir string, box server.Sandbox) {
 	srv, err := open(t.Context(), s, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer closeAll(srv)
-	want := []int{12, 8, 4}
+	want := []int{12, 8, 4, 4}
+	require.Len(t, box.Devices, len(want))
 	numbers := map[string]bool{}
 	for i, d := range box.Devices {
 		cells, err := srv.Store.ListCompartments(t.Context(), d.DeviceID)
