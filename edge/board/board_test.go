@@ -1,6 +1,7 @@
 package board_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -481,14 +482,14 @@ func TestACloseSaysThatTheLineWasLost(t *testing.T) {
 func TestAStandstillProvesNoOpenDoor(t *testing.T) {
 	t.Parallel()
 	var r *rig
-	stand := time.Duration(0)
+	var stand atomic.Int64 // ns
 	inBubble(t, single(lockbus.CU48), func(x *rig) {
 		r = x
 		r.after(2 * time.Second)
-		stand = 3 * time.Second
+		stand.Store(int64(3 * time.Second))
 		r.do(r.sim.ResetBoard("A"))
 		got := r.after(20 * time.Second)
-		stand = 0
+		stand.Store(0)
 		seen := 0
 		for _, e := range got {
 			if d, ok := e.Event.(edge.DoorReading); ok && d.Open {
@@ -515,7 +516,7 @@ func TestAStandstillProvesNoOpenDoor(t *testing.T) {
 		sink := c.Sink
 		c.Sink = func(e edge.Event) {
 			sink(e)
-			time.Sleep(stand)
+			time.Sleep(time.Duration(stand.Load()))
 		}
 	})
 }
@@ -525,7 +526,7 @@ func TestAStandstillProvesNoOpenDoor(t *testing.T) {
 func TestAnOpenDoorSaysWhenItWasLastReadShut(t *testing.T) {
 	t.Parallel()
 	var r *rig
-	stand := time.Duration(0)
+	var stand atomic.Int64 // ns
 	inBubble(t, single(lockbus.CU48), func(x *rig) {
 		r = x
 		r.after(2 * time.Second)
@@ -539,12 +540,12 @@ func TestAnOpenDoorSaysWhenItWasLastReadShut(t *testing.T) {
 		require.Len(t, got, 1)
 		require.Zero(t, got[0].LastShut, "of a door that opened alone")
 
-		stand = 4 * time.Second // before the next reading is taken
+		stand.Store(int64(4 * time.Second)) // before the next reading is taken
 		r.do(r.sim.Force(2))
 		r.after(200 * time.Millisecond)
 		moved := time.Now()
 		r.do(r.sim.Force(3))
-		stand = 0
+		stand.Store(0)
 		got = readings(r.after(10*time.Second), 3)
 		require.Len(t, got, 1)
 		require.LessOrEqual(t, got[0].LastShut.Sub(moved), 100*time.Millisecond)
@@ -552,6 +553,6 @@ func TestAnOpenDoorSaysWhenItWasLastReadShut(t *testing.T) {
 	}, func(c *board.Config) {
 		c.Times.PollIdleMS = 100
 		sink := c.Sink
-		c.Sink = func(e edge.Event) { time.Sleep(stand); sink(e) }
+		c.Sink = func(e edge.Event) { time.Sleep(time.Duration(stand.Load())); sink(e) }
 	})
 }
