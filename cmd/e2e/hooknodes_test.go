@@ -204,6 +204,7 @@ func shareWebhooks(t *testing.T, bin programs, database string, n int) {
 	require.NoError(t, nodes[1].cmd.Process.Signal(syscall.SIGCONT))
 	require.Error(t, nodes[1].await(), "a process whose lease another one ended stops")
 	require.Contains(t, nodes[1].text(), "this process's lease was ended by another")
+	require.Contains(t, nodes[1].text(), `"webhook deliveries were left to other nodes: their leases were not renewed in time","count":`)
 	_, repeats = g.posts()
 	require.LessOrEqual(t, repeats-before, inFlight, "what waited is not sent again")
 	check(t, srv, box, made)

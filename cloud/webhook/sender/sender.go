@@ -297,11 +297,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return d.giveBack()
 }
 
-// giveBack returns the leases of everything that was not tried.
+// giveBack returns the leases of everything that was not tried, and says it where they may be
+// other nodes' by now: a process that stood still ends as soon as it learns that.
 func (d *Dispatcher) giveBack() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit-fetch.Timeout)
 	defer cancel()
 	d.mu.Lock()
+	d.yield(time.Now())
 	rest := append(d.queues.drain(allSlots), d.overflow...)
 	for i := range d.inbox {
 		rest = append(rest, leaseOf(&d.inbox[i]))

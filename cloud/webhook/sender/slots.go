@@ -131,6 +131,7 @@ func balanceSlots(d *Dispatcher, ctx context.Context) {
 		wanted = wantedSlots(d.cfg.Nodes.Instance(), living)
 	}
 	d.mu.Lock()
+	d.yield(time.Now())
 	if lost := d.slots.held &^ wanted; lost != 0 {
 		d.slots.held &^= lost
 		d.slots.leaving |= lost
