@@ -72,8 +72,7 @@ func (p trackingPages) returnParcels(f frame, list []locker.CollectedBody) (out 
 				row.Said = f.T(words)
 			}
 			if b.DropoffCode != nil {
-				code := *b.DropoffCode
-				row.Said, row.Code = "", code[:3]+" "+code[3:]
+				row.Said, row.Code = "", halves(*b.DropoffCode)
 				if row.QR, err = drawQR(*b.DropoffQR, row.Scan); err != nil {
 					return nil, err
 				}
