@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/postern-io/postern/cmd/internal/cli.release=[[pos
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race full-soak soak mutants release packages image cabinet-image
+.PHONY: help run cluster test test-check build race fuzz attack e2e kill bench lint check tools full full-seeds full-kills full-cluster full-postgres full-browsers full-crash full-stories full-fuzz full-race full-soak soak mutants conformance release packages image cabinet-image
 
 # The three rings. `make test` runs the quick one: short seeds, each model on SQLite, in
 # one process. `make check` adds the real programs, PostgreSQL, one pass of the browser
@@ -183,6 +183,9 @@ bench: ## the figures, as ratios against a bare loop of the same run
 SEED     ?= 1
 MUTANTS  ?= 300
 PACKAGES ?= ./edge/locker ./edge/buffer ./edge/access ./cloud/device ./cloud/locker ./cloud/order ./cloud/auth ./cloud/approval ./cloud/account
+conformance: ## other people's suites, validators and clients, and the table of what they find
+	$(GO) run ./cmd/internal/conformance -out docs/conformance.md
+
 mutants: ## change one place at a time and list the changes that no test notices
 	@mkdir -p $(BIN)
 	$(GO) run ./cmd/internal/mutate -seed $(SEED) -n $(MUTANTS) -verdicts $(BIN)/mutants.jsonl $(RETRY) $(PACKAGES)

@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 )
 
 // In a real browser: nothing that axe objects to on any list, record or form, on a
@@ -69,6 +70,7 @@ func TestGeneratedPagesInARealBrowser(t *testing.T) {
 			Console, Foreign, Overflow []string
 		}
 		require.NoError(t, json.Unmarshal(out.Bytes(), &found))
+		verdict.RecordPages(t, "lists, records and forms of the console", found.Axe)
 		require.Greater(t, len(found.Axe), 4*len(paths)+len(forms))
 		require.Empty(t, found.Console)
 		require.Empty(t, found.Foreign)

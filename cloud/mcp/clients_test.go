@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/mcp/mcptest"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 )
 
 // Listen serves an engine on the loopback and gives its address.
@@ -50,6 +51,7 @@ func TestOfficialClients(t *testing.T) {
 			if strings.HasPrefix(client, "inspector") {
 				ring.SkipUnlessFull(t, "other clients of both generations list and call")
 			}
+			verdict.RecordTest(t, mcptest.Packages[client], "client of the tool engine: "+client)
 			got := mcptest.Do(t, mcptest.Call{Client: client, URL: url, Tool: "find_order", Arguments: map[string]any{"number": 7}})
 			require.Empty(t, got.Error)
 			require.Len(t, got.Tools, 20)

@@ -19,6 +19,8 @@ func TestOfficialConformance(t *testing.T) {
 		"http-custom-header-server-validation": {"--scenario", "http-custom-header-server-validation"},
 		"json-schema-2020-12":                  {"--scenario", "json-schema-2020-12"},
 	} {
-		t.Run(name, func(t *testing.T) { mcptest.Conformance(t, url, args...) })
+		t.Run(name, func(t *testing.T) {
+			mcptest.Conformance(t, "tool engine with the suite's own tools, "+name, url, args...)
+		})
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/postern-io/postern/cloud/webtest"
 	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -170,6 +171,10 @@ func nodeAt(t *testing.T, base string, env []string, script string, args ...stri
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Run(), "%s", errs.String())
+	var found struct{ Axe map[string][]string }
+	if json.Unmarshal(out.Bytes(), &found) == nil { // not every script looks at pages
+		verdict.RecordPages(t, "pages of the cloud", found.Axe)
+	}
 	return out.Bytes()
 }
 

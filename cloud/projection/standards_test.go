@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/postern-io/postern/internal/verdict"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -106,6 +107,7 @@ func randomTimeline(r *rand.Rand) otep.Timeline {
 }
 
 func TestEPCISIsValidByItsOfficialSchema(t *testing.T) {
+	verdict.RecordTest(t, "EPCIS-JSON-Schema.json", "EPCIS 2.0 documents and query answers of every journey")
 	schema := schemaOf(t, reference(t, "epcis", "EPCIS-JSON-Schema.json"), "")
 	p := projector()
 	f, _ := Find("epcis")
@@ -119,6 +121,7 @@ func TestEPCISIsValidByItsOfficialSchema(t *testing.T) {
 }
 
 func TestAmazonIsValidByItsDescription(t *testing.T) {
+	verdict.RecordTest(t, "shippingV2.json", "Amazon Shipping tracking of every journey")
 	schema := schemaOf(t, reference(t, "amazon-shipping", "shippingV2.json"), "#/definitions/GetTrackingResult")
 	p := projector()
 	f, _ := Find("amazon")
@@ -129,6 +132,7 @@ func TestAmazonIsValidByItsDescription(t *testing.T) {
 }
 
 func TestOneRecordCodesAreListed(t *testing.T) {
+	verdict.RecordTest(t, "status-codes.json", "ONE Record status codes of every event")
 	var list struct {
 		Prefix string   `json:"iri_prefix"`
 		Codes  []string `json:"codes"`
@@ -149,6 +153,7 @@ func TestOneRecordCodesAreListed(t *testing.T) {
 
 // OpenTelemetry's own decoder reads the same trace out of the document.
 func TestOTLPIsReadByItsOwnDecoder(t *testing.T) {
+	verdict.RecordTest(t, "go.opentelemetry.io/collector/pdata", "OpenTelemetry traces of every journey")
 	p := projector()
 	f, _ := Find("otlp")
 	for _, tl := range journeys() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/mcp/mcptest"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 )
 
 // Official clients of both generations list and call the real tools: every
@@ -31,6 +32,7 @@ func TestOfficialClientsOfTheRealServers(t *testing.T) {
 			if client != "sdk2" {
 				ring.SkipUnlessFull(t, "cloud/mcp calls by every client, and this test by sdk2")
 			}
+			verdict.RecordTest(t, mcptest.Packages[client], "client of the tool servers of a node: "+client)
 			do := func(c mcptest.Call) mcptest.Called {
 				t.Helper()
 				c.Client = client

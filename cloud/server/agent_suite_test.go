@@ -83,7 +83,7 @@ func TestOfficialSuiteOnTheRealAddresses(t *testing.T) {
 					ring.SkipUnlessFull(t, "the other addresses of the tool servers")
 				}
 				at := mcptest.WithHeader(t, w.base, "Authorization: Bearer "+w.grant(path, "full"))
-				failed, all := mcptest.Failing(t, at+path, "--requirements", revision)
+				failed, all := mcptest.Failing(t, "tool servers of a node, "+revision+" (the rest needs tools of the suite)", at+path, "--requirements", revision)
 				require.Equal(t, needFixtures(t, revision), failed)
 				require.Greater(t, all, len(failed))
 			})
@@ -92,7 +92,7 @@ func TestOfficialSuiteOnTheRealAddresses(t *testing.T) {
 		// one is refused before the suite's headers are compared.
 		t.Run(path+" without a token", func(t *testing.T) {
 			ring.SkipUnlessFull(t, "callers without a token")
-			failed, _ := mcptest.Failing(t, w.base+path, "--requirements", "2026-07-28")
+			failed, _ := mcptest.Failing(t, "tool servers of a node without a token, 2026-07-28 (the rest needs tools of the suite, or one)", w.base+path, "--requirements", "2026-07-28")
 			failed = slices.DeleteFunc(failed, func(check string) bool { return strings.HasPrefix(check, "http-header-validation ") })
 			require.Equal(t, needFixtures(t, "2026-07-28"), failed)
 		})
@@ -122,7 +122,7 @@ func TestOfficialSuiteWithFixturesOnANode(t *testing.T) {
 					ring.SkipUnlessFull(t, "the other addresses, and scenarios that are not scored")
 				}
 				at := mcptest.WithHeader(t, w.base, "Authorization: Bearer "+login(t, w.base, w.box.Admin.Email, w.box.Admin.Password))
-				mcptest.Conformance(t, at+path, args...)
+				mcptest.Conformance(t, "tool servers of a node with the suite's own tools, "+name, at+path, args...)
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/webhook/webhooktest"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 )
 
 // The parser of the specification's authors, with all of its rules, finds
@@ -19,16 +20,17 @@ import (
 func TestAsyncAPIBeforeItsParser(t *testing.T) {
 	t.Parallel()
 	ring.SkipUnlessFull(t, "the description is compared with the one that was published")
-	type verdict struct {
+	type parsed struct {
 		Diagnostics, Messages, Channels []string
 		Operations                      int
 	}
-	parse := func(doc []byte) (v verdict) {
+	parse := func(doc []byte) (v parsed) {
 		require.NoError(t, json.Unmarshal(webhooktest.Node(t, "asyncapi.mjs", doc), &v))
 		return v
 	}
 	raw := served(t)
 	v := parse(raw)
+	verdict.RecordTest(t, "@asyncapi/parser", "AsyncAPI document, whole")
 	require.Len(t, v.Diagnostics, 1, "%v", v.Diagnostics)
 	require.Contains(t, v.Diagnostics[0], "asyncapi-latest-version", "the version is 3.0.0 on purpose")
 	var want []string

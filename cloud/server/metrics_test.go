@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 )
 
 // number is asked for, so that a label would show it.
@@ -156,6 +157,7 @@ func TestPrometheusTakesTheRules(t *testing.T) {
 	ring.SkipUnlessFull(t, "names of metrics and labels against a real node")
 	tool, err := exec.LookPath("promtool")
 	ring.Needs(t, ring.EnvTools, "promtool (Debian's prometheus)", err == nil)
+	verdict.RecordTest(t, "promtool", "alert rules and the dashboard's expressions")
 	for _, args := range [][]string{{"check", "rules", "../../configs/alerts.yaml"}, {"test", "rules", "testdata/alerts_test.yaml"}} {
 		out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput()
 		require.NoError(t, err, "%s", out)

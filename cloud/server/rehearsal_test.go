@@ -17,6 +17,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -538,6 +539,7 @@ func TestNewmanPlaysTheCollection(t *testing.T) {
 	newman := filepath.Join("..", "mock", "rehearsal", "node_modules", "newman", "bin", "newman.js")
 	_, err = os.Stat(newman)
 	ring.Needs(t, ring.EnvBrowsers, "node_modules/newman (npm ci in cloud/mock/rehearsal)", err == nil)
+	verdict.RecordTest(t, "newman", "collection of the partner interface against the mock cabinet")
 	_, vars := newRehearsalWorld(t, -1)
 	play := func(vars map[string]string, more ...string) ([]byte, error) {
 		args := append([]string{newman, "run", rehearsalFile, "--bail", "--color", "off"}, more...)

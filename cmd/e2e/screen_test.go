@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 )
 
 // touches are how often a person touches a screen on one way through it, keys with digits apart.
@@ -89,6 +90,7 @@ func (w *world) runScript(page *kiosk.Kiosk, hands http.Handler, chromium, node,
 	out, err := cmd.Output()
 	require.NoError(w.t, err, "%s", errs.String())
 	require.NoError(w.t, json.Unmarshal(out, &found))
+	verdict.RecordPages(w.t, "screens of a cabinet", found.Axe)
 	require.NotEmpty(w.t, found.Axe)
 	for screen, violations := range found.Axe {
 		require.Empty(w.t, violations, screen)

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 )
 
 // Pictures names the variable with a folder for screenshots.
@@ -261,6 +262,7 @@ func (x *Tab) CheckAccess(where string) {
 	x.Eval(string(script)+"; 0", nil)
 	var violations []string
 	x.Eval(`axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html + " " + n.failureSummary)))`, &violations)
+	verdict.RecordPages(x.t, "pages in the hands of people", map[string][]string{where: violations})
 	require.Empty(x.t, violations, where)
 }
 

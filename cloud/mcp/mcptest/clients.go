@@ -15,6 +15,14 @@ import (
 // Clients are the names of Call.Client.
 var Clients = []string{"go", "go-old", "sdk1", "sdk2", "sdk2-old", "inspector", "inspector-old"}
 
+// Packages are the packages of the Clients.
+var Packages = map[string]string{
+	"go": goPackage, "go-old": goPackage, "sdk1": "@modelcontextprotocol/sdk", "sdk2": "@modelcontextprotocol/client", "sdk2-old": "@modelcontextprotocol/client",
+	"inspector": "@modelcontextprotocol/inspector", "inspector-old": "@modelcontextprotocol/inspector",
+}
+
+const goPackage = "github.com/modelcontextprotocol/go-sdk"
+
 // Call is what a client does: it lists all tools and calls one. Clients named
 // -old shake hands, as those of 2025-11-25 and before do.
 type Call struct {

@@ -27,6 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/internal/verdict"
 )
 
 // patience bounds one run of a program.
@@ -95,9 +96,9 @@ func major(t testing.TB, program string) int {
 }
 
 // Conformance runs the official suite against the server at url, with further
-// arguments of its command line, and fails with the checks that did not
-// succeed. Files named in args lie in the folder of the packages.
-func Conformance(t *testing.T, url string, args ...string) {
+// arguments of its command line, records the verdict on the subject, and fails with the
+// checks that did not succeed. Files named in args lie in the folder of the packages.
+func Conformance(t *testing.T, subject, url string, args ...string) {
 	t.Helper()
 	out, results, err := run(t, append([]string{"server", "--url", url}, args...)...)
 	_, summary, found := bytes.Cut(out, []byte("=== SUMMARY ==="))
@@ -105,7 +106,7 @@ func Conformance(t *testing.T, url string, args ...string) {
 		summary = out
 	}
 	var failed strings.Builder
-	for _, c := range checks(t, results) {
+	for _, c := range recorded(t, subject, results) {
 		if !c.good() {
 			failed.Write(append(c.raw, '\n'))
 		}
@@ -114,12 +115,13 @@ func Conformance(t *testing.T, url string, args ...string) {
 }
 
 // Failing runs the official suite against the server at url and gives the checks
-// that did not succeed, as "scenario check", sorted. How many checks there were is
+// that did not succeed, as "scenario check", sorted, and records the verdict on the
+// subject. How many checks there were is
 // the second result.
-func Failing(t *testing.T, url string, args ...string) (failed []string, all int) {
+func Failing(t *testing.T, subject, url string, args ...string) (failed []string, all int) {
 	t.Helper()
 	_, results, _ := run(t, append([]string{"server", "--url", url}, args...)...)
-	list := checks(t, results)
+	list := recorded(t, subject, results)
 	for _, c := range list {
 		if !c.good() {
 			failed = append(failed, c.scenario+" "+c.ID)
@@ -153,7 +155,7 @@ func Authorization(t *testing.T, base, client, resource string, port int, visit 
 	}
 	require.NoError(t, cmd.Wait(), text.String())
 	require.True(t, visited, text.String())
-	for _, c := range checks(t, results) {
+	for _, c := range recorded(t, "authorization server", results) {
 		require.True(t, c.good(), "%s", c.raw)
 	}
 }
@@ -170,13 +172,16 @@ func waitForPort(t *testing.T, port int) {
 	}, patience, 10*time.Millisecond)
 }
 
+// packageName is the official suite's.
+const packageName = "@modelcontextprotocol/conformance"
+
 // suite is the official suite with arguments; it ends with the test.
 func suite(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	dir, program := Node(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, program, append([]string{filepath.Join("node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")}, args...)...)
+	cmd := exec.CommandContext(ctx, program, append([]string{filepath.Join("node_modules", packageName, "dist", "index.js")}, args...)...)
 	cmd.Dir = dir
 	return cmd
 }
@@ -199,6 +204,19 @@ type check struct {
 
 func (c check) good() bool {
 	return c.Status == "SUCCESS" || c.Status == "INFO" || c.Status == "SKIPPED"
+}
+
+// recorded are the checks that the suite wrote down, after the verdict on the subject.
+func recorded(t *testing.T, subject, dir string) []check {
+	t.Helper()
+	list, passed := checks(t, dir), 0
+	for _, c := range list {
+		if c.good() {
+			passed++
+		}
+	}
+	verdict.Record(t, packageName, subject, passed, len(list))
+	return list
 }
 
 // checks are those that the suite wrote down.

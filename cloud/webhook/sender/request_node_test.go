@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/webhook/webhooktest"
+	"github.com/postern-io/postern/internal/verdict"
 	"github.com/postern-io/postern/protocol/signature"
 )
 
@@ -26,7 +27,7 @@ func TestJavaScriptLibrariesReadUs(t *testing.T) {
 		Secrets []string          `json:"secrets"`
 		Now     int64             `json:"now"`
 	}
-	type verdict struct {
+	type reading struct {
 		Verified []bool
 		Event    *struct{ ID, Source, Type, Subject, Time, SpecVersion, Livemode, Data string }
 		Fault    string
@@ -60,9 +61,23 @@ func TestJavaScriptLibrariesReadUs(t *testing.T) {
 	late.Now += 301
 	input, err := json.Marshal(append(requests, changed, late))
 	require.NoError(t, err)
-	var found []verdict
+	var found []reading
 	require.NoError(t, json.Unmarshal(webhooktest.Node(t, "verify.mjs", input), &found))
 	require.Len(t, found, len(requests)+2)
+	verified, read, events := 0, 0, 0
+	for i, v := range found[:len(requests)] {
+		if len(v.Verified) == 3 && v.Verified[0] && v.Verified[1] && !v.Verified[2] {
+			verified++
+		}
+		if formats[i] == cloud.FormatNative {
+			continue
+		}
+		if events++; v.Event != nil && v.Fault == "" {
+			read++
+		}
+	}
+	verdict.Record(t, "standardwebhooks", "signatures of webhooks in every format, channel and scheme, with both secrets of a rotation and another", verified, len(requests))
+	verdict.Record(t, "cloudevents", "webhooks as events, structured and binary", read, events)
 	for i, v := range found[:len(requests)] {
 		what := fmt.Sprint(i, formats[i], channels[i])
 		require.Equal(t, []bool{true, true, false}, v.Verified, what)

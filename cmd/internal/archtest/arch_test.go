@@ -129,6 +129,7 @@ var allowed = map[string][]string{
 	"internal/lockfile":                  {},
 	"internal/ring":                      {},
 	"internal/shell":                     {},
+	"internal/verdict":                   {},
 	"internal/wholefile":                 {},
 }
 
