@@ -63,9 +63,6 @@ func New(cfg Config) *Service { return &Service{cfg, make(chan struct{}, 1)} }
 // PageInput asks for a part of a list.
 type PageInput = collection.PageInput
 
-// None is the input of operations that take none.
-type None struct{}
-
 // Done is the answer of what has nothing to say.
 type Done struct {
 	Result bool `json:"result"`

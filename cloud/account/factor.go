@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Access keeps what lets people in: second factors, passwords, sessions,
@@ -46,7 +47,7 @@ func showFactor(f cloud.SecondFactor, b cloud.Business) Factor {
 }
 
 // FindFactor shows the caller's second factor.
-func (s *Access) FindFactor(ctx context.Context, c cloud.Caller, _ None) (out FactorOutput, err error) {
+func (s *Access) FindFactor(ctx context.Context, c cloud.Caller, _ check.None) (out FactorOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := businessOf(v, c)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
@@ -199,7 +200,7 @@ func TestTimeBasedCodes(t *testing.T) {
 		_, err = d.second(c, done.Recovery[0])
 		require.Equal(t, "CHALLENGE_EXPIRED", code(err), "a challenge is good once")
 
-		shown, err := d.a.FindFactor(ctx, d.now(10), None{})
+		shown, err := d.a.FindFactor(ctx, d.now(10), check.None{})
 		require.NoError(t, err)
 		require.Equal(t, []any{true, 10, false, true}, []any{shown.Factor.Enabled, shown.Factor.Recovery, shown.Factor.Required, shown.Factor.RemovedAt == nil})
 		require.Contains(t, d.actions(1), "account:10 second_factor_set_up account")
@@ -338,12 +339,12 @@ func TestLostSecondFactor(t *testing.T) {
 		require.Equal(t, "CHALLENGE_EXPIRED", code(err))
 		_, err = d.login("cus@a.example", "")
 		require.NoError(t, err)
-		shown, err := d.a.FindFactor(ctx, d.now(12), None{})
+		shown, err := d.a.FindFactor(ctx, d.now(12), check.None{})
 		require.NoError(t, err)
 		require.NotNil(t, shown.Factor.RemovedAt, "the person is told")
 		require.Contains(t, d.actions(1), "account:10 second_factor_reset account")
 		d.setUp(12, cloud.Token{})
-		shown, err = d.a.FindFactor(ctx, d.now(12), None{})
+		shown, err = d.a.FindFactor(ctx, d.now(12), check.None{})
 		require.NoError(t, err)
 		require.Nil(t, shown.Factor.RemovedAt)
 	})
@@ -369,7 +370,7 @@ func TestDemandedSecondFactor(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, l.SetsUp)
 		require.False(t, d.alive(l))
-		shown, err := d.a.FindFactor(ctx, d.now(10), None{})
+		shown, err := d.a.FindFactor(ctx, d.now(10), check.None{})
 		require.NoError(t, err)
 		require.True(t, shown.Factor.Required)
 		secret, _ := d.setUp(10, d.token(l))
@@ -651,7 +652,7 @@ func TestSessionsAndPassword(t *testing.T) {
 		require.Equal(t, []bool{false, true, true}, []bool{d.alive(ins[0]), d.alive(ins[1]), d.alive(ins[2])})
 		_, err = other.a.EndSession(ctx, d.now(12), BySession{ID: gone})
 		require.Equal(t, "SESSION_NOT_FOUND", code(err), "ended twice")
-		_, err = d.a.EndOtherSessions(ctx, d.now(12), None{}, own)
+		_, err = d.a.EndOtherSessions(ctx, d.now(12), check.None{}, own)
 		require.NoError(t, err)
 		require.Equal(t, []bool{false, true}, []bool{d.alive(ins[1]), d.alive(ins[2])})
 

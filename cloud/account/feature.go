@@ -48,7 +48,7 @@ type FeaturesOutput struct {
 }
 
 // ListFeatures lists the families of the caller's business.
-func (s *Service) ListFeatures(ctx context.Context, c cloud.Caller, _ None) (out FeaturesOutput, err error) {
+func (s *Service) ListFeatures(ctx context.Context, c cloud.Caller, _ check.None) (out FeaturesOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		out = FeaturesOutput{Result: err == nil}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // Passkey is one of the caller's.
@@ -30,7 +31,7 @@ func showPasskey(p cloud.Passkey, l *time.Location) Passkey {
 }
 
 // ListPasskeys lists the caller's passkeys, oldest first; there are 20 at most.
-func (s *Access) ListPasskeys(ctx context.Context, c cloud.Caller, _ None) (out PasskeysOutput, err error) {
+func (s *Access) ListPasskeys(ctx context.Context, c cloud.Caller, _ check.None) (out PasskeysOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := businessOf(v, c)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // device is a person's authenticator with one key.
@@ -119,7 +120,7 @@ func TestPasskeys(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, good)
-		list, err := d.a.ListPasskeys(ctx, d.now(10), None{})
+		list, err := d.a.ListPasskeys(ctx, d.now(10), check.None{})
 		require.NoError(t, err)
 		require.Len(t, list.Passkeys, 1)
 		kinds, _ := d.mails(1)

@@ -132,7 +132,7 @@ func (s *Access) EndSession(ctx context.Context, c cloud.Caller, in BySession) (
 }
 
 // EndOtherSessions ends the caller's logins but the one of the call.
-func (s *Access) EndOtherSessions(ctx context.Context, c cloud.Caller, _ None, own cloud.Token) (Done, error) {
+func (s *Access) EndOtherSessions(ctx context.Context, c cloud.Caller, _ check.None, own cloud.Token) (Done, error) {
 	now := moment()
 	err := s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		a, err := v.Account(c.Account.ID)

@@ -31,7 +31,7 @@ type SettingsOutput struct {
 }
 
 // FindSettings shows the settings of the caller's business.
-func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out SettingsOutput, err error) {
+func (s *Service) FindSettings(ctx context.Context, c cloud.Caller, _ check.None) (out SettingsOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		out = SettingsOutput{Result: err == nil, Settings: showSettings(b)}
@@ -129,7 +129,7 @@ func showPrices(l *cloud.PriceList) *cloud.PriceList {
 }
 
 // FindPrices shows the price list of the caller's business.
-func (s *Service) FindPrices(ctx context.Context, c cloud.Caller, _ None) (out PricesOutput, err error) {
+func (s *Service) FindPrices(ctx context.Context, c cloud.Caller, _ check.None) (out PricesOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		out = PricesOutput{Result: err == nil, Prices: showPrices(b.Settings.Prices)}

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	before, err := w.s.FindSettings(ctx, as(ann), None{})
+	before, err := w.s.FindSettings(ctx, as(ann), check.None{})
 	require.NoError(t, err)
 	require.Equal(t, SettingsOutput{true, Settings{Timezone: "America/Toronto", DefaultLocale: "en", CorrectionWindow: 15}}, before)
 	all := SettingsInput{Timezone: ptr("Europe/Berlin"), DefaultLocale: ptr("de"), Country: ptr("DE"), Currency: ptr("EUR"), InterceptionReview: ptr(true), SelfApproval: ptr(true), CorrectionWindow: ptr(0),
@@ -27,12 +28,12 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, err)
 	want.CorrectionWindow, want.PhotoRequired = 60, false
 	require.Equal(t, want, saved.Settings, "what is absent stays")
-	found, err := w.s.FindSettings(ctx, as(ann), None{})
+	found, err := w.s.FindSettings(ctx, as(ann), check.None{})
 	require.NoError(t, err)
 	require.Equal(t, saved, found)
 	require.Equal(t, "UTC", w.business(2).Timezone, "another business keeps its own")
 	require.Equal(t, []string{"account:10 settings_saved business", "account:11 settings_saved business"}, w.actions(1))
-	_, err = w.s.FindSettings(ctx, as(top), None{})
+	_, err = w.s.FindSettings(ctx, as(top), check.None{})
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 
 	save := func(in SettingsInput) (SettingsOutput, error) { return w.s.SaveSettings(ctx, as(ann), in) }
@@ -65,10 +66,10 @@ func TestPrices(t *testing.T) {
 	saved, err := save(PricesInput{&prices})
 	require.NoError(t, err)
 	require.Equal(t, PricesOutput{true, &prices}, saved)
-	found, err := w.s.FindPrices(ctx, as(ben), None{})
+	found, err := w.s.FindPrices(ctx, as(ben), check.None{})
 	require.NoError(t, err)
 	require.Equal(t, saved, found)
-	found, err = w.s.FindPrices(ctx, as(rae), None{})
+	found, err = w.s.FindPrices(ctx, as(rae), check.None{})
 	require.NoError(t, err)
 	require.Nil(t, found.Prices)
 	for _, c := range []struct {
@@ -109,7 +110,7 @@ func TestFeatures(t *testing.T) {
 		_, err := w.s.Grant(ctx, as(top), GrantInput{family, 1, state, &on})
 		return err
 	}
-	list, err := w.s.ListFeatures(ctx, as(ann), None{})
+	list, err := w.s.ListFeatures(ctx, as(ann), check.None{})
 	require.NoError(t, err)
 	require.Equal(t, []Feature{{"order_chat", false, "allowed"}, {"ops_agent", false, "allowed"}, {smsMarketing, false, "allowed"}, {contractorAssignment, false, "allowed"}}, list.Features, "all are off at first")
 	require.Equal(t, &cloud.Error{Kind: cloud.Conflict, Code: "FEATURE_DISABLED", Members: map[string]any{"feature_enabled": false}}, w.s.Gate(ctx, 1, "order_chat"))
@@ -123,7 +124,7 @@ func TestFeatures(t *testing.T) {
 
 	require.NoError(t, grant("order_chat", "revoked", true))
 	require.Equal(t, "FEATURE_DISABLED", gate("order_chat"), "revoked is off whatever is switched")
-	list, err = w.s.ListFeatures(ctx, as(ann), None{})
+	list, err = w.s.ListFeatures(ctx, as(ann), check.None{})
 	require.NoError(t, err)
 	require.Equal(t, Feature{"order_chat", false, "revoked"}, list.Features[0])
 	w.unchanged(func() { require.Equal(t, cloud.E(cloud.Conflict, "FEATURE_REVOKED"), switched("order_chat", true)) })
@@ -153,7 +154,7 @@ func TestFeatures(t *testing.T) {
 			return err
 		}(), "BUSINESS_NOT_FOUND"},
 		"a caller without one":  {func() error { _, err := w.s.Switch(ctx, as(top), SwitchInput{"order_chat", ptr(true)}); return err }(), "BUSINESS_NOT_FOUND"},
-		"a list without a firm": {func() error { _, err := w.s.ListFeatures(ctx, as(top), None{}); return err }(), cloud.ErrNotFound.Error()},
+		"a list without a firm": {func() error { _, err := w.s.ListFeatures(ctx, as(top), check.None{}); return err }(), cloud.ErrNotFound.Error()},
 	} {
 		require.ErrorContains(t, c.err, c.want, name)
 	}

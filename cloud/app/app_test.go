@@ -111,7 +111,7 @@ func TestAnAppThatWasNeverSetUpIsOff(t *testing.T) {
 	}
 	gone := cloud.Caller{Account: cloud.Account{ID: 30, BusinessID: 3}}
 	for name, call := range map[string]func() error{
-		"list": func() error { _, err := w.s.List(ctx, gone, None{}); return err },
+		"list": func() error { _, err := w.s.List(ctx, gone, check.None{}); return err },
 		"find": func() error {
 			out, err := w.s.Find(ctx, gone, ByCode{"driver-app"})
 			require.False(t, out.Result)
@@ -163,11 +163,11 @@ func TestWhatABusinessSetsIsShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Mine", found.App.Name)
 	w.save(SaveInput{Code: "driver-app", Name: ptr("Drive")})
-	list, err := w.s.List(t.Context(), ann, None{})
+	list, err := w.s.List(t.Context(), ann, check.None{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"customer-app Mine", "driver-app Drive"}, []string{list.Apps[0].Code + " " + list.Apps[0].Name, list.Apps[1].Code + " " + list.Apps[1].Name})
 	require.Len(t, list.Apps, 2)
-	other, err := w.s.List(t.Context(), rae, None{})
+	other, err := w.s.List(t.Context(), rae, check.None{})
 	require.NoError(t, err)
 	require.Empty(t, other.Apps[0].Name, "another business sets its own")
 	require.Equal(t, `account:10 app_saved app:customer-app {"enabled":true}`, w.audits(1)[0])

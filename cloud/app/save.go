@@ -17,9 +17,6 @@ type ByCode struct {
 	Code string `path:"app_code" doc:"customer-app or driver-app"`
 }
 
-// None is the input of operations that take none.
-type None struct{}
-
 // AppOutput shows how a business wants an app.
 type AppOutput struct {
 	Result bool      `json:"result"`
@@ -33,7 +30,7 @@ type AppsOutput struct {
 }
 
 // List lists every app as the caller's business wants it.
-func (s *Service) List(ctx context.Context, c cloud.Caller, _ None) (AppsOutput, error) {
+func (s *Service) List(ctx context.Context, c cloud.Caller, _ check.None) (AppsOutput, error) {
 	out := AppsOutput{Result: true}
 	return out, s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)

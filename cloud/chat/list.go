@@ -105,9 +105,6 @@ func (s conversations) List(ctx context.Context, c cloud.Caller, in ListInput) (
 	})
 }
 
-// None is the input of operations that take none.
-type None struct{}
-
 // UnreadOutput says how many messages the caller has not read, and in how many
 // conversations; what is beyond 10,000 is not counted.
 type UnreadOutput struct {
@@ -118,7 +115,7 @@ type UnreadOutput struct {
 
 // UnreadCount counts what the caller has not read in conversations that are not
 // muted.
-func (s conversations) UnreadCount(ctx context.Context, c cloud.Caller, _ None) (UnreadOutput, error) {
+func (s conversations) UnreadCount(ctx context.Context, c cloud.Caller, _ check.None) (UnreadOutput, error) {
 	out := UnreadOutput{Result: true}
 	var q cloud.ConversationQuery
 	var none bool

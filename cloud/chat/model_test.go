@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/internal/ring"
 )
 
@@ -426,7 +427,7 @@ func (w *walk) look(who cloud.AccountID) {
 	if who == recipient {
 		return
 	}
-	n, err := w.node().UnreadCount(t.Context(), w.callers[who], None{})
+	n, err := w.node().UnreadCount(t.Context(), w.callers[who], check.None{})
 	require.NoError(t, err)
 	require.Equal(t, w.m.unread(who), n.Total)
 	list, err := w.node().List(t.Context(), w.callers[who], ListInput{UnreadOnly: true})

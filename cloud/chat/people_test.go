@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
@@ -112,7 +113,7 @@ func TestParticipants(t *testing.T) {
 	pushes := len(r.pushes)
 	r.says(customer, "x")
 	require.Len(t, r.pushes, pushes, "a muted driver gets no push")
-	n, err := s.UnreadCount(t.Context(), r.caller(driver), None{})
+	n, err := s.UnreadCount(t.Context(), r.caller(driver), check.None{})
 	require.NoError(t, err)
 	require.Zero(t, n.Total)
 	require.Equal(t, 2, r.talk(driver).Unread)
@@ -309,7 +310,7 @@ func TestWhoMayNotFindsNothing(t *testing.T) {
 			out, err := s.List(t.Context(), r.caller(who), ListInput{})
 			require.NoError(t, err)
 			require.Len(t, out.Conversations, out.Total)
-			n, err := s.UnreadCount(t.Context(), r.caller(who), None{})
+			n, err := s.UnreadCount(t.Context(), r.caller(who), check.None{})
 			require.NoError(t, err)
 			return [3]int{out.Total, n.Total, n.Conversations}
 		}

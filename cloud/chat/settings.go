@@ -65,7 +65,7 @@ func showSettings(s cloud.ChatSettings) Settings {
 }
 
 // FindSettings shows the settings of the caller's business.
-func (s settings) FindSettings(ctx context.Context, c cloud.Caller, _ None) (out SettingsOutput, err error) {
+func (s settings) FindSettings(ctx context.Context, c cloud.Caller, _ check.None) (out SettingsOutput, err error) {
 	err = s.store.Look(ctx, func(v cloud.View) error {
 		b, err := v.Business(c.Account.BusinessID)
 		out = SettingsOutput{Result: err == nil, Settings: showSettings(b.Settings.Chat)}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/store/storetest"
 )
@@ -216,7 +217,7 @@ func TestSettings(t *testing.T) {
 	r := newRig(t, storetest.OpenSQLite(t))
 	s := r.nodes[0]
 	r.settings(func(s *cloud.ChatSettings) { *s = cloud.ChatSettings{} })
-	out, err := s.FindSettings(t.Context(), r.caller(admin), None{})
+	out, err := s.FindSettings(t.Context(), r.caller(admin), check.None{})
 	require.NoError(t, err)
 	raw, err := json.Marshal(out.Settings)
 	require.NoError(t, err)

@@ -16,6 +16,9 @@ import (
 	"github.com/postern-io/postern/cloud"
 )
 
+// None is the input of operations that take none.
+type None struct{}
+
 // Input checks an input, a pointer to a struct, by the rules of its members and
 // those of nested structs, lists and maps, and fills in defaults. The error is
 // of kind cloud.Invalid and names each member by its path, such as

@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // PreferredInput chooses the locker that a customer prefers.
 type PreferredInput struct {
 	DeviceID *cloud.DeviceID `json:"device_id" doc:"A pickup point of the business; null: none is preferred"`
 }
-
-// None is the input of operations that take none.
-type None struct{}
 
 // PreferredOutput shows the locker that a customer prefers.
 type PreferredOutput struct {
@@ -51,7 +49,7 @@ func (s recipients) SetPreferred(ctx context.Context, c cloud.Caller, in Preferr
 }
 
 // FindPreferred shows the locker that the caller prefers.
-func (s recipients) FindPreferred(ctx context.Context, c cloud.Caller, _ None) (out PreferredOutput, err error) {
+func (s recipients) FindPreferred(ctx context.Context, c cloud.Caller, _ check.None) (out PreferredOutput, err error) {
 	err = s.cfg.Store.Look(ctx, func(v cloud.View) error {
 		a, err := v.Account(c.Account.ID)
 		if err != nil {

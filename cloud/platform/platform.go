@@ -54,9 +54,6 @@ type Service struct {
 // New builds the service.
 func New(cfg Config) *Service { return &Service{cfg: cfg, wake: make(chan struct{}, 1)} }
 
-// None is the input of operations that take none.
-type None struct{}
-
 // Done is the answer of what has nothing to say.
 type Done struct {
 	Result bool `json:"result"`

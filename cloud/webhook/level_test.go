@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 func TestSettingsOfLevels(t *testing.T) {
@@ -161,15 +162,15 @@ func TestAddressesPauseAndResume(t *testing.T) {
 	ctx := t.Context()
 	id := int64(w.saveSettings(ann, `{"webhook_sign_secret":"`+secret+`","order_create_webhook_url":"`+good+`"}`).URLs[0].URLID)
 	hers := int64(w.saveSettings(cus, `{"order_create_webhook_url":"`+good+`"}`).URLs[0].URLID)
-	list, err := w.s.ListURLs(ctx, ann, None{})
+	list, err := w.s.ListURLs(ctx, ann, check.None{})
 	require.NoError(t, err)
 	require.Len(t, list.URLs, 2)
 	require.Equal(t, []any{levelBusiness, statusFresh, []string{cloud.HookOrderCreate}}, []any{list.URLs[0].Level, list.URLs[0].Status, list.URLs[0].Settings})
 	require.Equal(t, []any{levelCustomer, cus.Account.ID}, []any{list.URLs[1].Level, *list.URLs[1].CustomerID})
-	list, err = w.s.ListURLs(ctx, cus, None{})
+	list, err = w.s.ListURLs(ctx, cus, check.None{})
 	require.NoError(t, err)
 	require.Len(t, list.URLs, 1)
-	_, err = w.s.ListURLs(ctx, eve, None{})
+	_, err = w.s.ListURLs(ctx, eve, check.None{})
 	require.Equal(t, "ACCOUNT_TYPE_NOT_ALLOWED", code(err))
 
 	paused, err := w.s.Pause(ctx, ann, URLInput{id})
@@ -201,7 +202,7 @@ func TestAddressesPauseAndResume(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{cloud.OutboxFailed, reasonGivenUp}, []any{logs.Logs[0].Status, *logs.Logs[0].Error}, "what was kept is given up")
 	w.held = heldBreaker
-	list, err = w.s.ListURLs(ctx, cus, None{})
+	list, err = w.s.ListURLs(ctx, cus, check.None{})
 	require.NoError(t, err)
 	require.Equal(t, statusDegraded, list.URLs[0].Status, "the sender leaves it alone")
 	settings, err := w.s.FindSettings(ctx, cus, LevelInput{})

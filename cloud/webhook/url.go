@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/check"
 )
 
 // URLInput names an address of the settings.
@@ -108,7 +109,7 @@ func (s *core) ownURL(v cloud.View, c cloud.Caller, in URLInput) (e cloud.Endpoi
 
 // ListURLs shows the addresses of the settings and how each is doing. Error:
 // ACCOUNT_TYPE_NOT_ALLOWED.
-func (s accountHooks) ListURLs(ctx context.Context, c cloud.Caller, _ None) (out URLsOutput, err error) {
+func (s accountHooks) ListURLs(ctx context.Context, c cloud.Caller, _ check.None) (out URLsOutput, err error) {
 	out.URLs, err = s.health(ctx, c)
 	out.Result = err == nil
 	return out, err

@@ -182,9 +182,6 @@ func (p problems) err() error {
 	return &cloud.Error{Kind: cloud.Invalid, Code: "VALIDATION_FAILED", Fields: p}
 }
 
-// None is the input of operations that take none.
-type None struct{}
-
 // KindInput names one of the caller's endpoints.
 type KindInput struct {
 	Kind string `query:"kind" enum:"locker_provider,third_party_delivery" doc:"Which of the provider's endpoints; empty: that of its first service"`
