@@ -40,7 +40,7 @@ const (
 	MaxDepth      = 10
 	MaxFields     = 200
 	MaxRoots      = 10
-	MaxSelections = 1_000  // of a document as it is written, before fragments are opened
+	MaxSelections = 240    // of a document as it is written, before fragments are opened
 	MaxNodes      = 60_000 // of the schema that an introspection visits
 	MaxProblems   = 10     // of a document that are listed
 )
@@ -221,7 +221,7 @@ func (s *Server) read(ctx context.Context, q Request) (r result, readable bool) 
 	if written(doc) > MaxSelections { // what is checked next costs their square
 		return refuse("BAD_REQUEST", tooMuch)
 	}
-	if list := validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules()); len(list) > 0 {
+	if list := s.faults(doc); len(list) > 0 {
 		return result{Errors: s.problems(q, list)}, true
 	}
 	name := ""
@@ -270,7 +270,7 @@ func undeclared(op *ast.OperationDefinition, given map[string]any) (out []string
 // one that only reads or cannot be run.
 func (s *Server) Mutated(query, name string) (out []*catalog.Operation) {
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Name: "request", Input: query}, MaxTokens)
-	if err != nil || written(doc) > MaxSelections || len(validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules())) > 0 {
+	if err != nil || written(doc) > MaxSelections || len(s.faults(doc)) > 0 {
 		return nil
 	}
 	op := doc.Operations.ForName(name)
@@ -298,6 +298,29 @@ func (s *Server) Mutated(query, name string) (out []*catalog.Operation) {
 	}
 	walk(op.SelectionSet)
 	return out
+}
+
+// faults are what the schema has against a document. They propose names for those that it
+// does not know only where there are few: each proposal costs as much as a hundred checks.
+func (s *Server) faults(doc *ast.QueryDocument) gqlerror.List {
+	plain := rules.NewDefaultRules()
+	for _, r := range proposing {
+		plain.ReplaceRule(r.with.Name, r.without.RuleFunc)
+	}
+	list := validator.ValidateWithRules(s.schema, doc, plain)
+	if len(list) == 0 || len(list) > MaxProblems {
+		return list
+	}
+	return validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules())
+}
+
+// proposing are the rules that propose names, with those that do not.
+var proposing = []struct{ with, without validator.Rule }{
+	{rules.FieldsOnCorrectTypeRule, rules.FieldsOnCorrectTypeRuleWithoutSuggestions},
+	{rules.KnownArgumentNamesRule, rules.KnownArgumentNamesRuleWithoutSuggestions},
+	{rules.KnownTypeNamesRule, rules.KnownTypeNamesRuleWithoutSuggestions},
+	{rules.ScalarLeafsRule, rules.ScalarLeafsRuleWithoutSuggestions},
+	{rules.ValuesOfCorrectTypeRule, rules.ValuesOfCorrectTypeRuleWithoutSuggestions},
 }
 
 func asList(err error) gqlerror.List {
@@ -361,7 +384,7 @@ func written(doc *ast.QueryDocument) int {
 	return n
 }
 
-const tooMuch = "The query asks for too much at once: at most 200 fields, 10 operations and 60,000 nodes of the schema."
+const tooMuch = "The query asks for too much at once: at most 240 selections as written, 200 fields, 10 operations and 60,000 nodes of the schema."
 
 // turnedAway is the answer to a request of which nothing was run.
 func (s *Server) turnedAway(q Request, err error) result {

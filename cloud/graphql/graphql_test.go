@@ -215,6 +215,19 @@ func TestLimits(t *testing.T) {
 	require.Len(t, m["data"], 2)
 }
 
+// Names are proposed for a few that are not known; for many they would cost more than all else.
+func TestNamesAreProposedForAFew(t *testing.T) {
+	r := newRig(t)
+	for n, proposed := range map[int]bool{1: true, graphql.MaxProblems: true, graphql.MaxProblems + 1: false, graphql.MaxSelections: false} {
+		_, a := r.ask("{"+strings.Repeat("ordersLis ", n)+"}", nil)
+		said := fmt.Sprint(a["errors"])
+		require.Contains(t, said, "Cannot query field", n)
+		require.Equal(t, proposed, strings.Contains(said, "Did you mean"), "%d: %s", n, said)
+	}
+	_, a := r.ask("{"+strings.Repeat("ordersLis ", graphql.MaxSelections+1)+"}", nil)
+	require.Contains(t, fmt.Sprint(a["errors"]), "240 selections")
+}
+
 // The tools of others read the whole schema.
 func TestIntrospection(t *testing.T) {
 	t.Parallel()

@@ -150,7 +150,8 @@ type Pages struct {
 	guidePages
 	nounPages
 	drawnPages
-	handler fasthttp.RequestHandler
+	handler   fasthttp.RequestHandler
+	addresses map[string][]string
 }
 
 // Pages of one matter each.
@@ -212,12 +213,15 @@ func New(cfg Config) (*Pages, error) {
 	if k.chatPolicy, err = hearing(cfg.LiveURL); err != nil {
 		return nil, err
 	}
-	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, personPages{k}, guidePages{k}, nounPages{k}, drawnPages{nounPages{k}}, nil}
+	p := &Pages{k, approvalPages{k}, chatPages{k}, trackingPages{k}, consentPages{k}, consolePages{k}, webhookPages{k}, setupPages{k}, personPages{k}, guidePages{k}, nounPages{k}, drawnPages{nounPages{k}}, nil, nil}
 	if p.handler, err = p.routes(); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
+
+// Addresses are those that pages answer, by method; a part in braces stands for any.
+func (p *Pages) Addresses() map[string][]string { return p.addresses }
 
 // Handler answers one request.
 func (p *Pages) Handler(ctx *fasthttp.RequestCtx) { p.handler(ctx) }
@@ -329,6 +333,7 @@ func (p *Pages) routes() (fasthttp.RequestHandler, error) {
 	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) {
 		p.message(ctx, fasthttp.StatusMethodNotAllowed, "oops.title", "oops.body")
 	}
+	p.addresses = r.List()
 	return func(ctx *fasthttp.RequestCtx) {
 		headers(ctx)
 		r.Handler(ctx)

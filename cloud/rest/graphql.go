@@ -54,7 +54,9 @@ func (s *Server) graphQL(ctx *fasthttp.RequestCtx) {
 	nameUnknown(ctx, out.Unknown)
 	ctx.SetStatusCode(out.Status)
 	ctx.SetContentType(out.Type)
-	ctx.SetBody(out.Body)
+	if !setCompressed(ctx, out.Body) {
+		ctx.SetBody(out.Body)
+	}
 }
 
 // who is what a request tells of its caller.

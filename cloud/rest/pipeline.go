@@ -284,16 +284,26 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, op *route, r reply) {
 			return
 		}
 	}
-	if !op.Secret && len(r.body) >= gzipFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
-		h.Set("Content-Encoding", "gzip")
-		h.Add("Vary", "Accept-Encoding")
-		r.body = fasthttp.AppendGzipBytesLevel(nil, r.body, fasthttp.CompressBestSpeed)
+	if !op.Secret && setCompressed(ctx, r.body) {
 		tag += gzipMark(tag)
+	} else {
+		ctx.SetBody(r.body)
 	}
 	if tag != "" {
 		h.Set("ETag", `"`+tag+`"`)
 	}
-	ctx.SetBody(r.body)
+}
+
+// setCompressed sets the body of an answer, compressed, and reports whether it did: it leaves
+// short ones, and callers that take nothing compressed.
+func setCompressed(ctx *fasthttp.RequestCtx, body []byte) bool {
+	if len(body) < gzipFrom || !ctx.Request.Header.HasAcceptEncoding("gzip") {
+		return false
+	}
+	ctx.Response.Header.Set("Content-Encoding", "gzip")
+	ctx.Response.Header.Add("Vary", "Accept-Encoding")
+	ctx.SetBody(fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed))
+	return true
 }
 
 // gzipMark sets the compressed form's tag apart (RFC 9110 8.8.3.3).

@@ -125,6 +125,8 @@ type Server struct {
 	answers *answers
 	metrics *metrics
 	routes  []route
+	// addresses are those that are answered but for pages, by method.
+	addresses map[string][]string
 	// transfers are the rows whose bodies are files.
 	transfers []*catalog.Operation
 
@@ -169,6 +171,10 @@ func New(cfg Config) *Server {
 	}
 	return s
 }
+
+// Addresses are those that are answered, but for pages, by method; ANY, written *, is every
+// method, and a part in braces stands for any.
+func (s *Server) Addresses() map[string][]string { return s.addresses }
 
 // SetConnections changes how many connections may be open.
 func (s *Server) SetConnections(most limit.Connections) { s.crowd.SetMost(most) }
@@ -300,6 +306,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		r.ANY(m.Path, named(m.Path, s.guarded(handle)))
 	}
 	r.GET("/api/openapi.json", named("/api/openapi.json", s.guarded(s.openAPI)))
+	s.addresses = r.List()
 	return s.entered(r.Handler)
 }
 

@@ -118,6 +118,20 @@ func (s *Server) faces() error {
 	return nil
 }
 
+// Addresses are those that a node answers over HTTP, as METHOD /path, sorted: a method of * is
+// every method, and a part in braces stands for any.
+func Addresses(s *Server) (out []string) {
+	for _, list := range []map[string][]string{s.rest.Addresses(), s.pages.Addresses()} {
+		for method, paths := range list {
+			for _, path := range paths {
+				out = append(out, method+" "+path)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // runApproved does an approved call as approval.Config.Run says.
 func (s *Server) runApproved(ctx context.Context, reviewer cloud.Caller, a cloud.Approval) (json.RawMessage, error) {
 	if s.tools == nil {
