@@ -252,6 +252,8 @@ const (
 	DevConfigRefused = "config_refused"
 	// DevCompartmentBlocked: couriers had compartments blocked at the cabinet.
 	DevCompartmentBlocked = "compartment_blocked"
+	// DevUnknownLabel: a scanner read a label that names no parcel of the business.
+	DevUnknownLabel = "unknown_label"
 	// DevReportedStolen: staff have reported the cabinet as stolen.
 	DevReportedStolen = "reported_stolen"
 )

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/gs1"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
@@ -15,11 +16,26 @@ import (
 // as they are.
 func (w reports) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, error) {
 	s, e, problem, err := w.scanned(r, b)
-	if problem != "" || err != nil {
-		return problem, err
+	switch {
+	case err != nil:
+		return "", err
+	case problem == foreign: // of another business or of none: staff learn which label it was, and no more
+		w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevUnknownLabel,
+			Detail: shorten(labelDetail(b)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
+		return "", nil
+	case problem != "":
+		return problem, nil
 	}
 	w.add(s, e)
 	return "", nil
+}
+
+// labelDetail is a label that names no parcel, and where it was scanned.
+func labelDetail(b wire.TrackingEvent) string {
+	if b.Location == "" {
+		return b.Subject
+	}
+	return b.Subject + ", " + b.Location
 }
 
 func (w *timeline) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e otep.Event, problem string, err error) {

@@ -177,7 +177,13 @@ func TestEventsOfDevicesAreNormalised(t *testing.T) {
 		require.Equal(s.t, append(slices.Clone(before), "return_to_sender locker"), s.moves())
 		say(wire.TrackingEvent{Subject: "UPS-8", StatusCode: "in_transit"})
 		say(wire.TrackingEvent{Subject: "ELSEWHERE", StatusCode: "in_transit"})
-		require.EqualValues(s.t, 2, s.Faults()[cloud.DevForeignReference].Count)
+		require.EqualValues(s.t, 2, s.Faults()[cloud.DevUnknownLabel].Count)
+		require.Equal(s.t, "ELSEWHERE", s.Faults()[cloud.DevUnknownLabel].Detail)
+		say(wire.TrackingEvent{Subject: "NO\x00WHERE" + strings.Repeat("x", 2000), StatusCode: "in_transit", Location: "Dock 3"})
+		require.EqualValues(s.t, 3, s.Faults()[cloud.DevUnknownLabel].Count)
+		require.LessOrEqual(s.t, len(s.Faults()[cloud.DevUnknownLabel].Detail), 520)
+		require.NotContains(s.t, s.Faults()[cloud.DevUnknownLabel].Detail, "\x00")
+		require.NotContains(s.t, s.Faults(), cloud.DevForeignReference)
 	})
 }
 
