@@ -185,9 +185,6 @@ const (
 	ServiceTracking   = "otep"
 )
 
-// Services lists them.
-func Services() []string { return []string{ServiceLocker, ServiceThirdParty, ServiceTracking} }
-
 // Scopes of a provider.
 const (
 	ScopeOwn = "own" // shipments handed to it

@@ -13,7 +13,7 @@ type KeyPolicy struct {
 	// AskNever.
 	Approval   string   `json:"approval,omitempty"`
 	DryRunOnly bool     `json:"dry_run_only,omitempty"` // writes are only tried
-	Surfaces   []string `json:"surfaces,omitempty"`     // some of KeySurfaces; empty: all
+	Surfaces   []string `json:"surfaces,omitempty"`     // some of api, graphql, mcp, live; empty: all
 	// WritesPerDay and MoneyPerDay bound what is done without a person in a day of
 	// UTC; 0: no bound. Money is what the prices of orders add up to.
 	WritesPerDay int   `json:"writes_per_day,omitempty"`
@@ -29,9 +29,6 @@ const (
 
 // AskLevels are what a policy may say of approval, least first.
 func AskLevels() []string { return []string{AskNever, AskHigh, AskAll} }
-
-// KeySurfaces are the faces that a key may be held to.
-func KeySurfaces() []string { return []string{"api", "graphql", "mcp", "live"} }
 
 // Asks reports whether any write waits for a person.
 func (p KeyPolicy) Asks() bool { return p.Approval == AskHigh || p.Approval == AskAll }

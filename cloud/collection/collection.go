@@ -207,10 +207,3 @@ func line(c cloud.Caller, r cloud.Row, now time.Time, done string) cloud.AuditCh
 }
 
 func moment() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
-
-// Set changes a member to what an input gives; nil leaves it.
-func Set[T any](to *T, from *T) {
-	if from != nil {
-		*to = *from
-	}
-}

@@ -42,12 +42,6 @@ func Read(data []byte, now time.Time) (Timeline, Report, error) {
 	return r.timeline, r.report, nil
 }
 
-// Parse is Read for callers that only want the timeline.
-func Parse(data []byte) (Timeline, error) {
-	t, _, err := Read(data, time.Time{})
-	return t, err
-}
-
 // Validate is Read for callers that only want the report.
 func Validate(data []byte, now time.Time) (Report, error) {
 	_, r, err := Read(data, now)

@@ -43,10 +43,8 @@ func ID(s Subject, e Event) string {
 	return "evt_" + hex.EncodeToString(sum[:10])
 }
 
-// Compare orders events: by instant of occurrence, then rank, then time of
+// compare orders events: by instant of occurrence, then rank, then time of
 // recording, then id.
-func Compare(a, b Event) int { return compare(&a, &b) }
-
 func compare(a, b *Event) int {
 	if c := a.OccurredAt.Compare(b.OccurredAt.Time); c != 0 {
 		return c
