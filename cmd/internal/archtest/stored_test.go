@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the golden file of stored forms anew")
+var update = flag.Bool("update", false, "write the golden file of stored forms and the counts of the coverage anew")
 
 // storing are the packages that make JSON for a column, by the functions that
 // encode or decode it. Packages besides the store hand it over as text or bytes.
