@@ -85,7 +85,8 @@ func (t *eventWriter) tracking(e otep.Event) (any, error) {
 	}
 	var signature *string
 	h.Detail = t.files(func(f cloud.ProofFile) bool { return f.Event == e.StatusCode && h.Service != nil })
-	for _, f := range h.Detail {
+	for i, f := range h.Detail {
+		h.Detail[i].EventID = &h.ID
 		if f.FullURL == nil {
 			continue
 		}

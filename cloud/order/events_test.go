@@ -312,5 +312,10 @@ func TestEventsHaveTheMembersOfTheDescription(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, seen, 26)
 		require.Contains(t, string(told["order.created"].Event.Body), "fragile", "the business sees notes")
+		data := w.body(told["tracking.event"]).Data
+		require.NotEmpty(t, data["proof_files_detail"])
+		for _, f := range data["proof_files_detail"].([]any) {
+			require.Equal(t, data["tracking_event_id"], f.(map[string]any)["tracking_event_id"], "a file names the event that it goes with")
+		}
 	})
 }
