@@ -12,6 +12,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/order/proof"
 )
 
 // The events of a level, names only.
@@ -291,5 +292,34 @@ func TestLevelsGetTheirOwnSecretByARotation(t *testing.T) {
 		w.set(customer, map[string]any{"webhook_sign_secret_next": "own-secret-0123456789abcdef"})
 		require.Equal(t, []string{hookSecret, "own-secret-0123456789abcdef"}, []string{string(level().Secret), string(level().SecretNext)})
 		require.WithinDuration(t, time.Now().Add(24*time.Hour), level().NextUntil, time.Minute)
+	})
+}
+
+// A file in place of another is one event, updated, with the new file alone; what was
+// replaced is never sent again. Both settings of files get it.
+func TestReplacedFilesAreSentAsUpdated(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "tracking_event_webhook_url": "https://a.example.com/", "pod_files_webhook_url": "https://b.example.com/"})
+		o := w.ref("PO-1").OrderID
+		attach := func(replaces int64) order.FileBody {
+			out, err := proof.New(w.orders, w.files).Attach(t.Context(), w.staff, proof.AttachInput{OrderID: o, Type: "photo", File: photo(), Service: 1, Result: 1, Replaces: replaces})
+			require.NoError(t, err)
+			return out.File
+		}
+		first := attach(0)
+		before := len(w.log(cloud.AccountLog{}))
+		second := attach(first.FileID)
+		sent := w.log(cloud.AccountLog{})[before:]
+		var settings []string
+		for _, x := range sent {
+			settings = append(settings, x.Event.Event+" "+x.Delivery.Setting)
+			data := w.body(x).Data
+			require.Equal(t, "updated", data["action"])
+			require.EqualValues(t, second.FileID, data["file"].(map[string]any)["file_id"])
+			require.Len(t, data["proof_files"], 1)
+			require.Len(t, data["proof_files_detail"], 1)
+			require.NotContains(t, string(x.Event.Body), first.URL)
+		}
+		require.ElementsMatch(t, []string{"pod.files_updated tracking_event_webhook_url", "pod.files_updated pod_files_webhook_url"}, settings)
 	})
 }
