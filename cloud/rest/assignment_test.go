@@ -2,11 +2,14 @@ package rest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/auth"
 )
 
 // An order goes to a contractor and comes back, through the addresses of the
@@ -67,4 +70,58 @@ func TestContractorAssignmentOverREST(t *testing.T) {
 	g = r.do("POST", path+"/revoke", admin, `{"order_ids":[`+id+`]}`)
 	require.Equal(t, false, g.json["result"])
 	require.Equal(t, 1.0, g.json["skipped"])
+}
+
+// A row of the list has the members of the interface document with values of their
+// kind; while its order is on a route, the contractor cannot give it back.
+func TestRowsOfAssignments(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	admin, broker := r.w.Tokens[cloud.ClientAdmin], r.w.Tokens[cloud.Broker]
+	const path = "/api/v1/broker-order-assignments"
+	r.made(r.do("PUT", "/api/v1/admin/features/contractor_assignment/42", r.w.Tokens[cloud.PlatformAdmin], `{"state":"allowed","enabled":true}`), 200, "feature")
+	id, _ := r.order(admin, "SO-8")
+	require.Equal(t, 200, r.do("PATCH", "/api/v1/orders/"+id, admin, `{"scheduled_date":"2099-12-01"}`).status)
+	assign := func(note int) got {
+		return r.do("POST", path, admin, fmt.Sprintf(`{"order_ids":[%s],"broker_id":3,"note":%q}`, id, strings.Repeat("é", note)))
+	}
+	r.refused(assign(501), 422, "VALIDATION_FAILED")
+	require.Equal(t, 1.0, assign(500).json["assigned"])
+	staff, err := r.w.FindToken(t.Context(), auth.Hash(r.w.Tokens[cloud.ClientEmployee]))
+	require.NoError(t, err)
+	staff.Account.Permissions = []string{"orders:read"}
+	r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{staff.Account}}})
+	row := func() map[string]any {
+		t.Helper()
+		g := r.do("GET", path, r.w.Tokens[cloud.ClientEmployee], "")
+		require.Equal(t, 200, g.status, "%s", g.body)
+		return g.json["assignments"].([]any)[0].(map[string]any)
+	}
+	a := row()
+	at, err := time.Parse(time.RFC3339, a["assigned_at"].(string))
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), at, time.Minute)
+	require.Equal(t, map[string]any{"id": a["id"], "order_id": a["order_id"], "order_ref": "SO-8", "order_status_id": 1.0, "scheduled_date": "2099-12-01", "route_id": nil, "broker_id": 3.0,
+		"broker_name": "broker", "status": "active", "note": strings.Repeat("é", 500), "assigned_by": 1.0, "assigned_at": a["assigned_at"], "ended_by": nil, "ended_at": nil, "end_reason": nil}, a)
+	require.Equal(t, id, fmt.Sprint(a["order_id"]))
+	require.Positive(t, a["id"])
+
+	route := r.route(broker, `{"date":"2099-12-01"}`)
+	require.Equal(t, 1.0, r.do("POST", route+"/orders", broker, `{"order_ids":[`+id+`]}`).json["added"])
+	require.Equal(t, route, fmt.Sprint("/api/v1/routes/", row()["route_id"]))
+	release := func(reason int) got {
+		return r.do("POST", path+"/release", broker, fmt.Sprintf(`{"order_id":%s,"reason":%q}`, id, strings.Repeat("x", reason)))
+	}
+	r.refused(release(1), 400, "ORDER_ON_ROUTE")
+	require.Equal(t, 200, r.do("POST", route+"/orders/remove", broker, `{"order_ids":[`+id+`]}`).status)
+	r.refused(release(256), 422, "VALIDATION_FAILED")
+	require.Equal(t, 200, release(255).status)
+	a = row()
+	require.Equal(t, []any{"released", 3.0, strings.Repeat("x", 255), nil}, []any{a["status"], a["ended_by"], a["end_reason"], a["route_id"]})
+	_, err = time.Parse(time.RFC3339, a["ended_at"].(string))
+	require.NoError(t, err)
+	r.refused(r.do("GET", path+"?page=0", admin, ""), 422, "VALIDATION_FAILED")
+	for _, typ := range []cloud.AccountType{cloud.Customer, cloud.DriverAccount, cloud.ProviderType} {
+		r.refused(r.do("GET", path, r.w.Tokens[typ], ""), 403, "ACCOUNT_TYPE_NOT_ALLOWED")
+	}
 }
