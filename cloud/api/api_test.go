@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -74,4 +75,21 @@ func TestCallsThatCreateTakeAKey(t *testing.T) {
 		require.Equal(t, slices.Contains(keyless, o.Name), !o.Idempotent, "%s creates and takes no key", o.Name)
 	}
 	require.Greater(t, creating, 15)
+}
+
+// areas are those of interface document 1, written down once more.
+const areas = "Broker Order Assignments, User, Driver, Client, Shipping, AddressBook, DriverInfo, Skills, ReturnReasons, LabelService, OCR, POI, Dataset, Alliance, Tracking, Customer, ThirdPartyDelivery, Warehouse Transfer, " +
+	"InstantRider, OTEP, Custom Maps, Loading Planner, Packing Plans, Smart Locker, Webhooks, Warehouse Mobile, Platform Apps, Dispatch, Device Operations, Reservations, Driver Route Board, Locker Resale, Luggage Relay, " +
+	"Locker Storage, Consolidation, Order Chat, Operations AI Agent, SMS Marketing, Device Orders, Documents, Fleets, Locker Shop, Pick Batching"
+
+// Every operation is of an area of the interface, or of our own one, and its path
+// carries a version.
+func TestAreasAndVersionsOfOperations(t *testing.T) {
+	t.Parallel()
+	known := append(strings.Split(areas, ", "), "Features")
+	require.ElementsMatch(t, known, catalog.Tags())
+	for _, o := range table().Operations() {
+		require.Contains(t, known, o.Tag, o.Name)
+		require.Regexp(t, `^/api/v[123]/[a-z]`, o.Path, o.Name)
+	}
 }

@@ -173,6 +173,10 @@ func TestWhatABusinessSetsIsShown(t *testing.T) {
 	require.Equal(t, `account:10 app_saved app:customer-app {"enabled":true}`, w.audits(1)[0])
 	require.Equal(t, `account:10 app_saved app:driver-app {"enabled":false}`, w.audits(1)[4])
 	require.Empty(t, w.audits(2))
+
+	every := []string{"wallet", "send", "return", "store", "lockers", "luggage", "handover", "pay"} // of the interface document
+	w.save(SaveInput{QuickActions: every})
+	require.Equal(t, every, w.bootstrap(BootstrapInput{}).Settings.Home.QuickActions)
 }
 
 func TestCapabilitiesFollowWhatThereIs(t *testing.T) {

@@ -65,7 +65,7 @@ func TestWebhookSettings(t *testing.T) {
 		r.refused(g, 422, "VALIDATION_FAILED")
 		require.Contains(t, g.json["errors"], field, "%s", g.body)
 	}
-	for _, bad := range []string{"short", "whsec_MDEyMzQ1Njc4OWFiY2RlZg", "whpk_A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=", "with spaces in its midst"} {
+	for _, bad := range []string{"short", signKey[:15], "whsec_MDEyMzQ1Njc4OWFiY2RlZg", "whpk_A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=", "with spaces in its midst"} {
 		g := put(admin, "", `{"webhook_sign_secret":"`+bad+`"}`)
 		r.refused(g, 422, "VALIDATION_FAILED")
 		for _, said := range []string{"16 to 128", "no spaces", "whsec_"} {

@@ -167,6 +167,21 @@ func TestPlacesAreSent(t *testing.T) {
 	})
 }
 
+// A place is a minute after the one before where no interval is set.
+func TestPlacesAreAMinuteApart(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		e := newEar(w)
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","driver_location_webhook_url":"https://a.example/x"}`))
+		e.at(1, 0)
+		e.wait(time.Second)
+		e.at(2, 0)
+		e.wait(58 * time.Second)
+		require.Equal(t, []float64{1}, latitudes(e.fresh()), "59 seconds")
+		e.wait(time.Second)
+		require.Equal(t, []float64{2}, latitudes(e.fresh()), "60 seconds")
+	})
+}
+
 // Two nodes find the same place due, and tell it once.
 func TestAPlaceIsSentOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {

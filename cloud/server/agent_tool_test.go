@@ -70,6 +70,10 @@ func TestToolsThatComeTogether(t *testing.T) {
 	require.Equal(t, rows[0], again["results"].([]any)[0], "a row with a key is made once")
 	require.Len(t, again["results"], 2, "stopped")
 
+	for n, want := range map[int]bool{100: false, 101: true} {
+		r := w.call("bulk_create_orders", `{"confirm":true,"orders":[`+strings.TrimSuffix(strings.Repeat(`{},`, n), ",")+`]}`, admin...)
+		require.Equal(t, want, r.failed, "%d orders: %s", n, r.raw)
+	}
 	zero := w.good("bulk_create_orders", fmt.Sprintf(`{"confirm":true,"orders":[%s,%s]}`, strings.Replace(fmt.Sprintf(anOrder, "ZZ"), `"ZZ"`, `"Z\u0000"`, 1), fmt.Sprintf(anOrder, "Z-1")), admin...)
 	require.Equal(t, []any{true, 1.0, 1.0}, []any{zero["result"], zero["succeeded"], zero["failed"]}, "%v", zero)
 	bad := zero["results"].([]any)[0].(map[string]any)

@@ -88,6 +88,8 @@ func webhooksByHand(t *testing.T, database string) {
 			require.NoError(t, signature.VerifyProvider(g.head.Get, g.body, time.Now(), []byte(hookSecret)))
 		} else {
 			require.NoError(t, signature.VerifyHandoff(g.head.Get, g.body, time.Now(), []byte(hookSecret)))
+			require.Regexp(t, `^v1=[0-9a-f]{64}$`, g.head.Get("X-Ohp-Signature"))
+			require.Regexp(t, `^\d{10}$`, g.head.Get("X-Ohp-Timestamp"))
 		}
 	}
 	for i, format := range []string{"ce_binary", "ce_structured"} {
