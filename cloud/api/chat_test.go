@@ -189,6 +189,7 @@ func TestTheChatInGraphQL(t *testing.T) {
 	sent := ask(fmt.Sprintf(send, order))
 	id := x.id(at(sent.json, "data", "orderChatSend", "message_id"))
 	require.Equal(t, "At the dock", at(sent.json, "data", "orderChatSend", "text"), "%s", sent.body)
+	require.Nil(t, at(x.made("GET", "/api/v1/orders/"+order, x.token(admin), ""), "order", "note"), "a message is no note of the order")
 	require.JSONEq(t, string(sent.body), string(ask(fmt.Sprintf(send, order)).body), "sent again it is the first")
 	require.JSONEq(t, `{"data":{"orderChatMessages":{"messages":[{"message_id":`+first+`,"text":"Which door is it?"}],"has_more":false}}}`, string(ask(fmt.Sprintf(list, order, id)).body))
 	require.JSONEq(t, `{"data":{"orderChatMarkRead":{"unread":0}}}`, string(ask(fmt.Sprintf(read, order, id)).body))

@@ -3,6 +3,7 @@ package order_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -118,6 +119,24 @@ func TestProofFiles(t *testing.T) {
 		require.Equal(t, "ORDER_NOT_FOUND", failure(proof.New(w.orders, w.files).Attach(ctx, w.stranger, in)))
 		require.Equal(t, "ORDER_NOT_FOUND", failure(proof.New(w.orders, w.files).Attach(ctx, w.driver, in)), "of somebody else's order")
 		require.Empty(t, w.rows())
+	})
+}
+
+// A file from before events were kept with files goes with none, and says so.
+func TestAFileOfNoEvent(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		o := w.stored(w.ref("PO-1").OrderID)
+		o.Files = []cloud.ProofFile{{ID: 7, Type: "photo", Path: "proof/7.jpg"}}
+		w.write(o)
+		raw, err := json.Marshal(w.find(o.ID).ProofDetail[0])
+		require.NoError(t, err)
+		var f map[string]any
+		require.NoError(t, json.Unmarshal(raw, &f))
+		require.Equal(t, []any{7.0, "photo", "proof/7.jpg"}, []any{f["file_id"], f["type"], f["url"]})
+		for _, name := range []string{"tracking_event_id", "tracking_event_status_id", "tracking_event_key", "service_type", "service_status"} {
+			require.Contains(t, f, name)
+			require.Nil(t, f[name], name)
+		}
 	})
 }
 
