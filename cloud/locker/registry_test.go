@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -98,6 +99,16 @@ func TestAccountsReceiveEventsOfTheRegistry(t *testing.T) {
 			ids[b.ID] = true
 		}
 		require.Len(s.t, ids, len(got))
+	})
+	carried(t, "narrowed to exceptions", 1, func(s *parcels) {
+		var in webhook.SettingsInput
+		require.NoError(s.t, json.Unmarshal([]byte(`{"device_order_events":"device_order.exception_*"}`), &in))
+		_, err := webhook.New(s.Store, anyURL{}).SaveSettings(ctx, s.staff, in)
+		require.NoError(s.t, err)
+		s.settle(s.open())
+		s.soon(time.Second)
+		s.until(func() bool { return s.find().Status == cloud.DeliveryExpired })
+		require.Equal(s.t, "exception_opened:overdue:overdue,open", names(s.registry()))
 	})
 	carried(t, "all in one batch", 1, func(s *parcels) {
 		a := s.open()
