@@ -923,6 +923,11 @@ func TestEventBodiesAreAsTheExamplesShow(t *testing.T) {
 		}
 	}
 	tell(t, 1, nil, func(s *story) {
+		first := s.cell(1)
+		first.PickupNumber, first.Label = 6, "A-6" // another number than that of its door
+		require.NoError(s.t, s.Store.Decide(ctx, s.ID, func(cloud.View) (*cloud.Changes, error) {
+			return &cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{first}}}, nil
+		}))
 		a := s.open()
 		s.settle(a)
 		_, err := s.Lockers.RotatePickupCode(ctx, s.Box.ProviderCaller, locker.RotateInput{Delivery: "ref:R-1", Reason: "recipient_request"})
@@ -938,6 +943,9 @@ func TestEventBodiesAreAsTheExamplesShow(t *testing.T) {
 			return v
 		}
 		require.Equal(s.t, "doors_opened", get("doors_opened", "data", "delivery", "status"))
+		require.Equal(s.t, true, get("doors_opened", "livemode"), "of a real cabinet")
+		opened := get("doors_opened", "data", "opening", "compartments").([]any)[0].(map[string]any)
+		require.Equal(s.t, []any{float64(first.GridID), 1.0, 6.0, "A-6"}, []any{opened["grid_id"], opened["compartment_number"], opened["pickup_locker_number"], opened["pickup_locker_code"]})
 		require.Equal(s.t, false, get("doors_opened", "data", "pickup_code_active"))
 		require.NotNil(s.t, get("doors_opened", "data", "pickup_code"))
 		require.NotNil(s.t, get("doors_opened", "data", "delivery_code"))

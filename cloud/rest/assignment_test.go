@@ -105,6 +105,10 @@ func TestRowsOfAssignments(t *testing.T) {
 		"broker_name": "broker", "status": "active", "note": strings.Repeat("é", 500), "assigned_by": 1.0, "assigned_at": a["assigned_at"], "ended_by": nil, "ended_at": nil, "end_reason": nil}, a)
 	require.Equal(t, id, fmt.Sprint(a["order_id"]))
 	require.Positive(t, a["id"])
+	for query, total := range map[string]float64{"?broker_id=3": 1, "?broker_id=4": 0, "?order_id=" + id: 1, "?order_id=999": 0, "?status=active": 1, "?status=revoked": 0} {
+		require.Equal(t, total, r.do("GET", path+query, admin, "").json["total"], query)
+	}
+	require.Equal(t, 1.0, r.do("GET", path+"?broker_id=4", broker, "").json["total"], "a contractor's list is its own whatever it asks for")
 
 	route := r.route(broker, `{"date":"2099-12-01"}`)
 	require.Equal(t, 1.0, r.do("POST", route+"/orders", broker, `{"order_ids":[`+id+`]}`).json["added"])
