@@ -67,7 +67,7 @@ func (t *eventWriter) lifecycle(name string, s step) (any, error) {
 	case liveUnassigned:
 		l.Reason = cloud.OrNull(t.unassignReason(s))
 	case liveFailed:
-		l.Reason, l.FollowUp = cloud.OrNull(s.reason), followUp(s)
+		l.Reason, l.FollowUp = cloud.OrNull(s.reason), t.followUp(s)
 	case liveCancelled:
 		l.Reason = cloud.OrNull(cmp.Or(t.d.Order.CancelReason, s.reason))
 	default:
@@ -100,11 +100,11 @@ func (t *eventWriter) unassignReason(s step) string {
 
 // followUp is what comes after a delivery that failed: the driver comes again,
 // someone has to plan it, or nothing.
-func followUp(s step) string {
+func (t *eventWriter) followUp(s step) string {
 	switch {
 	case s.after == cloud.OrderRejected:
 		return "refused"
-	case s.trigger == DeliveryResult:
+	case s.trigger == DeliveryResult && t.d.Order.Status != cloud.OrderDeliveryRescheduled: // a driver who sets another day does so in the same decision
 		return "redelivery"
 	}
 	return "reschedule"

@@ -3,6 +3,7 @@ package route_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/webhook"
 )
@@ -299,5 +301,36 @@ func TestDutyIsSent(t *testing.T) {
 		require.NoError(t, e.set(e.admin, `{"order_lifecycle_events":"order.*"}`))
 		e.duty(false)
 		require.Empty(t, e.fresh(), "narrowed to others")
+	})
+}
+
+// A failed delivery says what the driver said comes next: another try, another day, or
+// nothing.
+func TestWhatFollowsAFailedDeliveryIsSent(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.orders = order.New(order.Config{Store: w.db, Webhooks: webhook.New(w.db, open{})})
+		e := newEar(w)
+		require.NoError(t, e.set(e.admin, `{"webhook_sign_secret":"0123456789abcdef","order_lifecycle_webhook_url":"https://a.example/x","order_lifecycle_events":"order.delivery_failed"}`))
+		said := map[string]string{"": "redelivery", "redelivery": "redelivery", "reschedule": "reschedule", "refused": "refused"}
+		for in, want := range said {
+			o := w.create(cloud.DeliveryOrder)
+			w.dispatch(w.open(w.staff, w.driver, o))
+			w.status(cloud.OrderOutForDelivery)(w.routes.StartDelivery(t.Context(), w.driver, route.ByOrder{OrderID: o}))
+			_, err := w.routes.Deliver(t.Context(), w.driver, route.ResultInput{OrderID: o, Result: "failed", FailureCode: "weather", FollowUp: in})
+			require.NoError(t, err)
+			_, rows, err := e.db.ListAccountOutbox(t.Context(), cloud.AccountLog{BusinessID: 42, ReferenceType: "order", ReferenceID: fmt.Sprint(o), Page: cloud.Page{Limit: 10}})
+			require.NoError(t, err)
+			require.Len(t, rows, 1)
+			x, err := e.db.FindOutbox(t.Context(), rows[0].Delivery.ID)
+			require.NoError(t, err)
+			var b struct {
+				Event string
+				Data  struct {
+					FollowUp string `json:"follow_up"`
+				}
+			}
+			require.NoError(t, json.Unmarshal(x.Event.Body, &b))
+			require.Equal(t, []string{"order.delivery_failed", want}, []string{b.Event, b.Data.FollowUp}, "%q", in)
+		}
 	})
 }
