@@ -106,7 +106,7 @@ func (s *parcels) wait(d time.Duration) {
 
 func (s *parcels) order(packages int) order.OrderBody {
 	s.t.Helper()
-	in := order.CreateInput{Type: cloud.DeliveryOrder, Recipient: &cloud.Address{Name: "Jane Smith", Phone: "+1 (416) 555-0123", Line1: "1 Secret Lane", City: "Toronto", Province: "ON",
+	in := order.CreateInput{Type: cloud.DeliveryOrder, ExternalID: "shop-7", Recipient: &cloud.Address{Name: "Jane Smith", Phone: "+1 (416) 555-0123", Line1: "1 Secret Lane", City: "Toronto", Province: "ON",
 		PostalCode: "M5V 2T6", Country: "CA"}}
 	for i := range packages {
 		in.Packages = append(in.Packages, order.PackageInput{Weight: 1, ExternalNumber: fmt.Sprint("UPS-", i+1)})

@@ -88,6 +88,9 @@ func TestAccountsReceiveEventsOfTheRegistry(t *testing.T) {
 		require.Equal(s.t, []any{"locker_delivery", "recipient", "smart_locker", s.ID, "One", "R-1", s.made.OrderID, (*string)(nil), (*string)(nil)},
 			[]any{o.Kind, *o.NextActor, o.DeviceType, o.DeviceID, o.DeviceName, *o.Reference, *o.OrderID, o.RemovalReason, o.EndedAt})
 		require.Equal(s.t, got[0].OccurredAt, *o.StoredAt)
+		require.Equal(s.t, []string{s.cell(a.Doors[0]).GridCode, "shop-7"}, []string{o.GridCode, *o.ExternalID})
+		require.NotNil(s.t, o.DueAt)
+		require.Nil(s.t, o.OverdueAt)
 		require.Nil(s.t, got[0].CustomerID)
 		require.Equal(s.t, []string{"operator", got[1].OccurredAt}, []string{*got[1].Data.Order.NextActor, *got[1].Data.Order.OverdueAt})
 		require.Equal(s.t, "extended", *got[3].Data.Exception.Resolution)

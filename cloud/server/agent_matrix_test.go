@@ -103,6 +103,10 @@ func TestKeysAreNarrowedByTheirProfile(t *testing.T) {
 	all := w.good("get_capabilities", `{"available_only":false}`)
 	reasons := map[string]int{}
 	for _, x := range all["tools"].([]any) {
+		row := x.(map[string]any)
+		tool := w.s.Catalog.Tool(catalog.OperationsServer, row["name"].(string))
+		require.Equal(t, []any{string(tool.Risk), tool.Confirm}, []any{row["risk"], row["confirm_required"]}, tool.Name)
+		require.ElementsMatch(t, tool.Scopes, row["required_scopes"], tool.Name)
 		reason, _ := x.(map[string]any)["unavailable_reason"].(string)
 		reasons[reason]++
 	}
