@@ -350,6 +350,12 @@ func TestFail(t *testing.T) {
 		require.Equal(s.t, cloud.DeliveryFailed, d.Status)
 		require.Equal(s.t, "PARCEL_TOO_LARGE", d.Packages[0].FailureCode)
 		require.Equal(s.t, "OTHER", d.Packages[1].FailureCode)
+		_, bodies := s.events()
+		var codes []any
+		for _, p := range bodies["delivery_failed"]["data"].(map[string]any)["packages"].([]any) {
+			codes = append(codes, p.(map[string]any)["failure_code"])
+		}
+		require.Equal(s.t, []any{"PARCEL_TOO_LARGE", "OTHER"}, codes, "each package's own is sent")
 		require.Equal(s.t, cloud.GridFree, s.cell(1).State)
 		require.Empty(s.t, s.listed(wire.CodeDelivery))
 		s.told("delivery_failed")

@@ -1,6 +1,7 @@
 package order_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ func TestInterceptionsFromTheConsoleAreDistinct(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		console := w.staff
 		console.Surface = "web"
+		w.set(0, map[string]any{"webhook_sign_secret": hookSecret, "order_intercept_webhook_url": "https://a.example.com/"})
 		for _, x := range []struct {
 			by                         cloud.Caller
 			asked, withdrawn, executed string
@@ -37,6 +39,13 @@ func TestInterceptionsFromTheConsoleAreDistinct(t *testing.T) {
 				}
 			}
 			require.Equal(t, []string{x.asked, x.withdrawn, x.asked, x.executed}, types)
+			var sent []string
+			for _, e := range w.log(cloud.AccountLog{ReferenceType: "order", ReferenceID: fmt.Sprint(id)}) {
+				if d := w.body(e).Data; strings.HasPrefix(e.Event.Event, "order_intercept.") {
+					sent = append(sent, fmt.Sprint(d["operation_type"]))
+				}
+			}
+			require.Equal(t, types, slices.Compact(sent), "webhooks say the same, of a request and of its coming into force")
 		}
 	})
 }

@@ -181,6 +181,14 @@ func TestPlacesAreAMinuteApart(t *testing.T) {
 		require.Equal(t, []float64{1}, latitudes(e.fresh()), "59 seconds")
 		e.wait(time.Second)
 		require.Equal(t, []float64{2}, latitudes(e.fresh()), "60 seconds")
+
+		// Another driver has an interval of its own.
+		latitude, longitude := 3.0, -79.38
+		_, err := e.routes.Locate(t.Context(), w.second, route.LocateInput{Points: []route.Point{{Latitude: &latitude, Longitude: &longitude, RecordedAt: e.now.Format(time.RFC3339Nano)}}})
+		require.NoError(t, err)
+		list, _, err := e.db.ListAccountOutbox(t.Context(), cloud.AccountLog{BusinessID: 42, ReferenceType: "driver", ReferenceID: fmt.Sprint(w.second.Account.ID), Page: cloud.Page{Limit: 10}})
+		require.NoError(t, err)
+		require.Equal(t, 1, list.Total)
 	})
 }
 
