@@ -312,6 +312,14 @@ func TestEventsHaveTheMembersOfTheDescription(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, seen, 26)
 		require.Contains(t, string(told["order.created"].Event.Body), "fragile", "the business sees notes")
+		proofs := map[string]int{}
+		for _, x := range w.log(cloud.AccountLog{}) {
+			if d := w.body(x).Data; x.Event.Event == "tracking.event" {
+				proofs[d["tracking_event_key"].(string)] = len(d["proof_files"].([]any))
+			}
+		}
+		maps.DeleteFunc(proofs, func(_ string, n int) bool { return n == 0 })
+		require.Equal(t, map[string]int{"picked_up": 1, "delivery_failed": 1, "delivered": 1}, proofs, "of a pickup, of a failure and of a delivery")
 		data := w.body(told["tracking.event"]).Data
 		require.NotEmpty(t, data["proof_files_detail"])
 		for _, f := range data["proof_files_detail"].([]any) {
