@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/cloud/locale"
@@ -91,5 +93,23 @@ func TestAreasAndVersionsOfOperations(t *testing.T) {
 	for _, o := range table().Operations() {
 		require.Contains(t, known, o.Tag, o.Name)
 		require.Regexp(t, `^/api/v[123]/[a-z]`, o.Path, o.Name)
+	}
+}
+
+// The mirrors of contractor assignments in GraphQL are shut with their module, as its
+// addresses are.
+func TestMirrorsOfAModuleThatIsOff(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	mirrors := map[string]string{"brokerOrderAssignments": `{ brokerOrderAssignments { total } }`, "assignOrdersToBroker": `mutation { assignOrdersToBroker(orderIds: [1], brokerId: 3) { result } }`,
+		"revokeBrokerOrderAssignments": `mutation { revokeBrokerOrderAssignments(orderIds: [1]) { result } }`, "releaseBrokerOrderAssignment": `mutation { releaseBrokerOrderAssignment(orderId: 1) { result } }`}
+	for _, on := range []bool{true, false} {
+		x.made("PUT", "/api/v1/admin/features/contractor_assignment/42", x.token(cloud.PlatformAdmin), fmt.Sprintf(`{"state":"allowed","enabled":%t}`, on))
+		for name, query := range mirrors {
+			for _, who := range []cloud.AccountType{cloud.ClientAdmin, cloud.Broker} {
+				body := string(x.do("POST", "/api/graphql", x.token(who), fmt.Sprintf(`{"query":%q}`, query)).body)
+				require.Equal(t, !on, strings.Contains(body, `"error_code":"MODULE_DISABLED","http_status":403`), "%s as %s: %s", name, who, body)
+			}
+		}
 	}
 }
