@@ -1,6 +1,9 @@
 package cloud
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // DeviceProfile describes a device to people, and what it can do.
 type DeviceProfile struct {
@@ -73,6 +76,8 @@ type DeviceFilter struct {
 	Status     string // as Device.Status gives it
 	Type       string
 	Keyword    string // part of the name, the code or the address, in any case
+	PostalCode string // as PostalKey gives it
+	Country    string // in capital letters
 	// UsableBy leaves out those of other providers, and those that take no new deliveries.
 	UsableBy ProviderID
 	Livemode *bool
@@ -82,6 +87,12 @@ type DeviceFilter struct {
 	Near     *Circle  // those inside; the list may be sorted by "distance" then
 	Page
 }
+
+// CleanPostalCode is a postal code as it is kept: with one blank between its parts.
+func CleanPostalCode(code string) string { return strings.Join(strings.Fields(code), " ") }
+
+// PostalKey is a postal code by which others are compared: without blanks, in capital letters.
+func PostalKey(code string) string { return strings.ToUpper(strings.Join(strings.Fields(code), "")) }
 
 // Circle is what lies no further than Meters from a point.
 type Circle struct {

@@ -14,6 +14,8 @@ type Device struct {
 	Name            string
 	Type            string // smart_locker, kiosk, smart_drop
 	Address         string // one line
+	PostalCode      string // as people write it; empty: not known
+	Country         string // one of Countries; empty: not known
 	Latitude        float64
 	Longitude       float64
 	Timezone        string
@@ -388,7 +390,7 @@ func (s *DeviceChanges) preview(e *effectList) {
 
 // members are those of a device that a preview shows.
 func (d Device) members() map[string]any {
-	return map[string]any{"name": OrNull(d.Name), "address": OrNull(d.Address), "timezone": OrNull(d.Timezone), "enabled": !d.Disabled, "maintenance": !d.MaintenanceAt.IsZero(),
+	return map[string]any{"name": OrNull(d.Name), "address": OrNull(d.Address), "postal_code": OrNull(d.PostalCode), "country": OrNull(d.Country), "timezone": OrNull(d.Timezone), "enabled": !d.Disabled, "maintenance": !d.MaintenanceAt.IsZero(),
 		"awaits_hardware": d.IsCutOff(), "retired": !d.RetiredAt.IsZero()}
 }
 

@@ -83,7 +83,7 @@ func TestAProviderFindsLockers(t *testing.T) {
 		var cells []cloud.Compartment
 		for n := range 40 {
 			d := cloud.Device{ID: cloud.DeviceID(7000 + n), BusinessID: []cloud.BusinessID{42, 42, 42, 43}[rnd.IntN(4)], Code: fmt.Sprintf("NEAR-%d", n), Name: fmt.Sprintf("Near %d", n%5), Type: "smart_locker", Timezone: "UTC", Protocol: "mqtt",
-				Address: "1 Long St", Latitude: 69.6 + rnd.Float64()/2, Longitude: 179.4 + rnd.Float64()*1.2, Livemode: rnd.IntN(2) == 0, OwnerProviderID: []cloud.ProviderID{0, 0, 17, 18}[rnd.IntN(4)], CreatedAt: time.Now()}
+				Address: "1 Long St", PostalCode: []string{"", "M5V 2T6", "m5v2t6", "10115"}[rnd.IntN(4)], Country: []string{"", "CA", "DE"}[rnd.IntN(3)], Latitude: 69.6 + rnd.Float64()/2, Longitude: 179.4 + rnd.Float64()*1.2, Livemode: rnd.IntN(2) == 0, OwnerProviderID: []cloud.ProviderID{0, 0, 17, 18}[rnd.IntN(4)], CreatedAt: time.Now()}
 			if d.Longitude > 180 {
 				d.Longitude -= 360 // beyond the date line
 			}
@@ -111,6 +111,16 @@ func TestAProviderFindsLockers(t *testing.T) {
 				ask.Set("livemode", fmt.Sprint(live))
 				want = func(n int) bool { return before(n) && all[n].Livemode == live }
 			}
+			if rnd.IntN(4) == 0 {
+				before, code := want, []string{"M5V 2T6", " m5V2t6 ", "10115", "ZZZ999"}[rnd.IntN(4)]
+				ask.Set("postal_code", code)
+				want = func(n int) bool { return before(n) && plainCode(all[n].PostalCode) == plainCode(code) }
+			}
+			if rnd.IntN(4) == 0 {
+				before, country := want, []string{"CA", "ca", "DE", "FR"}[rnd.IntN(4)]
+				ask.Set("country", country)
+				want = func(n int) bool { return before(n) && all[n].Country == strings.ToUpper(country) }
+			}
 			if rnd.IntN(2) == 0 {
 				before, size := want, []string{"S", "M", "L", "XL"}[rnd.IntN(4)]
 				ask.Set("size", size)
@@ -129,6 +139,7 @@ func TestAProviderFindsLockers(t *testing.T) {
 				require.GreaterOrEqual(t, km, last-0.002, "the nearest first")
 				last = km
 				n := slices.IndexFunc(all, func(d cloud.Device) bool { return d.Code == code })
+				require.Equal(t, []any{all[n].PostalCode, all[n].Country}, []any{at(row, "postal_code"), at(row, "country")})
 				require.InDelta(t, sphere(here, all[n]), km, 0.01+km*0.01)
 				free := 0.0
 				if cells[n].State == cloud.GridFree {
@@ -141,6 +152,11 @@ func TestAProviderFindsLockers(t *testing.T) {
 					require.Equal(t, want(n) && away <= radius, found[d.Code], "%s %.3f km away, %s", d.Code, away, ask.Encode())
 				}
 			}
+		}
+		for ask, field := range map[string]string{"country=XX1": "country", "country=XX": "country", "postal_code=" + url.QueryEscape("M5V_2T6"): "postal_code", "postal_code=" + strings.Repeat("1", 21): "postal_code"} {
+			a := x.do("GET", partner+"/lockers?"+ask, x.token(provider), "")
+			require.Equal(t, 422, a.status, "%s: %s", ask, a.body)
+			require.NotNil(t, at(a.json, "errors", field), "%s: %s", ask, a.body)
 		}
 		for n, d := range all {
 			a := x.do("GET", fmt.Sprintf("%s/lockers/%d", partner, d.ID), x.token(provider), "")
@@ -164,6 +180,9 @@ func TestAProviderFindsLockers(t *testing.T) {
 		}
 	})
 }
+
+// plainCode is a postal code without what does not matter in it.
+func plainCode(code string) string { return strings.ToUpper(strings.ReplaceAll(code, " ", "")) }
 
 // sphere is the distance of two devices on a sphere of the earth's mean radius, in
 // kilometres.

@@ -22,6 +22,8 @@ var setups = map[string]texts{
 	"cabinet.lead":         {"Name it, choose its compartments, and get the code that enrols it.", "为其命名，选择格口，然后获取注册码。", "為其命名，選擇格位，然後取得註冊碼。", "Nommez-la, choisissez ses casiers et obtenez le code qui l’inscrit.", "Benennen, Fächer wählen und den Code zum Anmelden bekommen.", "Póngale nombre, elija sus compartimentos y obtenga el código que la da de alta."},
 	"cabinet.name":         {"Name", "名称", "名稱", "Nom", "Name", "Nombre"},
 	"cabinet.code":         {"Device code", "设备代码", "裝置代碼", "Code de l’appareil", "Gerätecode", "Código del dispositivo"},
+	"cabinet.postal_code":  {"Postal code (optional)", "邮政编码（可选）", "郵遞區號（選填）", "Code postal (facultatif)", "Postleitzahl (freiwillig)", "Código postal (opcional)"},
+	"cabinet.country":      {"Country: two letters, such as CA (optional)", "国家：两个字母，例如 CA（可选）", "國家：兩個字母，例如 CA（選填）", "Pays : deux lettres, par exemple CA (facultatif)", "Land: zwei Buchstaben, zum Beispiel CA (freiwillig)", "País: dos letras, por ejemplo CA (opcional)"},
 	"cabinet.address":      {"Address (optional)", "地址（可选）", "地址（選填）", "Adresse (facultatif)", "Adresse (freiwillig)", "Dirección (opcional)"},
 	"cabinet.layout":       {"Compartments", "格口", "格位", "Casiers", "Fächer", "Compartimentos"},
 	"cabinet.doors":        {"%d doors:", "%d 个门：", "%d 個門：", "%d portes :", "%d Türen:", "%d puertas:"},

@@ -21,6 +21,8 @@ type DeviceRow struct {
 	DeviceName string               `json:"device_name"`
 	DeviceType string               `json:"device_type" doc:"smart_locker, kiosk or smart_drop"`
 	Address    string               `json:"address"`
+	PostalCode string               `json:"postal_code" doc:"Empty while it is not known"`
+	Country    string               `json:"country" doc:"ISO 3166-1 alpha-2; empty while it is not known"`
 	LocationID *cloud.SiteID        `json:"location_id" doc:"Site at which it stands"`
 	Timezone   string               `json:"timezone"`
 	Protocol   string               `json:"protocol"`
@@ -186,7 +188,7 @@ func (w requests) facts() (deviceFacts, error) {
 
 func (f deviceFacts) row() DeviceRow {
 	d := f.device
-	return DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, LocationID: cloud.OrNull(d.Profile.SiteID), Timezone: d.Timezone, Protocol: d.Protocol,
+	return DeviceRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, PostalCode: d.PostalCode, Country: d.Country, LocationID: cloud.OrNull(d.Profile.SiteID), Timezone: d.Timezone, Protocol: d.Protocol,
 		Livemode: d.Livemode, Public: d.Public, Status: d.Status(f.online), EnrolledAt: cloud.Stamp(d.EnrolledAt, f.zone), LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone), RetiredAt: cloud.Stamp(d.RetiredAt, f.zone),
 		Firmware: d.Firmware, Features: f.features(), GridCounts: f.gridCounts(), AwaitsHardware: d.IsCutOff() && d.RetiredAt.IsZero(),
 		ConfigVersion: d.ConfigVersion, ConfigApplied: min(d.Applied, d.ConfigVersion)}
@@ -290,20 +292,22 @@ func (s staff) changeDevice(ctx context.Context, c cloud.Caller, id cloud.Device
 
 // DeviceEdit changes a device. Members that are absent stay as they are.
 type DeviceEdit struct {
-	Device    cloud.DeviceID        `path:"id" json:"-"`
-	Name      *string               `json:"device_name" max:"120"`
-	Code      *string               `json:"device_code" pattern:"^[A-Za-z0-9_-]{1,32}$" example:"PIER-7" doc:"Until it enrols; fixed from then on"`
-	Type      *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop"`
-	Address   *string               `json:"address" max:"200" doc:"One line"`
-	Latitude  *float64              `json:"latitude" min:"-90" max:"90" with:"longitude" example:"43.6446" doc:"Degrees: where people look for it, and may open it by their link. 0 and 0 is not known"`
-	Longitude *float64              `json:"longitude" min:"-180" max:"180" with:"latitude" example:"-79.3849" doc:"Degrees"`
-	Public    *bool                 `json:"public" doc:"List it among the pickup points that everybody sees; test lockers never are"`
-	Location  *cloud.SiteID         `json:"location_id" min:"0" doc:"Site at which it stands; 0 is none"`
-	Timezone  *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
-	Status    *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
-	Hours     *[]check.HoursInput   `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
-	Guide     *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
-	Features  *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false, but for remote_open, which is true of every device with compartments"`
+	Device     cloud.DeviceID        `path:"id" json:"-"`
+	Name       *string               `json:"device_name" max:"120"`
+	Code       *string               `json:"device_code" pattern:"^[A-Za-z0-9_-]{1,32}$" example:"PIER-7" doc:"Until it enrols; fixed from then on"`
+	Type       *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop"`
+	Address    *string               `json:"address" max:"200" doc:"One line"`
+	PostalCode *string               `json:"postal_code" max:"20" pattern:"^ *[0-9A-Za-z][0-9A-Za-z -]*$" example:"M5V 2T6" doc:"Of the address: carriers look for lockers by it. An empty text removes it"`
+	Country    *string               `json:"country" format:"country" doc:"Of the address: ISO 3166-1 alpha-2, such as CA. An empty text removes it"`
+	Latitude   *float64              `json:"latitude" min:"-90" max:"90" with:"longitude" example:"43.6446" doc:"Degrees: where people look for it, and may open it by their link. 0 and 0 is not known"`
+	Longitude  *float64              `json:"longitude" min:"-180" max:"180" with:"latitude" example:"-79.3849" doc:"Degrees"`
+	Public     *bool                 `json:"public" doc:"List it among the pickup points that everybody sees; test lockers never are"`
+	Location   *cloud.SiteID         `json:"location_id" min:"0" doc:"Site at which it stands; 0 is none"`
+	Timezone   *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
+	Status     *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
+	Hours      *[]check.HoursInput   `json:"opening_hours" max:"42" doc:"All hours; an empty list is always open"`
+	Guide      *cloud.IndoorGuide    `json:"indoor_guide" doc:"An empty text without photos removes it"`
+	Features   *cloud.DeviceFeatures `json:"features" doc:"All features: those that are left out are false, but for remote_open, which is true of every device with compartments"`
 }
 
 func (in DeviceEdit) check() error {
@@ -359,6 +363,12 @@ func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {
 	set("device_code", in.Code, &d.Code)
 	set("device_type", in.Type, &d.Type)
 	set("address", in.Address, &d.Address)
+	if in.PostalCode != nil {
+		set("postal_code", new(cloud.CleanPostalCode(*in.PostalCode)), &d.PostalCode)
+	}
+	if in.Country != nil {
+		set("country", new(strings.ToUpper(*in.Country)), &d.Country)
+	}
 	set("timezone", in.Timezone, &d.Timezone)
 	if in.Latitude != nil && in.Longitude != nil && (*in.Latitude != d.Latitude || *in.Longitude != d.Longitude) {
 		d.Latitude, d.Longitude = *in.Latitude, *in.Longitude

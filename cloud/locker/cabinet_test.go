@@ -321,8 +321,9 @@ func TestEditCabinet(t *testing.T) {
 		hours := []cloud.OpeningHours{{Day: 1, Open: "08:00", Close: "24:00"}, {Day: 2, Open: "00:00", Close: "02:30"}}
 		typed := []check.HoursInput{{Day: new(1), Open: "08:00", Close: "24:00"}, {Day: new(2), Open: "00:00", Close: "02:30"}}
 		out, err := edit(s.staff(), locker.DeviceEdit{Name: &name, Hours: &typed, Guide: &cloud.IndoorGuide{Text: "Behind the lifts", Photos: []string{"https://files.example.com/1.jpg"}},
-			Features: &cloud.DeviceFeatures{Screen: true}, Type: new("smart_drop"), Timezone: new("Europe/Berlin")})
+			Features: &cloud.DeviceFeatures{Screen: true}, Type: new("smart_drop"), Timezone: new("Europe/Berlin"), PostalCode: new(" m5v  2T6 "), Country: new("ca")})
 		require.NoError(s.t, err)
+		require.Equal(s.t, []string{"m5v 2T6", "CA"}, []string{out.Device.PostalCode, out.Device.Country})
 		require.Equal(s.t, []any{name, "smart_drop", "Europe/Berlin", cloud.DeviceFeatures{Screen: true, RemoteOpen: true}, &hours}, []any{out.Device.DeviceName, out.Device.DeviceType, out.Device.Timezone, out.Device.Features, out.Device.OpeningHours})
 		conf := <-s.Config
 		for conf.Version < out.Device.ConfigVersion {
@@ -523,12 +524,13 @@ func TestDoorHistory(t *testing.T) {
 // configuration names the new one, and its token enrols by it.
 func TestDeviceCodeUntilItEnrols(t *testing.T) {
 	tell(t, 1, nil, func(s *story) {
-		made, err := s.Setup.AddCabinet(ctx, s.staff(), setup.CabinetInput{Name: "Pier", Code: "PIER-1", Layout: "small", Type: "kiosk"})
+		made, err := s.Setup.AddCabinet(ctx, s.staff(), setup.CabinetInput{Name: "Pier", Code: "PIER-1", Layout: "small", Type: "kiosk", PostalCode: "10115 ", Country: "de"})
 		require.NoError(s.t, err)
 		id := made.Device.ID
 		fresh, err := s.Lockers.FindDevice(ctx, s.staff(), id)
 		require.NoError(s.t, err)
 		require.Equal(s.t, []any{"kiosk", cloud.DeviceFeatures{RemoteOpen: true}}, []any{fresh.Device.DeviceType, fresh.Device.Features})
+		require.Equal(s.t, []string{"10115", "DE"}, []string{fresh.Device.PostalCode, fresh.Device.Country})
 		_, err = s.Lockers.EditDevice(ctx, s.staff(), locker.DeviceEdit{Device: id, Code: new("CAB-2")})
 		require.Equal(s.t, "VALIDATION_FAILED", code(err))
 		out, err := s.Lockers.EditDevice(ctx, s.staff(), locker.DeviceEdit{Device: id, Code: new("PIER-2")})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -23,6 +24,8 @@ type LockerRow struct {
 	Firmware        string                `json:"firmware" doc:"Version of its program; empty until it has said so"`
 	LastSeenAt      *string               `json:"last_seen_at"`
 	Address         string                `json:"address"`
+	PostalCode      string                `json:"postal_code" doc:"Empty while it is not known"`
+	Country         string                `json:"country" doc:"ISO 3166-1 alpha-2; empty while it is not known"`
 	LocationID      *cloud.SiteID         `json:"location_id" doc:"Site at which it stands"`
 	Latitude        float64               `json:"latitude"`
 	Longitude       float64               `json:"longitude"`
@@ -65,12 +68,14 @@ type LockerBody struct {
 
 // LockersInput asks for a part of the cabinets that a provider may use.
 type LockersInput struct {
-	Latitude  *float64 `query:"latitude" min:"-90" max:"90" with:"longitude" doc:"Degrees; with a place the nearest locker comes first, without one the newest"`
-	Longitude *float64 `query:"longitude" min:"-180" max:"180" with:"latitude" doc:"Degrees"`
-	RadiusKM  float64  `query:"radius_km" min:"0.1" max:"50" doc:"About the place; 10 when left out"`
-	Size      string   `query:"size" enum:"S,M,L,XL" doc:"Lockers with a compartment that takes it, free or not"`
-	Keyword   string   `query:"keyword" max:"80" doc:"Part of the name, the code or the address"`
-	Livemode  *bool    `query:"livemode" doc:"Live lockers or test lockers alone"`
+	Latitude   *float64 `query:"latitude" min:"-90" max:"90" with:"longitude" doc:"Degrees; with a place the nearest locker comes first, without one the newest"`
+	Longitude  *float64 `query:"longitude" min:"-180" max:"180" with:"latitude" doc:"Degrees"`
+	RadiusKM   float64  `query:"radius_km" min:"0.1" max:"50" doc:"About the place; 10 when left out"`
+	PostalCode string   `query:"postal_code" max:"20" pattern:"^ *[0-9A-Za-z][0-9A-Za-z -]*$" example:"M5V 2T6" doc:"The whole of it; blanks and capital letters make no difference"`
+	Country    string   `query:"country" format:"country" doc:"ISO 3166-1 alpha-2, such as CA"`
+	Size       string   `query:"size" enum:"S,M,L,XL" doc:"Lockers with a compartment that takes it, free or not"`
+	Keyword    string   `query:"keyword" max:"80" doc:"Part of the name, the code or the address"`
+	Livemode   *bool    `query:"livemode" doc:"Live lockers or test lockers alone"`
 	check.Keyset
 }
 
@@ -92,7 +97,7 @@ func circleAbout(latitude, longitude, km float64) *cloud.Circle {
 // ListLockers lists a part of the cabinets that the calling provider may use and that take
 // deliveries. Errors: VALIDATION_FAILED.
 func (s partners) ListLockers(ctx context.Context, c cloud.Caller, in LockersInput) (out LockersOutput, err error) {
-	f := cloud.DeviceFilter{BusinessID: c.Provider.BusinessID, UsableBy: c.Provider.ID, Keyword: in.Keyword, Livemode: in.Livemode}
+	f := cloud.DeviceFilter{BusinessID: c.Provider.BusinessID, UsableBy: c.Provider.ID, Keyword: in.Keyword, PostalCode: cloud.PostalKey(in.PostalCode), Country: strings.ToUpper(in.Country), Livemode: in.Livemode}
 	sort := "-id"
 	if in.Latitude != nil && in.Longitude != nil {
 		f.Near, sort = circleAbout(*in.Latitude, *in.Longitude, in.RadiusKM), "distance"
@@ -132,7 +137,7 @@ func (s partners) ListLockers(ctx context.Context, c cloud.Caller, in LockersInp
 // lockerRow shows a device to a provider; size leaves in its availability what takes it.
 func (f deviceFacts) lockerRow(size string) LockerRow {
 	d := f.device
-	out := LockerRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, LocationID: cloud.OrNull(d.Profile.SiteID), Latitude: d.Latitude, Longitude: d.Longitude, Timezone: d.Timezone,
+	out := LockerRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, PostalCode: d.PostalCode, Country: d.Country, LocationID: cloud.OrNull(d.Profile.SiteID), Latitude: d.Latitude, Longitude: d.Longitude, Timezone: d.Timezone,
 		BusinessID: d.BusinessID, OwnerProviderID: cloud.OrNull(d.OwnerProviderID), Protocol: d.Protocol, Firmware: d.Firmware, LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone),
 		Livemode: d.Livemode, Status: d.Status(f.online), Features: f.features(), IndoorGuide: d.Profile.Guide, OpeningHours: f.hours(), GridCounts: f.gridCounts(), Availability: map[string]int{}}
 	for _, have := range sizes {

@@ -17,6 +17,8 @@ type PickupPoint struct {
 	Name         string                `json:"name"`
 	Type         string                `json:"type" doc:"smart_locker, kiosk or smart_drop"`
 	Address      string                `json:"address"`
+	PostalCode   string                `json:"postal_code" doc:"Empty while it is not known"`
+	Country      string                `json:"country" doc:"ISO 3166-1 alpha-2; empty while it is not known"`
 	Latitude     *float64              `json:"latitude"`
 	Longitude    *float64              `json:"longitude"`
 	Timezone     string                `json:"timezone" doc:"Of its opening hours"`
@@ -100,7 +102,7 @@ func (s recipients) ListPickupPoints(ctx context.Context, c cloud.Caller, in Pic
 
 // pickupPoint shows a cabinet with compartments of sizes.
 func pickupPoint(d cloud.Device, has []string) PickupPoint {
-	p := PickupPoint{DeviceID: d.ID, DeviceCode: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Timezone: d.Timezone, OpeningHours: deviceFacts{device: d}.hours(), IndoorGuide: d.Profile.Guide,
+	p := PickupPoint{DeviceID: d.ID, DeviceCode: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, PostalCode: d.PostalCode, Country: d.Country, Timezone: d.Timezone, OpeningHours: deviceFacts{device: d}.hours(), IndoorGuide: d.Profile.Guide,
 		Sizes: []string{}, Features: d.Profile.Features}
 	p.Latitude, p.Longitude = d.Place()
 	p.Features.RemoteOpen = p.Features.RemoteOpen || len(has) > 0

@@ -124,7 +124,7 @@ func (s *Service) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud
 	layout := setup.Layout(template)
 	params := wire.CodeParams{MemoryKiB: 8, Passes: 1} // its codes open nothing
 	times := wire.Times{DebounceMS: 1, MinOpenMS: 1}   // its switches do not bounce
-	d := setup.Cabinet{Code: code, Name: "Mock locker of " + p.Name, Type: "smart_locker", Layout: layout, Times: times, Codes: params, Test: true}.Rows(ch, next, b, nil, now)
+	d := setup.Cabinet{Code: code, Name: "Mock locker of " + p.Name, Type: "smart_locker", Address: "1 Front St W, Toronto ON", PostalCode: "M5J 1E6", Country: "CA", Layout: layout, Times: times, Codes: params, Test: true}.Rows(ch, next, b, nil, now)
 	for i := len(ch.Compartments) - len(layout); i < len(ch.Compartments); i++ {
 		ch.Compartments[i].DoorStatus, ch.Compartments[i].Inner = "closed", inner[ch.Compartments[i].Size]
 	}

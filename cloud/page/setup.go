@@ -228,7 +228,7 @@ func (p setupPages) addCabinet(ctx *fasthttp.RequestCtx) {
 	if id := field("renew"); id != "" {
 		operation, in["id"] = "smart_lockers.devices.renew_token", id
 	} else {
-		page.Input = setup.CabinetInput{Name: field("device_name"), Code: field("device_code"), Address: field("address"), Layout: field("layout")}
+		page.Input = setup.CabinetInput{Name: field("device_name"), Code: field("device_code"), Address: field("address"), PostalCode: field("postal_code"), Country: field("country"), Layout: field("layout")}
 		for _, name := range cabinetFields {
 			in[name] = field(name)
 		}
@@ -252,4 +252,4 @@ func (p setupPages) addCabinet(ctx *fasthttp.RequestCtx) {
 
 // cabinetFields are the members of a new cabinet, as the operation and the form name
 // them.
-var cabinetFields = []string{"device_name", "device_code", "address", "layout"}
+var cabinetFields = []string{"device_name", "device_code", "address", "postal_code", "country", "layout"}

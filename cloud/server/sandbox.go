@@ -25,8 +25,9 @@ type SandboxDevice struct {
 	Layout              []wire.LayoutDoor
 	Latitude, Longitude float64
 	Address             string
-	Test                bool // what it reports are tests
-	Unsigned            bool // it has no key of its own and signs nothing
+	PostalCode, Country string // of the address
+	Test                bool   // what it reports are tests
+	Unsigned            bool   // it has no key of its own and signs nothing
 }
 
 // SandboxConfig says what a sandbox holds.
@@ -173,7 +174,7 @@ func (s *Server) sandboxDevice(ch *cloud.Changes, out *Sandbox, ids *setup.IDs, 
 	if !d.Unsigned {
 		seed, upKey = signed.NewSeed()
 	}
-	row := setup.Cabinet{Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, Latitude: d.Latitude, Longitude: d.Longitude, Layout: d.Layout, Times: cfg.Times,
+	row := setup.Cabinet{Code: d.Code, Name: d.Name, Type: d.Type, Address: d.Address, PostalCode: d.PostalCode, Country: d.Country, Latitude: d.Latitude, Longitude: d.Longitude, Layout: d.Layout, Times: cfg.Times,
 		Codes: cfg.Codes, Test: d.Test}.Rows(ch, ids.Next, biz, s.pinnedKeys(), now)
 	row.EnrolledAt, row.UpKey, row.SecretMAC = now, upKey, device.SecretMAC(s.Keys.Server, d.Code, made.Secret)
 	row.SealedCode = locker.SealSecrets(s.Box, locker.CodeSecrets{Salt: made.Salt, Key: made.Key, Params: cfg.Codes})

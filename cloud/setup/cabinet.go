@@ -16,6 +16,7 @@ import (
 type Cabinet struct {
 	Code, Name, Type    string
 	Address             string
+	PostalCode, Country string // of the address
 	Latitude, Longitude float64
 	Layout              []wire.LayoutDoor
 	Times               wire.Times
@@ -58,7 +59,7 @@ func (c Cabinet) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud.
 		c.Codes = passcode.DefaultParams()
 	}
 	conf := wire.Config{Version: 1, DeviceCode: c.Code, Layout: c.Layout, Times: c.Times, Policy: wire.Policy{LocalDropOff: true, RetainDays: 30}, Codes: c.Codes, Keys: pinned}
-	d := cloud.Device{ID: cloud.DeviceID(next(cloud.DeviceIDs)), BusinessID: b.ID, Code: c.Code, Name: c.Name, Type: c.Type, Address: c.Address, Latitude: c.Latitude,
+	d := cloud.Device{ID: cloud.DeviceID(next(cloud.DeviceIDs)), BusinessID: b.ID, Code: c.Code, Name: c.Name, Type: c.Type, Address: c.Address, PostalCode: c.PostalCode, Country: c.Country, Latitude: c.Latitude,
 		Longitude: c.Longitude, Timezone: b.Timezone, Protocol: cmp.Or(c.Protocol, cloud.ProtocolMQTT), Livemode: !c.Test, CreatedAt: now, CodeGeneration: 1, Config: wire.MustEncode(conf), ConfigVersion: conf.Version}
 	ch.Devices = append(ch.Devices, d)
 	if ch.Shelves == nil {

@@ -17,12 +17,14 @@ import (
 
 // CabinetInput is what a new cabinet needs.
 type CabinetInput struct {
-	Name     string `json:"device_name" required:"true" max:"120"`
-	Code     string `json:"device_code" required:"true" max:"32" doc:"Unique in the deployment and fixed: 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7"`
-	Type     string `json:"device_type" enum:"smart_locker,kiosk,smart_drop" default:"smart_locker"`
-	Address  string `json:"address" max:"200" doc:"One line"`
-	Protocol string `json:"protocol" enum:"mqtt,http" default:"mqtt" doc:"mqtt: a cabinet that runs the edge agent. http: a simple device that calls the cloud, which decides for it"`
-	Layout   string `json:"layout" required:"true" enum:"small,medium,large" doc:"Compartments of the cabinet: 8 (2 S, 4 M, 2 L), 12 (3 S, 6 M, 3 L) or 24 (6 S, 12 M, 4 L, 2 XL)"`
+	Name       string `json:"device_name" required:"true" max:"120"`
+	Code       string `json:"device_code" required:"true" max:"32" doc:"Unique in the deployment and fixed: 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7"`
+	Type       string `json:"device_type" enum:"smart_locker,kiosk,smart_drop" default:"smart_locker"`
+	Address    string `json:"address" max:"200" doc:"One line"`
+	PostalCode string `json:"postal_code" max:"20" pattern:"^ *[0-9A-Za-z][0-9A-Za-z -]*$" example:"M5V 2T6" doc:"Of the address: carriers look for lockers by it"`
+	Country    string `json:"country" format:"country" doc:"Of the address: ISO 3166-1 alpha-2, such as CA"`
+	Protocol   string `json:"protocol" enum:"mqtt,http" default:"mqtt" doc:"mqtt: a cabinet that runs the edge agent. http: a simple device that calls the cloud, which decides for it"`
+	Layout     string `json:"layout" required:"true" enum:"small,medium,large" doc:"Compartments of the cabinet: 8 (2 S, 4 M, 2 L), 12 (3 S, 6 M, 3 L) or 24 (6 S, 12 M, 4 L, 2 XL)"`
 }
 
 // DeviceInput names a cabinet.
@@ -75,7 +77,7 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 		ids := IDs{View: v}
 		now := time.Now().UTC()
 		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: limited}}
-		cabinet := Cabinet{Code: in.Code, Name: in.Name, Type: cmp.Or(in.Type, "smart_locker"), Address: in.Address, Layout: layout}
+		cabinet := Cabinet{Code: in.Code, Name: in.Name, Type: cmp.Or(in.Type, "smart_locker"), Address: in.Address, PostalCode: cloud.CleanPostalCode(in.PostalCode), Country: strings.ToUpper(in.Country), Layout: layout}
 		if in.Protocol == cloud.ProtocolHTTP {
 			cabinet.becomeHTTP()
 		}

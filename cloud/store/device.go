@@ -89,7 +89,7 @@ WHERE device_id = $1 AND closed_at IS NULL ORDER BY n`
 	deviceColumns = `d.id, d.business_id, d.code, d.name, d.type, d.address, d.latitude, d.longitude, d.timezone, d.protocol,
   d.disabled, d.livemode, d.owner_provider_id, d.created_at, d.secret_mac, d.sealed_code, d.enrolled_at, d.config,
   d.config_version, d.code_list, d.list_from, d.up_key, d.code_generation, s.applied, s.codes_held, s.firmware, s.last_seen_at, s.last_placed, s.status_at,
-  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked, s.program, d.cut_off_at, d.retired_at, d.maintenance_at, d.profile, d.public`
+  s.status_end0, s.status_end1, s.status_epoch, s.held_generation, s.typed_locked, s.program, d.cut_off_at, d.retired_at, d.maintenance_at, d.profile, d.public, d.postal_code, d.country`
 	sessionColumns = `device_id, generation, node, online, instance, instances, connected_at, last_seen_at`
 	epochColumns   = `device_id, epoch, prev, is_current, opened_at, closed_at`
 	journalColumns = `device_id, epoch, lane, first, count, bytes, head, received_at, aside`
@@ -98,8 +98,8 @@ WHERE device_id = $1 AND closed_at IS NULL ORDER BY n`
 const sqlSaveDevice = `INSERT INTO device (
   id, business_id, code, name, type, address, latitude, longitude, timezone, protocol, disabled, livemode,
   owner_provider_id, created_at, secret_mac, sealed_code, enrolled_at, config, config_version, code_list,
-  list_from, up_key, code_generation, cut_off_at, retired_at, maintenance_at, profile, changed_at, public)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)
+  list_from, up_key, code_generation, cut_off_at, retired_at, maintenance_at, profile, changed_at, public, postal_code, country)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, code = excluded.code, name = excluded.name, type = excluded.type,
   address = excluded.address, latitude = excluded.latitude, longitude = excluded.longitude, timezone =
@@ -109,7 +109,7 @@ ON CONFLICT (id) DO UPDATE SET
   excluded.config, config_version = excluded.config_version, code_list = excluded.code_list,
   list_from = excluded.list_from, up_key = excluded.up_key, code_generation = excluded.code_generation,
   cut_off_at = excluded.cut_off_at, retired_at = excluded.retired_at, maintenance_at = excluded.maintenance_at,
-  profile = excluded.profile, public = excluded.public, changed_at = CASE WHEN device.config_version = excluded.config_version AND device.code_list =
+  profile = excluded.profile, public = excluded.public, postal_code = excluded.postal_code, country = excluded.country, changed_at = CASE WHEN device.config_version = excluded.config_version AND device.code_list =
   excluded.code_list AND device.code_generation = excluded.code_generation AND device.disabled = excluded.disabled AND
   COALESCE(device.cut_off_at, 0) = COALESCE(excluded.cut_off_at, 0) THEN device.changed_at ELSE excluded.changed_at END`
 
@@ -149,7 +149,7 @@ func scanDevice(r rows, d *cloud.Device) error {
 		&d.Protocol, &d.Disabled, &d.Livemode, &d.OwnerProviderID, when(&d.CreatedAt), &d.SecretMAC, &d.SealedCode,
 		when(&d.EnrolledAt), &d.Config, &d.ConfigVersion, &d.CodeList, &d.ListFrom, &d.UpKey, &d.CodeGeneration, &d.Applied, &d.CodesHeld, &d.Firmware,
 		when(&d.LastSeenAt), when(&d.LastPlaced), when(&d.StatusAt), &d.StatusEnds[0], &d.StatusEnds[1],
-		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked), parsed(&d.Program), when(&d.CutOffAt), when(&d.RetiredAt), when(&d.MaintenanceAt), parsed(&d.Profile), &d.Public)
+		fixed(d.StatusEpoch[:]), &d.HeldGeneration, when(&d.TypedLocked), parsed(&d.Program), when(&d.CutOffAt), when(&d.RetiredAt), when(&d.MaintenanceAt), parsed(&d.Profile), &d.Public, &d.PostalCode, &d.Country)
 }
 
 func scanSession(r rows, s *cloud.Session) error {
@@ -211,6 +211,12 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 	}
 	if f.Keyword != "" {
 		c.and(`(@small(d.name) LIKE $%[1]d ESCAPE '!' OR @small(d.code) LIKE $%[1]d ESCAPE '!' OR @small(d.address) LIKE $%[1]d ESCAPE '!')`, like(f.Keyword))
+	}
+	if f.PostalCode != "" {
+		c.and("REPLACE(UPPER(d.postal_code), ' ', '') = $%d", f.PostalCode)
+	}
+	if f.Country != "" {
+		c.and("d.country = $%d", f.Country)
 	}
 	if f.UsableBy != 0 {
 		c.and("d.owner_provider_id IN (0, $%d) AND NOT d.disabled AND d.maintenance_at IS NULL", int64(f.UsableBy))
@@ -329,7 +335,7 @@ func (w *writer) devices(c *cloud.Changes) error {
 			d.Longitude, d.Timezone, d.Protocol, d.Disabled, d.Livemode, int64(d.OwnerProviderID), ms(d.CreatedAt),
 			blob(d.SecretMAC), blob(d.SealedCode), ms(d.EnrolledAt), blob(d.Config), int64(d.ConfigVersion), int64(d.CodeList),
 			int64(d.ListFrom), blob(d.UpKey), int64(d.CodeGeneration), ms(d.CutOffAt), ms(d.RetiredAt),
-			ms(d.MaintenanceAt), text(d.Profile), time.Now().UnixMilli(), d.Public)
+			ms(d.MaintenanceAt), text(d.Profile), time.Now().UnixMilli(), d.Public, d.PostalCode, d.Country)
 		w.add(anything, sqlStartSeen, int64(d.ID))
 	}
 	for _, s := range c.Sessions {

@@ -224,7 +224,7 @@ func (w *World) fill(t testing.TB) {
 
 	secrets := locker.CodeSecrets{Salt: make([]byte, 16), Key: make([]byte, 32), Params: wire.CodeParams{MemoryKiB: 64, Passes: 1}}
 	device := func(id cloud.DeviceID, b cloud.BusinessID, code, name string) cloud.Device {
-		return cloud.Device{ID: id, BusinessID: b, Code: code, Name: name, Type: "smart_locker", Address: "120 Front St W, Toronto ON M5J 2L7, CA",
+		return cloud.Device{ID: id, BusinessID: b, Code: code, Name: name, Type: "smart_locker", Address: "120 Front St W, Toronto ON M5J 2L7, CA", PostalCode: "M5J 2L7", Country: "CA",
 			Latitude: 43.6446, Longitude: -79.3849, Timezone: "America/Toronto", Protocol: "mqtt", Livemode: true, CreatedAt: now, EnrolledAt: now,
 			SealedCode: locker.SealSecrets(box, secrets)}
 	}

@@ -24,13 +24,13 @@ var demoDevices = []struct {
 	code, name, kind, board string
 	doors                   uint
 	latitude, longitude     float64
-	address                 string
+	address, postalCode     string
 	test                    bool
 }{
-	{"CAB-1001", "Union Station", "smart_locker", "A", 12, 43.6453, -79.3806, "65 Front St W, Toronto", false},
-	{"CAB-1002", "Kensington Market", "smart_locker", "A", 8, 43.6547, -79.4005, "160 Baldwin St, Toronto", false},
-	{"KSK-1003", "Harbourfront kiosk", "kiosk", "A", 4, 43.6387, -79.3817, "235 Queens Quay W, Toronto", false},
-	{"TEST-1004", "Test cabinet", "smart_locker", "A", 4, 43.6446, -79.3449, "124 Front St W, Toronto", true},
+	{"CAB-1001", "Union Station", "smart_locker", "A", 12, 43.6453, -79.3806, "65 Front St W, Toronto", "M5J 1E6", false},
+	{"CAB-1002", "Kensington Market", "smart_locker", "A", 8, 43.6547, -79.4005, "160 Baldwin St, Toronto", "M5T 3K7", false},
+	{"KSK-1003", "Harbourfront kiosk", "kiosk", "A", 4, 43.6387, -79.3817, "235 Queens Quay W, Toronto", "M5J 2G8", false},
+	{"TEST-1004", "Test cabinet", "smart_locker", "A", 4, 43.6446, -79.3449, "124 Front St W, Toronto", "M5J 2L7", true},
 }
 
 // The sandbox's deliveries: device, reference and tracking numbers.
@@ -80,7 +80,7 @@ func (s settings) baseURL() string {
 func (d demoData) fill(ctx context.Context, srv *server.Server, baseURL string) (server.Sandbox, error) {
 	cfg := server.SandboxConfig{WebhookURL: d.WebhookURL, BaseURL: baseURL, Passwords: true}
 	for _, x := range demoDevices {
-		dev := server.SandboxDevice{Code: x.code, Name: x.name, Type: x.kind, Latitude: x.latitude, Longitude: x.longitude, Address: x.address, Test: x.test}
+		dev := server.SandboxDevice{Code: x.code, Name: x.name, Type: x.kind, Latitude: x.latitude, Longitude: x.longitude, Address: x.address, PostalCode: x.postalCode, Country: "CA", Test: x.test}
 		for n := uint(1); n <= x.doors; n++ {
 			dev.Layout = append(dev.Layout, wire.LayoutDoor{Door: n, Board: x.board, Channel: n, Size: demoSize(n, x.doors), Display: n, Label: fmt.Sprintf("A-%d", n)})
 		}

@@ -194,13 +194,13 @@ func (s *stage) furnish(ctx context.Context) error {
 		Codes: wire.CodeParams{MemoryKiB: 8192, Passes: 1},
 		Times: wire.Times{SettleMS: uint32(settle / time.Millisecond), SessionS: uint32(session / time.Second), PollIdleMS: 300}}
 	for i, c := range cast {
-		d := server.SandboxDevice{Code: c.code, Name: c.name, Type: c.kind, Address: strconv.Itoa(120+i) + " Front St W, Toronto ON", Latitude: 43.6446, Longitude: -79.3849 + float64(i)/100}
+		d := server.SandboxDevice{Code: c.code, Name: c.name, Type: c.kind, Address: strconv.Itoa(120+i) + " Front St W, Toronto ON", PostalCode: "M5J 2L7", Country: "CA", Latitude: 43.6446, Longitude: -79.3849 + float64(i)/100}
 		for n := uint(1); n <= c.doors; n++ {
 			d.Layout = append(d.Layout, wire.LayoutDoor{Door: n, Board: "A", Channel: n, Size: sizeOf(n), Display: n, Label: fmt.Sprintf("A-%d", n)})
 		}
 		cfg.Devices = append(cfg.Devices, d)
 	}
-	cfg.Devices = append(cfg.Devices, server.SandboxDevice{Code: "TEST-04", Name: "Test cabinet", Type: "smart_locker", Test: true, Address: "124 Front St W, Toronto ON", Latitude: 43.6446, Longitude: -79.3449,
+	cfg.Devices = append(cfg.Devices, server.SandboxDevice{Code: "TEST-04", Name: "Test cabinet", Type: "smart_locker", Test: true, Address: "124 Front St W, Toronto ON", PostalCode: "M5J 2L7", Country: "CA", Latitude: 43.6446, Longitude: -79.3449,
 		Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M", Display: 1, Label: "A-1"}}})
 	s.box, err = cloud.Sandbox(ctx, cfg)
 	s.receiver.secret(hookPath, s.box.Provider.WebhookSecret)

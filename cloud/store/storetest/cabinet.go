@@ -24,6 +24,9 @@ func cabinets(t *testing.T, db *store.DB) {
 		c.Devices = append(c.Devices, d)
 	}
 	c.Devices[1].Type = "kiosk"
+	c.Devices[0].PostalCode, c.Devices[0].Country = "M5V 2T6", "CA"
+	c.Devices[3].PostalCode, c.Devices[3].Country = "m5v2t6", "DE"
+	c.Devices[4].PostalCode, c.Devices[4].Country = "10115", "DE"
 	c.Devices[2].Disabled = true
 	c.Devices[3].MaintenanceAt = now
 	c.Devices[4].RetiredAt, c.Devices[4].Disabled = now, true
@@ -57,6 +60,9 @@ func cabinets(t *testing.T, db *store.DB) {
 	require.Equal(t, ids{2}, list(cloud.DeviceFilter{Type: "kiosk"}))
 	require.Equal(t, ids{1, 4}, list(cloud.DeviceFilter{Keyword: "pIER"}))
 	require.Equal(t, ids{3}, list(cloud.DeviceFilter{Keyword: "0%_m"}))
+	require.Equal(t, ids{1, 4}, list(cloud.DeviceFilter{PostalCode: cloud.PostalKey(" m5V 2t6 ")}))
+	require.Equal(t, ids{4}, list(cloud.DeviceFilter{PostalCode: "M5V2T6", Country: "DE"}))
+	require.Empty(t, list(cloud.DeviceFilter{PostalCode: "M5V2"}), "a part of one is none")
 	require.Empty(t, list(cloud.DeviceFilter{Keyword: "r_w"}), "_ stands for itself")
 	require.Equal(t, ids{4, 1, 2, 3}, list(cloud.DeviceFilter{Page: cloud.Page{Sort: "name", Down: true, Limit: 10}}))
 	require.Equal(t, ids{2, 3}, list(cloud.DeviceFilter{Page: cloud.Page{Sort: "code", Limit: 2, After: &cloud.Mark{Key: "CAB-1", ID: int64(1)}}}))

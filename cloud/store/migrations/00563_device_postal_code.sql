@@ -1,0 +1,3 @@
+-- +goose Up
+ALTER TABLE device ADD COLUMN postal_code TEXT NOT NULL DEFAULT '';
+ALTER TABLE device ADD COLUMN country TEXT NOT NULL DEFAULT '';
