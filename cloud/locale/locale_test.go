@@ -195,6 +195,7 @@ func TestEveryNoteHasWords(t *testing.T) {
 		require.NotContains(t, Note("de", endedNote+reason), reason)
 	}
 	require.Equal(t, "my own words", Note("de", "my own words"))
+	require.Equal(t, "Darin wird nichts gesehen; Das Paket wurde abgeholt; my own words", Note("de", "nothing seen inside; the package was collected; my own words"))
 }
 
 // The words that no message in English has: a subject is a noun, and what is sent

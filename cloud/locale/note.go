@@ -9,7 +9,11 @@ func Note(lang, note string) string {
 		return Word(lang, "note."+endedNote, Word(lang, "end."+reason))
 	}
 	if _, ok := notes["note."+note]; !ok {
-		return note
+		first, rest, more := strings.Cut(note, "; ") // what followed
+		if !more {
+			return note
+		}
+		return Note(lang, first) + "; " + Note(lang, rest)
 	}
 	return Word(lang, "note."+note)
 }
@@ -28,6 +32,8 @@ var notes = map[string]texts{
 	"note.nothing seen inside":                                                 {"Nothing is seen inside", "里面未检测到物品", "裡面未偵測到物品", "Rien n’est vu à l’intérieur", "Darin wird nichts gesehen", "No se ve nada dentro"},
 	"note.something seen inside after a loss of memory":                        {"Something is seen inside after the cabinet lost its memory", "柜机丢失数据后检测到物品", "櫃機遺失資料後偵測到物品", "Quelque chose est vu à l’intérieur après une perte de mémoire", "Nach einem Verlust des Speichers wird darin etwas gesehen", "Se ve algo dentro tras perder la memoria"},
 	"note.deposited before the compartment was cleared, and reported after it": {"Deposited before the compartment was cleared, reported only afterwards", "在格口清空前投递，之后才上报", "在格口清空前投遞，之後才回報", "Déposé avant que le casier soit vidé, signalé après", "Vor dem Leeren des Fachs eingelegt, erst danach gemeldet", "Depositado antes de vaciar el compartimento, comunicado después"},
+	"note.the package was collected":                                           {"The package was collected", "包裹已被取走", "包裹已被取走", "Le colis a été retiré", "Das Paket wurde abgeholt", "El paquete fue recogido"},
+	"note.the package was taken out":                                           {"The package was taken out", "包裹已被取出", "包裹已被取出", "Le colis a été enlevé", "Das Paket wurde entnommen", "El paquete fue sacado"},
 	"note.not collected in time":                                               {"Not collected in time", "逾期未取", "逾期未取", "Non retiré à temps", "Nicht rechtzeitig abgeholt", "No recogido a tiempo"},
 	"note.the cabinet settled it differently afterwards":                       {"The cabinet recorded something else afterwards", "柜机之后记录的结果不同", "櫃機之後記錄的結果不同", "La consigne a enregistré autre chose ensuite", "Der Schrank hat danach etwas anderes festgehalten", "La taquilla registró otra cosa después"},
 	"note." + endedNote:                                                        {"The cabinet ended it: %s", "柜机已结束：%s", "櫃機已結束：%s", "La consigne l’a terminé : %s", "Der Schrank hat es beendet: %s", "La taquilla lo terminó: %s"},

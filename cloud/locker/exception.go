@@ -180,12 +180,17 @@ func (s registry) FindCabinetException(ctx context.Context, c cloud.Caller, in B
 			}
 		}
 		if e.Status == "open" {
-			for _, action := range resolutions[e.Type] {
+			orders, err := ordersAbout(v, e)
+			if err != nil {
+				return err
+			}
+			gone := departed(orders, e.GridCode) != nil
+			for _, action := range possibleResolutions(e, orders) {
 				p := PossibleResolution{Action: action, Removes: removalBy(e.Type, action)}
 				switch {
 				case p.Removes != "":
 					p.Command = string(wire.CmdClear)
-				case action == depositConfirmed:
+				case action == depositConfirmed && !gone:
 					p.Command = string(wire.CmdCloseSession)
 				case action == doorClosedOnSite:
 					p.Command = string(wire.CmdSyncConfig)
@@ -375,6 +380,9 @@ func (s registry) ResolveException(ctx context.Context, c cloud.Caller, in Resol
 		if !slices.Contains(resolutions[e.Type], in.Action) {
 			return notPossible(e.Type)
 		}
+		if err := (resolving{w.requests}).fits(e, in.Action); err != nil {
+			return err
+		}
 		if err := (resolving{w.requests}).mayClose(e, in.Action); err != nil {
 			return err
 		}
@@ -402,6 +410,39 @@ func (w resolving) mayClose(e *cloud.Exception, action string) error {
 		return nil
 	}
 	return isShut(w.requests, cell)
+}
+
+// fits refuses an action that contradicts what has become of the package of an exception. Error:
+// DELIVERY_STATE_CONFLICT with the state and the actions that fit.
+func (w resolving) fits(e *cloud.Exception, action string) error {
+	if e.DeliveryID == 0 {
+		return nil
+	}
+	orders, err := w.deviceOrders(e.DeliveryID)
+	if err != nil {
+		return err
+	}
+	allowed := possibleResolutions(*e, orders)
+	if slices.Contains(allowed, action) {
+		return nil
+	}
+	d, err := w.delivery(e.DeliveryID)
+	if err != nil || d == nil {
+		return err
+	}
+	return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"status": d.Status, "allowed": allowed}}
+}
+
+// ordersAbout are the packages of the delivery that an exception is about.
+func ordersAbout(v cloud.View, e cloud.Exception) (out []*cloud.DeviceOrder, err error) {
+	if e.DeliveryID == 0 {
+		return nil, nil
+	}
+	list, err := v.DeviceOrders(e.DeliveryID)
+	for i := range list {
+		out = append(out, &list[i])
+	}
+	return out, err
 }
 
 // isDecided refuses while the device order of an exception is unverified. Error:
@@ -572,7 +613,7 @@ func (w resolving) letGo(e *cloud.Exception, d *cloud.Delivery, r removal, note 
 // come first, or the delivery is confirmed as a whole. Error: DEVICE_ORDER_STATE_CONFLICT.
 func (w resolving) confirmDoubted(c cloud.Caller, e *cloud.Exception, d *cloud.Delivery) error {
 	rows, err := w.deviceOrders(d.ID)
-	if err != nil {
+	if err != nil || departed(rows, e.GridCode) != nil { // it was there, and has left
 		return err
 	}
 	cell, err := w.cellAt(e.GridCode)

@@ -959,6 +959,9 @@ func (w reports) collect(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wi
 				return err
 			}
 		}
+		if err := w.answerOpened(d, c); err != nil {
+			return err
+		}
 	}
 	w.touch(d)
 	if len(b.Left) > 0 {

@@ -274,6 +274,9 @@ func (w *rows) present(door uint) *cloud.DoorPresent {
 
 // Finish writes what was changed into ch.
 func (w *Work) Finish(ch *cloud.Changes) error {
+	if err := w.answerDoubts(); err != nil {
+		return err
+	}
 	for _, o := range inOrder(w.openings) {
 		if w.changed[o] {
 			ch.Openings = append(ch.Openings, *o)
