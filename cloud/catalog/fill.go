@@ -117,13 +117,13 @@ func (o *Operation) Values(given map[string]any) Bind {
 }
 
 // Decode reads a valid JSON object into in, a pointer to a struct. Errors:
-// VALIDATION_FAILED, which names the values of another type than their members' and then
-// the others that break a rule; MALFORMED_JSON.
+// VALIDATION_FAILED, which names the values of another type than their members', or 0 where
+// that is none, and then the others that break a rule; MALFORMED_JSON.
 func Decode(body []byte, in any) error {
 	err := json.Unmarshal(body, in)
 	var invalid *cloud.Error
 	switch {
-	case err == nil && !bytes.Contains(body, []byte("null")):
+	case err == nil && !bytes.Contains(body, []byte("null")) && !check.HasZero(body):
 		return nil
 	case errors.As(err, &invalid): // of a type that reads itself
 		return invalid

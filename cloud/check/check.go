@@ -82,6 +82,16 @@ func comparePaths(a, b string) int {
 	}
 }
 
+// Agreed checks a member by which a person agrees: it must be there, and true.
+func (f Fields) Agreed(path string, given *bool) {
+	switch {
+	case given == nil:
+		f.Say(path, MessageRequired)
+	case !*given:
+		f.Say(path, MessageTrue)
+	}
+}
+
 // Line checks a text of one line of at most max characters.
 func (f Fields) Line(path, s string, max int) {
 	most := float64(max)

@@ -38,6 +38,7 @@ func Of(in any) Fields {
 // is allowed. Package locale has them in other languages.
 const (
 	MessageRequired  = "%s is required."
+	MessageTrue      = "%s must be true: nothing is done without it."
 	MessageBetween   = "%s must be from %s to %s."
 	MessageLeast     = "%s must be at least %s."
 	MessageMost      = "%s must be at most %s."
@@ -65,7 +66,7 @@ const (
 
 // Messages lists them all.
 func Messages() []string {
-	return []string{MessageRequired, MessageBetween, MessageLeast, MessageMost, MessageAbove, MessageLength, MessageShort, MessageLong, MessageItems,
+	return []string{MessageRequired, MessageTrue, MessageBetween, MessageLeast, MessageMost, MessageAbove, MessageLength, MessageShort, MessageLong, MessageItems,
 		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageCountry, MessageTwice, MessageControl, MessageLine, MessageUTF8,
 		MessageWith, MessageFixed, MessageKeyLength, MessageKeyEnum, MessageText, MessageWhole, MessageNumber, MessageAmount, MessageBool, MessageTime, MessageList, MessageObject, MessageZero, MessageFuture, MessageOneOf}
 }

@@ -65,6 +65,48 @@ func TestWrongTypeNamesValueAndType(t *testing.T) {
 	}
 }
 
+// A required number that was given as 0 is not missing: the message says what is allowed.
+func TestAGivenZeroIsNotMissing(t *testing.T) {
+	t.Parallel()
+	type part struct {
+		Weight float64 `json:"weight" required:"true" above:"0"`
+		Kind   int     `json:"kind" required:"true" enum:"1,2"`
+	}
+	type asked struct {
+		Hours int    `json:"hours" required:"true" min:"1" max:"168"`
+		Days  *int   `json:"days" required:"true" min:"0"`
+		Name  string `json:"name" required:"true"`
+		Free  int    `json:"free" min:"1"`
+		Parts []part `json:"parts"`
+	}
+	for body, want := range map[string]string{
+		`{"days":0,"name":"a"}`:                    "hours: hours is required.",
+		`{"hours":null,"days":0,"name":"a"}`:       "hours: hours is required.",
+		`{"hours":0,"days":0,"name":"a"}`:          "hours: hours must be from 1 to 168.",
+		`{"HOURS": -0 ,"days":0,"name":"a"}`:       "HOURS: HOURS must be from 1 to 168.",
+		`{"hours":0}`:                              "days: days is required. hours: hours must be from 1 to 168. name: name is required.",
+		`{"hours":0,"days":"x"}`:                   "days: days must be a whole number of at most 18 digits. hours: hours must be from 1 to 168. name: name is required.",
+		`{"hours":1,"days":0,"name":"a","free":0}`: "",
+		`{"hours":1,"days":0,"name":"a","parts":[{"weight":0.0,"kind":1},{"weight":1,"kind":0},{"weight":1}]}`: "parts.0.weight: parts[0].weight must be above 0. parts.1.kind: parts[1].kind must be one of 1, 2. parts.2.kind: parts[2].kind is required.",
+	} {
+		var in asked
+		err := json.Unmarshal([]byte(body), &in)
+		if wrong := WrongType([]byte(body), &in); wrong != nil {
+			err = Beside(wrong, &in)
+		} else if err == nil {
+			err = Input(&in)
+		}
+		got := ""
+		var e *cloud.Error
+		if errors.As(err, &e) {
+			for _, path := range slices.Sorted(maps.Keys(e.Fields)) {
+				got = strings.TrimSpace(got + " " + path + ": " + strings.Join(e.Fields[path], " "))
+			}
+		}
+		require.Equal(t, want, got, body)
+	}
+}
+
 // Beside values of another type, the others are held to their rules; not those in what was
 // not read, nor what holds it.
 func TestBesideWrongTypesOthersAreChecked(t *testing.T) {

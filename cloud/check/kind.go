@@ -62,16 +62,52 @@ func TypeMessage(t reflect.Type) string {
 const maxWrong = 50
 
 // WrongType says which values of a JSON object cannot be read into in, a pointer to a
-// struct, and what they must be: the first maxWrong in the order of the body. nil: none. A
-// null stands for an absent member and is no element of a list, unless its elements may be
+// struct, and what they must be: the first maxWrong in the order of the body. nil: none. So
+// does a number 0 that a required member does not take: once it is read, it cannot be told from an
+// absent one. A null stands for an absent member and is no element of a list, unless its elements may be
 // null or each of them is checked by itself.
 func WrongType(body []byte, in any) error {
 	f := Fields{}
-	wrongTypes("", body, reflect.TypeOf(in), func(path string, t reflect.Type) bool {
-		f.Say(cmp.Or(path, "body"), TypeMessage(t))
+	wrongTypes("", body, reflect.TypeOf(in), func(path string, t reflect.Type, zero *Rules) bool {
+		if zero != nil {
+			zero.zero(f, path)
+		} else {
+			f.Say(cmp.Or(path, "body"), TypeMessage(t))
+		}
 		return len(f) < maxWrong
 	})
 	return f.Err()
+}
+
+// zero says what a required number must be, of one that is 0.
+func (r *Rules) zero(f Fields, path string) {
+	if r.number(f, path, 0); len(f[path]) == 0 {
+		f.Say(path, MessageAbove, "0")
+	}
+}
+
+// zeroOf are the rules of a required member whose value 0 stands for an absent one, where raw is
+// a 0; nil for others.
+func zeroOf(m reflect.StructField, raw json.RawMessage) *Rules {
+	if m.Tag.Get("required") != "true" || len(raw) == 0 || raw[0] != '0' && raw[0] != '-' {
+		return nil
+	}
+	v := reflect.New(m.Type)
+	if !v.Elem().CanInt() && !v.Elem().CanUint() && !v.Elem().CanFloat() || json.Unmarshal(raw, v.Interface()) != nil || !v.Elem().IsZero() {
+		return nil
+	}
+	rules := RulesOf(m)
+	return &rules
+}
+
+// HasZero reports whether a body may have a number 0.
+func HasZero(body []byte) bool {
+	for i, c := range body {
+		if c == '0' && (i+1 == len(body) || body[i+1] < '0' || body[i+1] > '9') && (i == 0 || body[i-1] < '0' || body[i-1] > '9') {
+			return true
+		}
+	}
+	return false
 }
 
 // Beside adds to the error of WrongType what the rules say of the other values of in, which
@@ -84,7 +120,7 @@ func Beside(wrong error, in any) error {
 	f := Fields(maps.Clone(e.Fields))
 	for path, list := range Of(in) {
 		within := func(of string) bool {
-			return path == of || strings.HasPrefix(path, of+".") || strings.HasPrefix(of, path+".")
+			return strings.EqualFold(path, of) || strings.HasPrefix(path, of+".") || strings.HasPrefix(of, path+".")
 		}
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(e.Fields)), within) {
 			f[path] = list
@@ -94,8 +130,8 @@ func Beside(wrong error, in any) error {
 }
 
 // wrongTypes says where the values below raw are that a type does not take, and the type
-// that each should have, until say ends it by false.
-func wrongTypes(path string, raw json.RawMessage, t reflect.Type, say func(string, reflect.Type) bool) bool {
+// that each should have, or the rules of a number that must not be 0, until say ends it by false.
+func wrongTypes(path string, raw json.RawMessage, t reflect.Type, say func(string, reflect.Type, *Rules) bool) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -109,7 +145,13 @@ func wrongTypes(path string, raw json.RawMessage, t reflect.Type, say func(strin
 		members := membersOf(t)
 		return eachValue(raw, func(name string, _ int, x json.RawMessage) bool {
 			in, ok := memberNamed(members, name)
-			return !ok || wrongTypes(join(path, name), x, in, say)
+			if !ok {
+				return true
+			}
+			if zero := zeroOf(in, x); zero != nil {
+				return say(join(path, name), in.Type, zero)
+			}
+			return wrongTypes(join(path, name), x, in.Type, say)
 		})
 	case kind == reflect.Map && raw[0] == '{' && !own:
 		return eachValue(raw, func(name string, _ int, x json.RawMessage) bool {
@@ -119,12 +161,12 @@ func wrongTypes(path string, raw json.RawMessage, t reflect.Type, say func(strin
 		return eachValue(raw, func(_ string, n int, x json.RawMessage) bool {
 			at := join(path, strconv.Itoa(n))
 			if string(x) == "null" && !takesNull(t.Elem()) {
-				return say(at, t.Elem())
+				return say(at, t.Elem(), nil)
 			}
 			return wrongTypes(at, x, t.Elem(), say)
 		})
 	}
-	return json.Unmarshal(raw, reflect.New(t).Interface()) == nil || say(path, t)
+	return json.Unmarshal(raw, reflect.New(t).Interface()) == nil || say(path, t, nil)
 }
 
 // takesNull reports whether null is an element like others.
@@ -157,8 +199,8 @@ func eachValue(raw json.RawMessage, fn func(name string, n int, x json.RawMessag
 }
 
 // membersOf are the members of a struct as encoding/json reads them, by name.
-func membersOf(t reflect.Type) map[string]reflect.Type {
-	out := map[string]reflect.Type{}
+func membersOf(t reflect.Type) map[string]reflect.StructField {
+	out := map[string]reflect.StructField{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -169,13 +211,13 @@ func membersOf(t reflect.Type) map[string]reflect.Type {
 		switch {
 		case name == "-" || !f.IsExported() && !f.Anonymous:
 		case name == "" && f.Anonymous && inner.Kind() == reflect.Struct:
-			for name, t := range membersOf(inner) {
+			for name, m := range membersOf(inner) {
 				if _, shadowed := out[name]; !shadowed {
-					out[name] = t
+					out[name] = m
 				}
 			}
 		default:
-			out[cmp.Or(name, f.Name)] = f.Type
+			out[cmp.Or(name, f.Name)] = f
 		}
 	}
 	return out
@@ -183,14 +225,14 @@ func membersOf(t reflect.Type) map[string]reflect.Type {
 
 // memberNamed finds a member as encoding/json does: by its name, or by one that differs
 // in the case of letters alone.
-func memberNamed(members map[string]reflect.Type, name string) (reflect.Type, bool) {
-	if t, ok := members[name]; ok {
-		return t, true
+func memberNamed(members map[string]reflect.StructField, name string) (reflect.StructField, bool) {
+	if m, ok := members[name]; ok {
+		return m, true
 	}
-	for known, t := range members {
+	for known, m := range members {
 		if strings.EqualFold(known, name) {
-			return t, true
+			return m, true
 		}
 	}
-	return nil, false
+	return reflect.StructField{}, false
 }

@@ -8,7 +8,8 @@ import (
 // bounds are the sentences of package check about a member, with the places of
 // its name and of what is allowed.
 var bounds = map[string]texts{
-	"%s is required.":                                 {"%s is required.", "%s 为必填项。", "%s 為必填。", "%s est obligatoire.", "%s fehlt.", "%s es obligatorio."},
+	"%s is required.": {"%s is required.", "%s 为必填项。", "%s 為必填。", "%s est obligatoire.", "%s fehlt.", "%s es obligatorio."},
+	"%s must be true: nothing is done without it.":    {"%s must be true: nothing is done without it.", "%s 必须为 true：否则不会执行。", "%s 必須為 true：否則不會執行。", "%s doit être true : rien n’est fait sans cela.", "%s muss true sein: ohne das geschieht nichts.", "%s debe ser true: sin ello no se hace nada."},
 	"%s must be from %s to %s.":                       {"%s must be from %s to %s.", "%s 必须在 %s 到 %s 之间。", "%s 必須在 %s 到 %s 之間。", "%s doit être compris entre %s et %s.", "%s muss von %s bis %s reichen.", "%s debe estar entre %s y %s."},
 	"%s must be at least %s.":                         {"%s must be at least %s.", "%s 不得小于 %s。", "%s 不得小於 %s。", "%s doit être d’au moins %s.", "%s muss mindestens %s sein.", "%s debe ser al menos %s."},
 	"%s must be at most %s.":                          {"%s must be at most %s.", "%s 不得大于 %s。", "%s 不得大於 %s。", "%s doit être d’au plus %s.", "%s darf höchstens %s sein.", "%s debe ser como máximo %s."},

@@ -83,9 +83,7 @@ func (in StaffOpenInput) check() error {
 	if len(in.Grids) == 0 {
 		f.Say("grid_ids", check.MessageRequired)
 	}
-	if in.Attended == nil || !*in.Attended {
-		f.Say("attended", check.MessageRequired)
-	}
+	f.Agreed("attended", in.Attended)
 	return f.Err()
 }
 

@@ -327,9 +327,8 @@ func (s *Service) Remove(ctx context.Context, c cloud.Caller, in RemoveInput) (J
 	if err := blank(in.Reason); err != nil {
 		return JobOutput{}, err
 	}
-	if in.Confirm == nil || !*in.Confirm {
-		f := check.Fields{}
-		f.Say("confirm", check.MessageRequired)
+	f := check.Fields{}
+	if f.Agreed("confirm", in.Confirm); len(f) > 0 {
 		return JobOutput{}, f.Err()
 	}
 	return s.begin(ctx, c, in.ID, cloud.RemovalJob, "business_removal_begun", in.Reason, func(v cloud.View) error {
