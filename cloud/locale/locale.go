@@ -105,6 +105,9 @@ func Error(lang, code string, args ...any) string {
 	if code == "CHANNEL_NOT_CONFIGURED" && len(args) == 1 { // the figure is the reason
 		return t[index(lang)] + " " + Word(lang, fmt.Sprint("errors.unsent.", args[0]))
 	}
+	if code == "DELIVERY_STATE_CONFLICT" && len(args) == 1 { // the figure is the doors that are open
+		return Word(lang, "errors.open_doors", args...)
+	}
 	if code == "UNSUPPORTED_MEDIA_TYPE" && len(args) == 1 { // the figure is the type that is taken
 		return Word(lang, "errors.media", args...)
 	}

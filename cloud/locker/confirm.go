@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/wire"
@@ -95,14 +96,8 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 			}
 		}
 	}
-	for _, od := range o.Doors {
-		cell, err := w.cell(od.Door)
-		if err != nil {
-			return err
-		}
-		if cell != nil && cell.DoorStatus == "open" {
-			return conflict(*d)
-		}
+	if err := w.areShut(d, o.Doors); err != nil {
+		return err
 	}
 	body, err := confirmation(d, o, named, by)
 	if err != nil {
@@ -149,6 +144,25 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 	}
 	_, err = w.send(o.ID, wire.CmdCloseSession, order, nil, longCommandLife)
 	return err
+}
+
+// areShut refuses while doors are known to be open. Error: DELIVERY_STATE_CONFLICT with them.
+func (w *rows) areShut(d *cloud.Delivery, doors []cloud.OpeningDoor) error {
+	var open []map[string]any
+	var names []string
+	for _, od := range doors {
+		cell, err := w.cell(od.Door)
+		if err != nil {
+			return err
+		}
+		if cell != nil && cell.DoorStatus == "open" {
+			open, names = append(open, map[string]any{"grid_code": cell.GridCode, "door_name": cell.Name()}), append(names, cell.Name())
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Args: []any{strings.Join(names, ", ")}, Details: map[string]any{"status": d.Status, "open_doors": open}}
 }
 
 // unverifiedOf are the packages of an opening of a delivery of which nothing verifies that they

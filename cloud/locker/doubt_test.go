@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/wire"
@@ -102,6 +103,55 @@ func TestADoubtEndsWithItsPackage(t *testing.T) {
 		door := s.bringAnother()
 		s.doubt(door)
 		require.Equal(s.t, []string{"deposit_unverified medium"}, s.exceptions())
+	})
+}
+
+// A refusal because of doors that stand open names them, in the words of the caller.
+func TestAConfirmationNamesOpenDoors(t *testing.T) {
+	ring.SkipUnlessCheck(t, "the seeds of cmd/e2e")
+	f := plays(t)
+	refused := func(s *story, err error, status cloud.DeliveryStatus, doors ...uint) {
+		s.t.Helper()
+		var e *cloud.Error
+		require.ErrorAs(s.t, err, &e)
+		var open []map[string]any
+		names := ""
+		for i, n := range doors {
+			c := s.cell(n)
+			open = append(open, map[string]any{"grid_code": c.GridCode, "door_name": c.Name()})
+			names += []string{"", ", "}[min(i, 1)] + c.Name()
+		}
+		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", e.Code)
+		require.Equal(s.t, map[string]any{"status": status, "open_doors": open}, e.Details)
+		require.Contains(s.t, locale.Error("en", e.Code, e.Args...), "reports as open: "+names+".")
+		for _, lang := range []string{locale.English, locale.SimplifiedChinese, locale.TraditionalChinese, locale.French, locale.German, locale.Spanish} {
+			require.Contains(s.t, locale.Error(lang, e.Code, e.Args...), names, lang)
+		}
+	}
+	f("of a deposit", 2, func(s *story) {
+		a := s.open()
+		s.Tell(wire.KindDoorOpened, wire.DoorOpened{OpeningID: a.OpeningID, Door: a.Doors[1]})
+		refused(s, s.confirm(), cloud.DeliveryDoorsOpened, a.Doors[1])
+		s.Tell(wire.KindDoorOpened, wire.DoorOpened{OpeningID: a.OpeningID, Door: a.Doors[0]})
+		refused(s, s.confirm(), cloud.DeliveryDoorsOpened, a.Doors...)
+	})
+	f("of a retrieval", 1, func(s *story) {
+		s.settle(s.open())
+		var b asked
+		_, err := s.retrieve("recall", func(x asked) {
+			b = x
+			s.begin(x)
+			s.outcome(x.id, wire.OutcomeDone, nil)
+			s.swung(x, false)
+			s.end(x, wire.EndDone)
+		})
+		require.NoError(s.t, err)
+		refused(s, s.retrieved(), cloud.DeliveryDelivered, b.Doors[0])
+	})
+	f("other refusals name none", 1, func(s *story) {
+		var e *cloud.Error
+		require.ErrorAs(s.t, s.confirm(), &e)
+		require.Empty(s.t, e.Args)
 	})
 }
 

@@ -256,8 +256,11 @@ func (w retrieving) packages(d *cloud.Delivery, o *cloud.Opening, named []string
 		if err != nil {
 			return nil, err
 		}
-		if cell == nil || cell.DoorStatus == "open" {
+		if cell == nil {
 			return nil, conflict(*d)
+		}
+		if err := w.areShut(d, o.Doors[at:at+1]); err != nil {
+			return nil, err
 		}
 		if id := running[cell.Door]; id != "" {
 			return nil, disturbed(d, id)
