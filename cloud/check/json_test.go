@@ -107,6 +107,26 @@ func TestAGivenZeroIsNotMissing(t *testing.T) {
 	}
 }
 
+// readRow is an element that is checked by itself.
+type readRow struct {
+	Weight float64 `json:"weight" required:"true" above:"0"`
+}
+
+func (*readRow) UnmarshalJSON([]byte) error { return nil }
+
+// Rows that read themselves refuse no call, whatever else makes it looked at: each is checked by itself.
+func TestRowsThatReadThemselvesRefuseNoCall(t *testing.T) {
+	t.Parallel()
+	var in struct {
+		Rows  []readRow `json:"rows" rows:"true"`
+		Other *int      `json:"other"`
+	}
+	for _, body := range []string{`{"rows":[{"weight":"x"},{"weight":0},null,5],"other":null}`, `{"rows":[{"weight":"x"}],"other":0}`} {
+		require.NoError(t, WrongType([]byte(body), &in), body)
+	}
+	require.Error(t, WrongType([]byte(`{"rows":{}}`), &in), "it is a list")
+}
+
 // Beside values of another type, the others are held to their rules; not those in what was
 // not read, nor what holds it.
 func TestBesideWrongTypesOthersAreChecked(t *testing.T) {
