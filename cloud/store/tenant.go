@@ -125,7 +125,7 @@ var tenantTables = withRows([]tenantTable{
 	{"http_nonce", "device_id", "device", "", ""},
 	{"http_device", "device_id", "device", "", ""},
 	{"device_seen", "device_id", "device", "device_id firmware last_seen_at", "applied codes_held last_placed status_at status_end0 status_end1 status_epoch held_generation typed_locked program"},
-	{"device", "id", "business", "id code name type address latitude longitude timezone protocol disabled livemode owner_provider_id created_at enrolled_at config_version cut_off_at retired_at maintenance_at profile public", "business_id secret_mac sealed_code config code_list list_from up_key code_generation changed_at"},
+	{"device", "id", "business", "id code name type address postal_code country latitude longitude timezone protocol disabled livemode owner_provider_id created_at enrolled_at config_version cut_off_at retired_at maintenance_at profile public", "business_id secret_mac sealed_code config code_list list_from up_key code_generation changed_at"},
 	{"account", "id", "business", "id type email name provider_id locale enabled created_at permissions price_hidden preferred_device_id", "business_id password_hash mail_proof"},
 	{"provider", "id", "business", "id code name services livemode_allowed created_at source_type scope", "business_id"},
 	{"audit", "n", "business", "n at actor action target detail", "business_id"},
