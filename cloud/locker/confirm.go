@@ -96,7 +96,7 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 			}
 		}
 	}
-	if err := w.areShut(d, o.Doors); err != nil {
+	if err := areShut(w.rows, d, o.Doors); err != nil {
 		return err
 	}
 	body, err := confirmation(d, o, named, by)
@@ -147,7 +147,7 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 }
 
 // areShut refuses while doors are known to be open. Error: DELIVERY_STATE_CONFLICT with them.
-func (w *rows) areShut(d *cloud.Delivery, doors []cloud.OpeningDoor) error {
+func areShut(w *rows, d *cloud.Delivery, doors []cloud.OpeningDoor) error {
 	var open []map[string]any
 	var names []string
 	for _, od := range doors {

@@ -259,7 +259,7 @@ func (w retrieving) packages(d *cloud.Delivery, o *cloud.Opening, named []string
 		if cell == nil {
 			return nil, conflict(*d)
 		}
-		if err := w.areShut(d, o.Doors[at:at+1]); err != nil {
+		if err := areShut(w.rows, d, o.Doors[at:at+1]); err != nil {
 			return nil, err
 		}
 		if id := running[cell.Door]; id != "" {
