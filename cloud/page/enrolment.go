@@ -144,11 +144,21 @@ func (p setupPages) commandsHTTP(ctx *fasthttp.RequestCtx, name cabinetName, tok
 	return out
 }
 
-func (p setupPages) commands(ctx *fasthttp.RequestCtx, name cabinetName, doors int, at places, token string) (out commands) {
-	program := func(name string) string { return name }
+// enrolBy is the command by which a device enrols. The token goes by standard input, as
+// others of the machine can see the arguments of a program.
+func (p setupPages) enrolBy(ctx *fasthttp.RequestCtx, name cabinetName, token string, settings []string) string {
+	return shell.Command("echo", p.base(ctx)+" "+name.Code+" "+token) + " | " + shell.Command(p.program(ctx, "edge")+" enrol", settings...)
+}
+
+// program is how a program is called on the machine of the visitor.
+func (p setupPages) program(ctx *fasthttp.RequestCtx, name string) string {
 	if peer.Local(ctx) {
-		program = p.cfg.Program
+		return p.cfg.Program(name)
 	}
+	return name
+}
+
+func (p setupPages) commands(ctx *fasthttp.RequestCtx, name cabinetName, doors int, at places, token string) (out commands) {
 	list := wiring.Templates()
 	if i := slices.IndexFunc(list, func(t wiring.Template) bool { return t.Doors() == doors }); i >= 0 {
 		var args []string
@@ -161,16 +171,16 @@ func (p setupPages) commands(ctx *fasthttp.RequestCtx, name cabinetName, doors i
 		if at.simulator != wiring.SimulatorAddress {
 			args = append(args, "--page", at.simulator)
 		}
-		out.Simulator = shell.Command(program("firmware-sim"), args...)
+		out.Simulator = shell.Command(p.program(ctx, "firmware-sim"), args...)
 	}
 	settings := []string{"--data", "data/edge-" + name.Code}
 	if at.screen != wiring.ScreenAddress {
 		settings = append(settings, "--kiosk-listen", at.screen)
 	}
 	settings = append(settings, "--line", "tcp://"+at.line)
-	out.Edge = shell.Command(program("edge"), settings...)
+	out.Edge = shell.Command(p.program(ctx, "edge"), settings...)
 	if token != "" {
-		out.Enrol = shell.Command(program("edge")+" enrol", append([]string{p.base(ctx), "--device=" + name.Code, "--token=" + token}, settings...)...)
+		out.Enrol = p.enrolBy(ctx, name, token, settings)
 	}
 	return out
 }

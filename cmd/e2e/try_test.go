@@ -157,14 +157,10 @@ func (s *visitor) do(line string) string {
 	s.t.Helper()
 	out, err := s.shell(line).CombinedOutput()
 	require.NoError(s.t, err, "%s: %s", line, out)
-	fields := strings.Fields(line)
-	for i, f := range fields {
-		if token, ok := strings.CutPrefix(f, "--token="); ok {
-			s.secrets = append(s.secrets, token)
-		}
-		if f == "--token" {
-			s.secrets = append(s.secrets, fields[i+1])
-		}
+	if given, command, ok := strings.Cut(line, "' | "); ok && strings.Contains(command, " enrol") {
+		words := strings.Fields(given)
+		s.secrets = append(s.secrets, words[len(words)-1])
+		require.NotContains(s.t, command, words[len(words)-1], "others of the machine see arguments")
 	}
 	return string(out)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -28,8 +29,10 @@ import (
 // cabinet says later is signed by it.
 type enrol struct {
 	URL     string `arg:"" optional:"" help:"Address of the cloud, https://…"`
-	Device  string `help:"This cabinet's device code." placeholder:"CODE"`
-	Token   string `env:"POSTERN_ENROL_TOKEN" help:"One-time token. Without it: one line on standard input, which may hold address and device code before it, as the QR code does." placeholder:"TOKEN"`
+	Code    string `arg:"" optional:"" help:"Device code, as --device."`
+	Key     string `arg:"" optional:"" name:"one-time-token" help:"One-time token, as --token: others of this machine can see the arguments of a program, so standard input is the better way."`
+	Device  string `help:"This device's code." placeholder:"CODE"`
+	Token   string `env:"POSTERN_ENROL_TOKEN" help:"One-time token. Without it: one line on standard input, which may hold address and device code before it, as the device's page and its QR code have it." placeholder:"TOKEN"`
 	Replace bool   `help:"Overwrite secrets that are there."`
 }
 
@@ -46,6 +49,9 @@ func (e enrol) run(ctx context.Context, s settings, next func(settings) (command
 	// used.
 	if _, err := os.Lstat(s.Secrets); err == nil && !e.Replace {
 		return fmt.Errorf("enrol: %s is there already; --replace overwrites it", s.Secrets)
+	}
+	if err := e.arguments(); err != nil {
+		return err
 	}
 	if e.URL != "" || e.Device != "" { // a mistake is reported before anything is typed
 		if _, err := e.address(); err != nil {
@@ -86,6 +92,25 @@ func (e enrol) run(ctx context.Context, s settings, next func(settings) (command
 	}
 	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\nnext: %s\n%s", secrets.DeviceCode, s.Secrets, command, missing)
 	return err
+}
+
+// arguments takes the line of the device's page from behind the command, as three arguments
+// or in quotes, and finds what is given twice.
+func (e *enrol) arguments() error {
+	if words := strings.Fields(e.URL); len(words) > 1 {
+		if len(words) != 3 || e.Code != "" {
+			return errors.New("enrol: the line of the page is address, device code and token, separated by spaces")
+		}
+		e.URL, e.Code, e.Key = words[0], words[1], words[2]
+	}
+	if e.Code != "" && e.Device != "" && e.Code != e.Device {
+		return fmt.Errorf("enrol: two device codes are given, %s and %s", short(e.Code), short(e.Device))
+	}
+	if e.Key != "" && e.Token != "" && e.Key != e.Token {
+		return errors.New("enrol: two tokens are given, as an argument and by --token or POSTERN_ENROL_TOKEN")
+	}
+	e.Device, e.Token = cmp.Or(e.Device, e.Code), cmp.Or(e.Token, e.Key)
+	return nil
 }
 
 // scan reads what is typed or scanned: the token alone when address and device

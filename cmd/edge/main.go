@@ -1,7 +1,7 @@
 // Program edge is the agent of one locker cabinet or one warehouse post: boards,
 // doors, codes, scanners, the local page, the store, and the way to the cloud.
 //
-//	edge enrol                                          once, with the line of the cabinet's page, typed or scanned
+//	edge enrol                                          once, with the line of the device's page on standard input, typed, pasted or scanned
 //	edge enrol https://tms.example --device CAB-1001    the same with the token alone on standard input
 //	edge --line /dev/ttyUSB0                            runs a cabinet of one board
 //	edge --config edge.yaml                             runs the cabinet

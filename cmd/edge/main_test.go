@@ -292,6 +292,10 @@ func TestEnrolmentByTheScannedLine(t *testing.T) {
 		{url + " CAB-1 TOKEN-1\r\n", nil},
 		{"  " + url + "  CAB-1  TOKEN-1", nil},
 		{url + " CAB-1 TOKEN-1\n", []string{url, "-device", "CAB-1"}},
+		{"", []string{url, "CAB-1", "TOKEN-1"}}, // pasted behind the command
+		{"", []string{url + " CAB-1 TOKEN-1"}},
+		{"TOKEN-1\n", []string{url, "CAB-1"}},
+		{"", []string{url, "CAB-1", "TOKEN-1", "-device", "CAB-1"}},
 	} {
 		name := filepath.Join(t.TempDir(), "secrets.json")
 		out, err := runEdge(t, c.stdin, append([]string{"-secrets", name, "-tls-roots", roots, "enrol"}, c.args...)...)
@@ -313,12 +317,21 @@ func TestEnrolmentByTheScannedLine(t *testing.T) {
 		"not https":             {"http://tms.example CAB-1 TOKEN-1\n", nil},
 		"device code":           {url + " ../x TOKEN-1\n", nil},
 		"the code is for CAB-2": {url + " CAB-2 TOKEN-1\n", []string{url, "-device", "CAB-1"}},
+		"CAB-2 and CAB-1":       {"", []string{url, "CAB-2", "TOKEN-1", "-device", "CAB-1"}},
+		"two tokens":            {"", []string{url, "CAB-1", "TOKEN-1", "-token", "TOKEN-12"}},
+		"unexpected argument":   {"", []string{url, "CAB-1", "TOKEN-1", "more"}},
+		"line of the page":      {"", []string{url + " CAB-1"}},
 	} {
 		_, err := runEdge(t, c.stdin, append([]string{"-data", t.TempDir(), "-tls-roots", roots, "enrol"}, c.args...)...)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "TOKEN-1")
 	}
 	require.Equal(t, before, *calls)
+	help, err := runEdge(t, "", "enrol", "-help")
+	require.NoError(t, err)
+	for _, words := range []string{"enrol [<url> [<code> [<one-time-token>]]]", "standard input", "others of this machine can see"} {
+		require.Contains(t, strings.Join(strings.Fields(help), " "), words)
+	}
 }
 
 // lines is a log that tests can read while it is written.
