@@ -1,21 +1,26 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/internal/wholefile"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
 // demoData adds a sandbox to the database, whatever that holds.
 type demoData struct {
+	To         string `help:"File, for its owner alone, to write what is in the sandbox to; one that is there is left as it is. Empty: standard output." placeholder:"FILE"`
 	WebhookURL string `name:"webhook-url" help:"Where the sandbox's partner takes events; empty: nowhere." placeholder:"URL"`
 }
 
@@ -48,20 +53,55 @@ var demoDeliveries = []struct {
 }
 
 func (d demoData) run(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) error {
+	if err := d.reserve(); err != nil {
+		return fmt.Errorf("demo-data: %w", err)
+	}
 	srv, err := server.New(ctx, s.server(log))
 	if err != nil {
-		return err
+		return errors.Join(err, d.unreserve())
 	}
 	box, err := d.fill(ctx, srv, s.baseURL())
 	if errors.Is(err, cloud.ErrExists) {
 		err = errors.New("the sandbox is there already: a business, person or cabinet of it exists. Its secrets were printed when it was made; cloud setup --email admin@acme.example gives its administrator a new password")
 	}
 	if err = errors.Join(err, closeAll(srv)); err != nil {
-		return fmt.Errorf("demo-data: %w", err)
+		return fmt.Errorf("demo-data: %w", errors.Join(err, d.unreserve()))
 	}
-	enc := json.NewEncoder(stdout)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
 	enc.SetIndent("", "  ")
-	return enc.Encode(box)
+	if err := enc.Encode(box); err != nil {
+		return err
+	}
+	if d.To != "" {
+		return wholefile.Replace(d.To, out.Bytes())
+	}
+	_, err = out.WriteTo(stdout)
+	return err
+}
+
+// reserve makes the empty file that is written to, before anything is in the database: a file
+// of an earlier sandbox holds secrets that are nowhere else.
+func (d demoData) reserve() error {
+	if d.To == "" {
+		return nil
+	}
+	f, err := os.OpenFile(d.To, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already and is left as it is: it may hold the secrets of a sandbox that was made before", d.To)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// unreserve takes away the file that reserve made.
+func (d demoData) unreserve() error {
+	if d.To == "" {
+		return nil
+	}
+	return os.Remove(d.To)
 }
 
 // baseURL is where people find this node.

@@ -307,6 +307,26 @@ func madeOnce(t *testing.T) (string, server.Sandbox) {
 
 	_, err = program(t, "-data", dir, "demo-data")
 	require.ErrorContains(t, err, "is there already")
+
+	// A file is written whole, for its owner alone, and never written over.
+	file := filepath.Join(t.TempDir(), "sandbox.json")
+	_, err = program(t, "-data", dir, "demo-data", "-to", file)
+	require.ErrorContains(t, err, "the sandbox is there already")
+	require.NoFileExists(t, file, "nothing was made that it could hold")
+	out, err = program(t, "-data", filepath.Join(t.TempDir(), "data"), "demo-data", "-to", file)
+	require.NoError(t, err)
+	require.Empty(t, out)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(whole, &server.Sandbox{}))
+	_, err = program(t, "-data", filepath.Join(t.TempDir(), "data"), "demo-data", "-to", file)
+	require.ErrorContains(t, err, "is left as it is")
+	kept, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, whole, kept)
 	return dir, box
 }
 

@@ -23,7 +23,8 @@ import (
 //	(none)     calls to the server at $BASE, with the passwords in $SANDBOX
 //	make       targets, of which make must know how they are made
 //	programs   built programs, in a folder with bin/, configs/ and a sandbox
-//	terminals  the same, each line in a terminal of its own
+//	terminals  the same, each line in a terminal of its own; those of a document one after
+//	           the other in one folder, without a sandbox
 //	archive    in the folder that make release has filled
 //	packages   as root in the folder that make packages has filled
 //	containers for a machine with containers, which there is none of here: files and
@@ -68,14 +69,18 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	kinds := map[string]func(*testing.T, commands){
 		"": func(t *testing.T, c commands) { c.onServer(t, bin) }, "make": func(t *testing.T, c commands) { c.known(t) },
 		"programs":   func(t *testing.T, c commands) { c.run(t, installed(t, c.releasing(t, bin), c.ports(t))) },
-		"terminals":  func(t *testing.T, c commands) { c.inTerminals(t, bin) },
 		"archive":    func(t *testing.T, c commands) { c.released(t) },
 		"packages":   func(t *testing.T, c commands) { c.packaged(t) },
 		"containers": func(t *testing.T, c commands) { c.inContainers(t) },
 		"kubernetes": func(t *testing.T, c commands) { c.onKubernetes(t) },
 	}
-	seen := map[string]int{}
+	seen, followed := map[string]int{}, map[string][]commands{}
 	for _, c := range blocks {
+		if c.kind == "terminals" {
+			document, _, _ := strings.Cut(c.name, " ")
+			followed[document] = append(followed[document], c)
+			continue
+		}
 		run := kinds[c.kind]
 		require.NotNil(t, run, "%s: no test runs commands of the kind %q", c.name, c.kind)
 		seen[c.kind]++
@@ -86,6 +91,13 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	}
 	for kind := range kinds {
 		require.NotZero(t, seen[kind], kind)
+	}
+	require.NotEmpty(t, followed)
+	for document, list := range followed {
+		t.Run(document+" in terminals", func(t *testing.T) {
+			t.Parallel()
+			inTerminals(t, bin, list)
+		})
 	}
 }
 
@@ -264,13 +276,19 @@ func installed(t *testing.T, bin programs, addresses func(string) string) string
 	return dir
 }
 
-// inTerminals starts one line after the other. A line has ended, or has printed
-// its promise, before the next one starts; all that still run end in order.
-func (c commands) inTerminals(t *testing.T, bin programs) {
-	addresses := c.ports(t)
+// inTerminals follows a document from top to bottom: it starts one line after the other, of
+// one block after the other. A line has ended, or has printed its promise, before the next one
+// starts; all that still run end in order.
+func inTerminals(t *testing.T, bin programs, list []commands) {
+	addresses, script := commands{}.ports(t), ""
+	for _, c := range list {
+		script += c.script
+	}
 	dir := installed(t, bin, addresses)
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, "data"))) // the block makes it
-	for line := range strings.Lines(addresses(c.script)) {
+	for _, name := range []string{"data", "sandbox.json"} { // the document makes them
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	for line := range strings.Lines(addresses(script)) {
 		p := &process{name: line, cmd: exec.Command("sh", "-euc", execOf(line)), done: make(chan error, 1)}
 		p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p, p
 		p.run(t)
