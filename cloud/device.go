@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/protocol/wire"
@@ -219,6 +220,17 @@ type GapRange struct {
 	Reason   string
 	Missing  uint64    // records of the range that the cloud lacks
 	Head     wire.Head // chain value after Last, zero when unknown
+}
+
+// DetailText is what a device said, or a decoder quotes of its bytes, as it is kept: fit for
+// storing, and not long.
+func DetailText(s string) string {
+	const most = 512
+	s = wire.CleanText(s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
 }
 
 // DeviceException is a fault of the link or of a device's behaviour, for the

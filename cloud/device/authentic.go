@@ -36,7 +36,7 @@ func newUnsigned(what, why string, in incoming) unsigned {
 // fault is the exception of what was dropped; n says how much it was.
 func (u unsigned) fault(id cloud.DeviceID, n int) cloud.DeviceException {
 	return cloud.DeviceException{DeviceID: id, Type: cloud.DevBadSignature, Count: int64(n), OpenedAt: u.at, SeenAt: u.at,
-		Detail: detailText(fmt.Sprintf("%s: %s (%d bytes, SHA-256 %x)", u.what, u.why, u.size, u.sum))}
+		Detail: cloud.DetailText(fmt.Sprintf("%s: %s (%d bytes, SHA-256 %x)", u.what, u.why, u.size, u.sum))}
 }
 
 // checkSigned divides batches into those that the device's key signed and the

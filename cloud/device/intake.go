@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -168,18 +167,7 @@ func (t *intake) lane(e wire.Epoch, l wire.Lane) (*lane, error) {
 }
 
 func (t *intake) fault(typ, detail string, at time.Time) {
-	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: detailText(detail), OpenedAt: at, SeenAt: at})
-}
-
-// detailText is an exception's detail as it is kept: what a decoder quotes of a
-// device's bytes is fit for storing, and not long.
-func detailText(s string) string {
-	const most = 512
-	s = wire.CleanText(s)
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
+	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: cloud.DetailText(detail), OpenedAt: at, SeenAt: at})
 }
 
 // refuse keeps a batch aside as evidence, as long as there is room for more of

@@ -128,7 +128,7 @@ func (t *statusIntake) readStatus() (*cloud.Changes, error) {
 
 // fault notes a device exception.
 func (t *statusIntake) fault(typ, detail string) {
-	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: detailText(detail), OpenedAt: t.at, SeenAt: t.at})
+	t.ch.DeviceFaults = append(t.ch.DeviceFaults, cloud.DeviceException{DeviceID: t.x.id, Type: typ, Detail: cloud.DetailText(detail), OpenedAt: t.at, SeenAt: t.at})
 }
 
 // session notes which agent speaks, and finds two that take turns. A signed
@@ -264,9 +264,9 @@ func (t *statusIntake) seen() {
 	for l := range min(len(st.Ends), wire.Lanes) {
 		seen.StatusEnds[l] = st.Ends[l].Last
 	}
-	program := cloud.DeviceProgram{Platform: detailText(st.Platform)}
+	program := cloud.DeviceProgram{Platform: cloud.DetailText(st.Platform)}
 	if u := st.Update; u != nil {
-		program.Updates, program.Trial, program.GivenUp, program.Reason = true, u.Trial, detailText(u.GivenUp), detailText(u.Reason)
+		program.Updates, program.Trial, program.GivenUp, program.Reason = true, u.Trial, cloud.DetailText(u.GivenUp), cloud.DetailText(u.Reason)
 	}
 	seen.Program = &program
 	var locked time.Time
@@ -474,7 +474,7 @@ func occupied(i wire.Item) *bool {
 
 // fault keeps a device exception of its own.
 func (s queue) fault(ctx context.Context, x *session, typ, detail string, at time.Time) {
-	s.keepFault(ctx, x, cloud.DeviceException{DeviceID: x.id, Type: typ, Detail: detailText(detail), OpenedAt: at, SeenAt: at})
+	s.keepFault(ctx, x, cloud.DeviceException{DeviceID: x.id, Type: typ, Detail: cloud.DetailText(detail), OpenedAt: at, SeenAt: at})
 }
 
 func (s queue) keepFault(ctx context.Context, x *session, f cloud.DeviceException) {

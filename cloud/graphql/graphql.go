@@ -303,24 +303,29 @@ func (s *Server) Mutated(query, name string) (out []*catalog.Operation) {
 // faults are what the schema has against a document. They propose names for those that it
 // does not know only where there are few: each proposal costs as much as a hundred checks.
 func (s *Server) faults(doc *ast.QueryDocument) gqlerror.List {
-	plain := rules.NewDefaultRules()
-	for _, r := range proposing {
-		plain.ReplaceRule(r.with.Name, r.without.RuleFunc)
-	}
-	list := validator.ValidateWithRules(s.schema, doc, plain)
+	list := validator.ValidateWithRules(s.schema, doc, plainRules)
 	if len(list) == 0 || len(list) > MaxProblems {
 		return list
 	}
-	return validator.ValidateWithRules(s.schema, doc, rules.NewDefaultRules())
+	return validator.ValidateWithRules(s.schema, doc, proposingRules)
 }
 
-// proposing are the rules that propose names, with those that do not.
-var proposing = []struct{ with, without validator.Rule }{
-	{rules.FieldsOnCorrectTypeRule, rules.FieldsOnCorrectTypeRuleWithoutSuggestions},
-	{rules.KnownArgumentNamesRule, rules.KnownArgumentNamesRuleWithoutSuggestions},
-	{rules.KnownTypeNamesRule, rules.KnownTypeNamesRuleWithoutSuggestions},
-	{rules.ScalarLeafsRule, rules.ScalarLeafsRuleWithoutSuggestions},
-	{rules.ValuesOfCorrectTypeRule, rules.ValuesOfCorrectTypeRuleWithoutSuggestions},
+// The rules that a document is checked by, which the checks only read: those that propose names,
+// and the same without proposals.
+var proposingRules, plainRules = rules.NewDefaultRules(), withoutProposals()
+
+func withoutProposals() *rules.Rules {
+	out := rules.NewDefaultRules()
+	for _, r := range []struct{ with, without validator.Rule }{
+		{rules.FieldsOnCorrectTypeRule, rules.FieldsOnCorrectTypeRuleWithoutSuggestions},
+		{rules.KnownArgumentNamesRule, rules.KnownArgumentNamesRuleWithoutSuggestions},
+		{rules.KnownTypeNamesRule, rules.KnownTypeNamesRuleWithoutSuggestions},
+		{rules.ScalarLeafsRule, rules.ScalarLeafsRuleWithoutSuggestions},
+		{rules.ValuesOfCorrectTypeRule, rules.ValuesOfCorrectTypeRuleWithoutSuggestions},
+	} {
+		out.ReplaceRule(r.with.Name, r.without.RuleFunc)
+	}
+	return out
 }
 
 func asList(err error) gqlerror.List {

@@ -115,7 +115,7 @@ func (w *handling) keepBlocked(at time.Time) error {
 		}
 	}
 	if len(blocked) > 0 {
-		f.Detail, f.OpenedAt, f.SeenAt, f.ClosedAt = shorten(strings.Join(blocked, "; ")), at, at, time.Time{}
+		f.Detail, f.OpenedAt, f.SeenAt, f.ClosedAt = cloud.DetailText(strings.Join(blocked, "; ")), at, at, time.Time{}
 	}
 	w.ch.DeviceFaults = append(w.ch.DeviceFaults, f)
 	return nil

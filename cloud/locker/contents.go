@@ -313,7 +313,7 @@ func (w *handling) keepMismatch(cells []*cloud.Compartment, seen, ended bool, at
 	f := cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevContentsMismatch}
 	switch {
 	case seen:
-		f.Detail, f.OpenedAt, f.SeenAt = shorten(strings.Join(views, "; ")), at, at
+		f.Detail, f.OpenedAt, f.SeenAt = cloud.DetailText(strings.Join(views, "; ")), at, at
 	case ended && len(views) == 0:
 		f.ClosedAt = at
 	default:
@@ -327,14 +327,4 @@ func orNothing(ref string) string {
 		return "empty"
 	}
 	return ref
-}
-
-// shorten keeps a detail as long as others are.
-func shorten(s string) string {
-	const most = 512
-	s = wire.CleanText(s)
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
 }

@@ -437,9 +437,9 @@ func (w reports) configApplied(r Occurrence, b wire.ConfigApplied) (string, erro
 func (w reports) configRefused(r Occurrence, b wire.ConfigApplied) error {
 	if b.Version >= w.device.ConfigVersion {
 		w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevConfigRefused,
-			Detail: shorten(refusalDetail(b.Version, b.Result)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
+			Detail: cloud.DetailText(refusalDetail(b.Version, b.Result)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
 	}
-	detail, err := json.Marshal(map[string]string{"result": shorten(b.Result)})
+	detail, err := json.Marshal(map[string]string{"result": cloud.DetailText(b.Result)})
 	w.audit(r, "config_not_applied", strconv.FormatUint(b.Version, 10), string(detail))
 	return err
 }

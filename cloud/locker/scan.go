@@ -21,7 +21,7 @@ func (w reports) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, erro
 		return "", err
 	case problem == foreign: // of another business or of none: staff learn which label it was, and no more
 		w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevUnknownLabel,
-			Detail: shorten(labelDetail(b)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
+			Detail: cloud.DetailText(labelDetail(b)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
 		return "", nil
 	case problem != "":
 		return problem, nil
