@@ -21,7 +21,7 @@ type Place struct {
 }
 
 // Event is something that a cabinet's hardware reports to the locker loop:
-// DoorReading, BoardLost or PulseResult.
+// DoorReading, BoardLost, PulseResult or StayedShut.
 type Event interface{ event() }
 
 // DoorReading is a debounced state of one door. It is sent when a state is
@@ -122,11 +122,26 @@ type PulseResult struct {
 	By      Authority // as it was asked; zero for a pulse too many
 	Outcome PulseOutcome
 	At      time.Time
+	// Watched is set when the source reports a door that does not open for the pulse by StayedShut.
+	Watched bool
+}
+
+// StayedShut says that polls read a pulsed door shut until the time to open was over. It is
+// sent once for a pulse of which PulseResult says so, unless the door reads open by then, its
+// board is lost, the door is pulsed again or the layout is replaced.
+type StayedShut struct {
+	Door DoorNumber
+	By   Authority // of the pulse
+	At   time.Time // of the poll that ended the watch, with monotonic reading
+	// Gap is the longest time in which the door may have opened and shut between two polls:
+	// the agent, the line or the board stood still.
+	Gap time.Duration
 }
 
 func (DoorReading) event() {}
 func (BoardLost) event()   {}
 func (PulseResult) event() {}
+func (StayedShut) event()  {}
 
 // BoardHealth is one board's counters since start.
 type BoardHealth struct {

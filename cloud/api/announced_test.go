@@ -51,16 +51,38 @@ func TestCarriersAnnouncePackages(t *testing.T) {
 	require.Equal(t, "DUPLICATE_REFERENCE", at(other.json["rejected"].([]any)[0], "code"))
 	require.Equal(t, before+2, total(own, ""))
 	for body, member := range map[string]string{
-		announcement("B", "B"): "packages.1.carrier_reference",
-		`{"packages":[{"carrier_reference":"B","recipient":{"name":"Jane"},"destination_location_id":12}]}`:                       "packages.0.recipient",
-		`{"packages":[{"carrier_reference":"","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}]}`: "packages.0.carrier_reference",
-		`{"packages":[]}`: "packages",
+		`{"packages":[]}`:  "packages",
+		`{"packages":{}}`:  "packages",
+		`{"packages":"x"}`: "packages",
 		announcement(strings.Fields(strings.Repeat("x ", 201))...): "packages",
 	} {
 		a := announce(own, body)
 		require.Equal(t, 422, a.status, "%s", a.body)
 		require.NotNil(t, at(a.json, "errors", member), "%s", a.body)
 	}
+	malformed := map[string]string{ // a package, and the member that is wrong
+		`{"carrier_reference":"B","recipient":{"name":"Jane"},"destination_location_id":12}`:                                        "recipient",
+		`{"carrier_reference":"","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}`:                  "carrier_reference",
+		`{"carrier_reference":"C\u0000","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}`:           "carrier_reference",
+		`{"carrier_reference":7,"recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}`:                   "carrier_reference",
+		`{"carrier_reference":"B","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12,"weight":"2 kg"}`: "weight",
+		`{"carrier_reference":"B","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12,"size":"XXL"}`:    "size",
+		`{"carrier_reference":"B","recipient":{"name":"Jane","phone":"+14165550100"}}`:                                              "destination_location_id",
+		`"B"`: "body",
+		`{"carrier_reference":"D-1","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}`: "carrier_reference", // it is in the list before
+	}
+	good := `{"carrier_reference":"D-1","recipient":{"name":"Jane","phone":"+14165550100"},"destination_location_id":12}`
+	for raw, member := range malformed {
+		a := announce(own, `{"packages":[`+good+`,`+raw+`]}`)
+		require.Equal(t, 200, a.status, "%s: %s", raw, a.body)
+		require.EqualValues(t, 1, a.json["accepted"], "%s: %s", raw, a.body)
+		list := a.json["rejected"].([]any)
+		require.Len(t, list, 1, "%s: %s", raw, a.body)
+		require.Equal(t, []any{1.0, "VALIDATION_FAILED"}, []any{at(list[0], "index"), at(list[0], "code")})
+		require.NotEmpty(t, at(list[0], "errors", member), "%s: %s", raw, a.body)
+	}
+	require.Equal(t, before+3, total(own, ""), "those that were right, once")
+	require.Equal(t, 200, x.do("DELETE", at1+"/"+at(announce(own, `{"packages":[`+good+`]}`).json["packages"].([]any)[0], "package_number").(string), own, "").status)
 	require.EqualValues(t, 1, total(own, "?carrier_reference=A-3"))
 	require.EqualValues(t, 0, total(own, "?carrier_reference=A-2"))
 	require.EqualValues(t, 1, total(own, "?member_number=M-204"))

@@ -74,7 +74,7 @@ func distributions(c Config) []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.announced_packages.create",
 			Summary:     "Announce packages for sites",
-			Description: "Up to 200 packages that the carrier will bring to the business. Each is taken or rejected by itself, and a malformed one refuses the call; the same carrier_reference with the same data is the package that was announced.",
+			Description: "Up to 200 packages that the carrier will bring to the business. Each is taken or rejected by itself; the same carrier_reference with the same data is the package that was announced.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodPost,
 			Path:        announced,

@@ -129,6 +129,23 @@ func Beside(wrong error, in any) error {
 	return f.Err()
 }
 
+// ReadRow reads an element of a list of which each is refused by itself, into a pointer to a
+// struct. refused, of kind cloud.Invalid, is what makes it unreadable, and what the rules say
+// of the members beside that. The rules of a
+// readable row are for the operation to check.
+func ReadRow(raw []byte, in any) (refused, err error) {
+	err = json.Unmarshal(raw, in)
+	if path, message, found := BadText(raw); found {
+		f := Fields{}
+		f.Say(path, message)
+		return f.Err(), nil
+	}
+	if refused = Beside(WrongType(raw, in), in); refused != nil {
+		return refused, nil
+	}
+	return nil, err
+}
+
 // wrongTypes says where the values below raw are that a type does not take, and the type
 // that each should have, or the rules of a number that must not be 0, until say ends it by false.
 func wrongTypes(path string, raw json.RawMessage, t reflect.Type, say func(string, reflect.Type, *Rules) bool) bool {

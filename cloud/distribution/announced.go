@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +16,8 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 )
 
-// PackageInput describes a package that a carrier announces.
-type PackageInput struct {
+// PackageMembers are those of a package that a carrier announces.
+type PackageMembers struct {
 	CarrierReference string          `json:"carrier_reference" required:"true" max:"64" line:"true" doc:"Your own; the same one with the same package is the package that was announced"`
 	MemberNumber     string          `json:"member_number" max:"64" line:"true" doc:"Of the recipient at the carrier"`
 	TrackingNumber   string          `json:"tracking_number" max:"64" line:"true"`
@@ -30,7 +29,40 @@ type PackageInput struct {
 
 // AnnounceInput announces packages.
 type AnnounceInput struct {
-	Packages []PackageInput `json:"packages" required:"true" min:"1" max:"200" doc:"Each is taken or rejected by itself; a malformed one refuses the call"`
+	Packages []PackageInput `json:"packages" required:"true" min:"1" max:"200" rows:"true" doc:"Each is taken or rejected by itself"`
+}
+
+// PackageInput is one package of an announcement.
+type PackageInput struct {
+	PackageMembers
+	unreadable error // VALIDATION_FAILED
+}
+
+// UnmarshalJSON reads a package. What cannot be read is an error of the package.
+func (r *PackageInput) UnmarshalJSON(raw []byte) (err error) {
+	*r = PackageInput{}
+	r.unreadable, err = check.ReadRow(raw, &r.PackageMembers)
+	return err
+}
+
+// MarshalJSON writes the package alone.
+func (r PackageInput) MarshalJSON() ([]byte, error) { return json.Marshal(r.PackageMembers) }
+
+// check is what is wrong with a package by itself, and in its announcement, whose references
+// before it are given; nil for nothing.
+func (r *PackageInput) check(references map[string]bool) error {
+	if r.unreadable != nil {
+		return r.unreadable
+	}
+	f := check.Of(&r.PackageMembers)
+	if references[r.CarrierReference] {
+		f.Say("carrier_reference", check.MessageTwice)
+	}
+	references[r.CarrierReference] = true
+	if r.Recipient.Phone == "" && r.Recipient.Email == "" {
+		f.Add("recipient", "A phone number or an email address is required.")
+	}
+	return f.Err()
 }
 
 // Place is a site at an end of a package's way.
@@ -60,6 +92,12 @@ type Rejected struct {
 	Index   int    `json:"index" doc:"In packages, from 0"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
+
+	Errors map[string][]string `json:"errors" null:"true" doc:"By member of the package, of VALIDATION_FAILED"`
+}
+
+func rejected(c cloud.Caller, index int, e *cloud.Error) Rejected {
+	return Rejected{index, e.Code, locale.Error(c.Language, e.Code, e.Args...), locale.Fields(c.Language, e.Fields)}
 }
 
 // AnnounceOutput says what became of each package.
@@ -72,34 +110,25 @@ type AnnounceOutput struct {
 
 // Announce takes packages of the calling provider for sites of its business, at once. One with
 // a carrier reference that is known already is answered as it was announced; with other data
-// it is rejected with DUPLICATE_REFERENCE, and one for a site that there is not with
-// SITE_NOT_FOUND. Error: VALIDATION_FAILED. Source: lockers-devices 5, operation 27.
+// it is rejected with DUPLICATE_REFERENCE, one for a site that there is not with
+// SITE_NOT_FOUND, and a malformed one with VALIDATION_FAILED. Error: VALIDATION_FAILED of the
+// list itself. Source: lockers-devices 5, operation 27.
 func (s *Service) Announce(ctx context.Context, c cloud.Caller, in AnnounceInput) (out AnnounceOutput, err error) {
-	f := check.Fields{}
-	seen := map[string]bool{}
-	for i, p := range in.Packages {
-		at := "packages." + strconv.Itoa(i)
-		if seen[p.CarrierReference] {
-			f.Say(at+".carrier_reference", check.MessageTwice)
-		}
-		seen[p.CarrierReference] = true
-		if p.Recipient.Phone == "" && p.Recipient.Email == "" {
-			f.Add(at+".recipient", "A phone number or an email address is required.")
-		}
-	}
-	if err := f.Err(); err != nil {
-		return out, err
+	references := map[string]bool{}
+	malformed := make([]error, len(in.Packages))
+	for i := range in.Packages {
+		malformed[i] = in.Packages[i].check(references)
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	for range 3 {
-		if out, err = s.announce(ctx, c, in, now); !errors.Is(err, cloud.ErrExists) { // another call was first
+		if out, err = s.announce(ctx, c, in, malformed, now); !errors.Is(err, cloud.ErrExists) { // another call was first
 			break
 		}
 	}
 	return out, err
 }
 
-func (s *Service) announce(ctx context.Context, c cloud.Caller, in AnnounceInput, now time.Time) (out AnnounceOutput, err error) {
+func (s *Service) announce(ctx context.Context, c cloud.Caller, in AnnounceInput, malformed []error, now time.Time) (out AnnounceOutput, err error) {
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := v.Business(c.Provider.BusinessID)
 		if err != nil {
@@ -108,15 +137,19 @@ func (s *Service) announce(ctx context.Context, c cloud.Caller, in AnnounceInput
 		out = AnnounceOutput{Result: true, Rejected: []Rejected{}, Packages: []PackageBody{}}
 		ch, sites := &cloud.Changes{}, siteBook{v: v, business: b.ID, known: map[cloud.SiteID]*cloud.Site{}}
 		for i, x := range in.Packages {
-			p, isNew, err := announced(v, c, b.ID, x, now)
-			site, siteErr := sites.find(x.LocationID)
+			var p cloud.AnnouncedPackage
+			var site *cloud.Site
+			isNew, err := false, malformed[i]
 			if err == nil {
-				err = siteErr
+				p, isNew, err = announced(v, c, b.ID, x.PackageMembers, now)
+			}
+			if err == nil {
+				site, err = sites.find(x.LocationID)
 			}
 			var refused *cloud.Error
 			switch {
 			case errors.As(err, &refused):
-				out.Rejected = append(out.Rejected, Rejected{i, refused.Code, locale.Error(c.Language, refused.Code, refused.Args...)})
+				out.Rejected = append(out.Rejected, rejected(c, i, refused))
 				continue
 			case err != nil:
 				return nil, err
@@ -143,7 +176,7 @@ func actor(c cloud.Caller) string { return fmt.Sprint("provider:", int64(c.Provi
 
 // announced is a package of an announcement: the one that its carrier reference names, or a new
 // one. Error: DUPLICATE_REFERENCE.
-func announced(v cloud.View, c cloud.Caller, b cloud.BusinessID, in PackageInput, now time.Time) (p cloud.AnnouncedPackage, isNew bool, err error) {
+func announced(v cloud.View, c cloud.Caller, b cloud.BusinessID, in PackageMembers, now time.Time) (p cloud.AnnouncedPackage, isNew bool, err error) {
 	raw, err := json.Marshal(in)
 	if err != nil {
 		return p, false, err

@@ -183,12 +183,7 @@ func (e *execution) fail(f *ast.Field, err error) {
 		}
 	}
 	localised := *shown
-	localised.Fields = map[string][]string{}
-	for name, list := range shown.Fields {
-		for _, m := range list {
-			localised.Fields[name] = append(localised.Fields[name], locale.Field(e.q.Language, m))
-		}
-	}
+	localised.Fields = locale.Fields(e.q.Language, shown.Fields)
 	out := failed{Message: locale.Error(e.q.Language, shown.Code, shown.Args...), Path: []any{f.Alias}, Extensions: e.s.extensions(e.q, &localised)}
 	if f.Position != nil {
 		out.Locations = []location{{f.Position.Line, f.Position.Column}}

@@ -148,6 +148,20 @@ func nounError(lang, code string) string {
 // one that is not known stays English.
 func Field(lang, english string) string { return FieldOf(lang, english, "") }
 
+// Fields are messages about the fields of an input, by path, in another language; nil for none.
+func Fields(lang string, english map[string][]string) map[string][]string {
+	if len(english) == 0 {
+		return nil
+	}
+	out := make(map[string][]string, len(english))
+	for path, messages := range english {
+		for _, m := range messages {
+			out[path] = append(out[path], Field(lang, m))
+		}
+	}
+	return out
+}
+
 // FieldOf is Field with the words for the member in the place of its path; "" keeps the
 // path.
 func FieldOf(lang, english, member string) string {

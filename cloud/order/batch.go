@@ -33,18 +33,11 @@ type BatchRow struct {
 // takes, is an error of the row.
 func (r *BatchRow) UnmarshalJSON(raw []byte) error {
 	*r = BatchRow{}
-	f := newFields()
-	err := json.Unmarshal(raw, &r.CreateInput)
-	if path, message, found := check.BadText(raw); found {
-		f.Say(path, message)
-		if !IsSane(r.Ref) {
-			r.Ref = ""
-		}
-		r.unreadable = f.Err()
-	} else if r.unreadable = check.Beside(check.WrongType(raw, &r.CreateInput), &r.CreateInput); r.unreadable == nil {
-		return err
+	var err error
+	if r.unreadable, err = check.ReadRow(raw, &r.CreateInput); !IsSane(r.Ref) {
+		r.Ref = "" // it is shown with the error
 	}
-	return nil
+	return err
 }
 
 // MarshalJSON writes the order alone.
@@ -76,16 +69,7 @@ func made(row int, out CreateOutput) RowResult {
 // refused is the row of an order that could not be made.
 func refused(c cloud.Caller, row int, in CreateInput, e *cloud.Error) RowResult {
 	text := message(c, e)
-	r := RowResult{Row: row, Ref: cloud.OrNull(in.Ref), Code: &e.Code, Message: &text}
-	for path, list := range e.Fields {
-		if r.Errors == nil {
-			r.Errors = map[string][]string{}
-		}
-		for _, s := range list {
-			r.Errors[path] = append(r.Errors[path], locale.Field(c.Language, s))
-		}
-	}
-	return r
+	return RowResult{Row: row, Ref: cloud.OrNull(in.Ref), Code: &e.Code, Message: &text, Errors: locale.Fields(c.Language, e.Fields)}
 }
 
 // AsyncOutput is the answer to a batch that is made in the background.

@@ -39,7 +39,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	lang := locale.Negotiate(string(ctx.Request.Header.Peek("Accept-Language")))
 	body := errorBody{Code: shown.Code, ErrorCode: shown.Code, Message: locale.Error(lang, shown.Code, shown.Args...), Details: shown.Details, RequestID: id}
 	if status == fasthttp.StatusUnprocessableEntity {
-		body.Errors = localised(lang, shown.Fields)
+		body.Errors = locale.Fields(lang, shown.Fields)
 	}
 	h := &ctx.Response.Header
 	h.Set("Cache-Control", "no-store")
@@ -103,19 +103,6 @@ func loggedPath(ctx *fasthttp.RequestCtx) string {
 		}
 	}
 	return strings.Join(parts, "/")
-}
-
-func localised(lang string, fields map[string][]string) map[string][]string {
-	if len(fields) == 0 {
-		return nil
-	}
-	out := make(map[string][]string, len(fields))
-	for path, messages := range fields {
-		for _, m := range messages {
-			out[path] = append(out[path], locale.Field(lang, m))
-		}
-	}
-	return out
 }
 
 // unreadable answers what is no request: bad framing, a body over the limit, a

@@ -39,13 +39,7 @@ func (r *running) Shown(err error) *catalog.PublicError {
 	if !errors.As(err, &e) || e.Kind == cloud.Internal {
 		return nil
 	}
-	out := &catalog.PublicError{Kind: e.Kind, Code: e.Code, Message: locale.Error(r.caller.Language, e.Code, e.Args...), Fields: map[string][]string{}}
-	for name, list := range e.Fields {
-		for _, m := range list {
-			out.Fields[name] = append(out.Fields[name], locale.Field(r.caller.Language, m))
-		}
-	}
-	return out
+	return &catalog.PublicError{Kind: e.Kind, Code: e.Code, Message: locale.Error(r.caller.Language, e.Code, e.Args...), Fields: locale.Fields(r.caller.Language, e.Fields)}
 }
 
 // Warn adds a warning to a preview.

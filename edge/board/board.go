@@ -14,6 +14,8 @@
 //     request.
 //   - One coil at a time per cabinet, two at 24 V; pulse and gap are kept. A lock
 //     gets at most three pulses in 10 s, then rests for 30 s.
+//   - A pulsed door that does not open is reported by StayedShut, with the longest
+//     time in which no poll watched it.
 //   - Readings of one door come in order, and a PulseResult comes before the
 //     readings that the pulse caused. Between doors of different lines there is
 //     no order.

@@ -101,6 +101,7 @@ type channel struct {
 	openFor    time.Duration // longest such row since the door was last reported closed
 	proven     bool          // reported that it was open for the minimum time
 	broken     bool          // the line was lost since the door read open
+	watch      *watch        // of the newest pulse; nil: none, or over
 	// owed is an item change that waits while the hook is between two states:
 	// reported now, it would repeat a door state that may be over.
 	owed   bool
@@ -302,10 +303,26 @@ func (l *line) unlock(r unlockRequest) {
 	}
 	if out != NotSent {
 		u.watchUntil, u.nextPoll, u.unlocked, u.missed = at.Add(watchAfter), time.Now(), true, 0
+		ch.watch = &watch{by: r.by, until: at.Add(time.Duration(l.cfg.Times.OpenWaitMS) * time.Millisecond), last: at}
 		l.count(u)
 	}
 	r.answer <- unlockAnswer{at: at, sent: out != NotSent}
-	l.cfg.Sink(edge.PulseResult{Door: r.door, By: r.by, Outcome: pulseOutcome(out), At: at})
+	l.cfg.Sink(edge.PulseResult{Door: r.door, By: r.by, Outcome: pulseOutcome(out), At: at, Watched: out != NotSent})
+}
+
+// watch is what polls see of a door after a pulse of its lock, until the time to open is over.
+type watch struct {
+	by    edge.Authority
+	until time.Time
+	last  time.Time     // start of the last poll that read the door, or the pulse
+	gap   time.Duration // longest time from a poll's start to the next one's answer
+}
+
+// polled notes a poll that was begun at start and has read the door.
+func (w *watch) polled(start time.Time) {
+	if w != nil {
+		w.gap, w.last = max(w.gap, time.Since(w.last)), start
+	}
 }
 
 func pulseOutcome(o Outcome) edge.PulseOutcome {
@@ -427,7 +444,7 @@ func (l *line) giveUp(u *unit) {
 		c.hook.forget()
 		c.item.forget()
 		c.openFrom, c.openFor, c.proven, c.broken = time.Time{}, 0, false, false
-		c.owed = false
+		c.owed, c.watch = false, nil
 		lost.Doors = append(lost.Doors, c.door)
 	}
 	l.cfg.Log.Warn("board does not answer", "board", u.cfg.Name, "line", l.lc.Name, "polls", u.missed)
@@ -446,6 +463,7 @@ func (l *line) feedPoll(u *unit, s State, start time.Time) {
 		}
 		open := (s.Closed&bit == 0) != c.inverted
 		c.sawOpen(open, start)
+		c.watch.polled(start)
 		changed, moved := c.hook.step(open, start, need, hold)
 		at := c.hook.since
 		if s.ItemsKnown&bit != 0 {
@@ -479,6 +497,12 @@ func (l *line) feedPoll(u *unit, s State, start time.Time) {
 			l.cfg.Sink(r)
 			if !c.hook.value {
 				c.openFor, c.proven, c.broken = 0, false, false
+			}
+		}
+		if w := c.watch; w != nil && c.hook.known && !c.hook.pending() && !start.Before(w.until) {
+			c.watch = nil
+			if !c.hook.value {
+				l.cfg.Sink(edge.StayedShut{Door: c.door, By: w.by, At: start, Gap: w.gap})
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 // Waits that are not configuration.
 const (
 	forcedGrace   = int64(3 * time.Second) // an open this soon after a pulse belongs to it
+	shutReport    = int64(3 * time.Second) // after the time to open, for the report that a door stayed shut
 	repeatMuted   = int64(time.Minute)     // repeats of exceptions and tampering are counted, not written
 	outOfService  = 3                      // open_failed in a row
 	maxPulses     = 2                      // per act and door, the one for a door that did not swing included
@@ -96,7 +97,7 @@ func (d doors) reading(in Reading) {
 	case door.Counted:
 		d.closed(door, in.Mono)
 	case was.Known && was.Open:
-		d.relatched(door)
+		d.relatched(door, in.Mono-cmp.Or(was.ShutAt, was.Since))
 	default:
 		d.foundClosed(door)
 	}
@@ -252,8 +253,9 @@ func (d doors) closed(door Door, mono int64) {
 }
 
 // relatched is a door whose hook popped and fell back before the minimum time:
-// the door did not swing. It gets one more pulse.
-func (d doors) relatched(door Door) {
+// the door did not swing. It gets one more pulse. atMost is how long it may have been
+// open, from the last poll that read it shut before.
+func (d doors) relatched(door Door, atMost int64) {
 	o, ok := d.Openings[door.Opening]
 	if !ok {
 		return
@@ -261,6 +263,9 @@ func (d doors) relatched(door Door) {
 	od := o.door(door.Number)
 	if od.Phase.outcome() || od.Waiting {
 		return
+	}
+	if atMost >= ms(d.times().MinOpenMS) {
+		o = o.unwatched(door.Number)
 	}
 	if d.pulseAgain(o, door) {
 		d.addAction(Show{What: "pull", Door: door.Number})
@@ -319,9 +324,12 @@ func (d doors) pulsed(in Pulsing) {
 	switch in.Outcome {
 	case edge.PulseConfirmed, edge.PulseUnanswered:
 		// No answer is not failure: only the door itself tells.
-		od.Phase, od.Deadline = Pulsed, in.Mono+ms(d.times().OpenWaitMS)
+		od.Phase, od.Deadline, od.Watched = Pulsed, in.Mono+ms(d.times().OpenWaitMS), in.Watched
+		if od.Watched {
+			od.Deadline += shutReport
+		}
 	case edge.PulseRefused, edge.PulseDenied, edge.PulseNotSent:
-		od.Phase, od.Deadline = Pulsed, in.Mono
+		od.Phase, od.Deadline, od.Watched = Pulsed, in.Mono, false
 	}
 	o = o.with(in.Door, func(x *OpeningDoor) { *x = od })
 	d.setOpening(o)
@@ -342,6 +350,9 @@ func (d openings) openWaits() {
 			od, door := o.door(n), d.Doors[n]
 			due := od.Phase == Pulsed && !od.Waiting && d.now.Mono >= od.Deadline
 			if due && od.By.Boot == d.now.Boot && !(door.Open && door.Known) {
+				if od.Watched {
+					o = o.unwatched(n)
+				}
 				d.pulseAgain(o, door)
 			}
 		}

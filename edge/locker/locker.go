@@ -214,9 +214,13 @@ type OpeningDoor struct {
 	Phase    Phase
 	Pulses   int   // asked for by the act By
 	Waiting  bool  // for a PulseResult
-	Deadline int64 // mono by which it must be seen open, 0 when none runs
-	OpenedAt Instant
-	ClosedAt Instant
+	Deadline int64 // mono by which it must be seen open, or Shut must come; 0 when none runs
+	// Watched is set when Shut comes for the pulse. Unwatched is set when the door may have opened
+	// and shut again for a pulse of the act, between two polls.
+	Watched   bool `cbor:",omitempty"`
+	Unwatched bool `cbor:",omitempty"`
+	OpenedAt  Instant
+	ClosedAt  Instant
 	// LastOpen is when the door was last known to be open, as far as that is
 	// durable. Unseen is set when it closed after that without being seen: ClosedAt
 	// is then the first read that shows it closed.
@@ -419,6 +423,14 @@ type (
 		By      edge.Authority // of the pulse; zero is the opening that runs on the door
 		Outcome edge.PulseOutcome
 		Mono    int64
+		Watched bool // as edge.PulseResult has it
+	}
+	// Shut says that a pulsed door stayed shut until the time to open was over.
+	Shut struct {
+		Door edge.DoorNumber
+		By   edge.Authority // of the pulse; zero is that of the opening that runs on the door
+		Mono int64
+		Gap  int64 // as edge.StayedShut has it, in ns
 	}
 	// Ordered is a command whose signature and device code were verified.
 	Ordered struct {
@@ -513,6 +525,7 @@ func (Started) input()     {}
 func (Reading) input()     {}
 func (Lost) input()        {}
 func (Pulsing) input()     {}
+func (Shut) input()        {}
 func (Ordered) input()     {}
 func (Updated) input()     {}
 func (Diagnosed) input()   {}
@@ -572,6 +585,8 @@ func Step(s State, in Input, now Now) (State, Out) {
 		d.lost(in)
 	case Pulsing:
 		d.pulsed(in)
+	case Shut:
+		stayedShut(d.openings, in)
 	case Ordered:
 		d.order(in)
 	case Updated:

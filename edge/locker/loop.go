@@ -242,7 +242,9 @@ func (l *Loop) input(e edge.Event) timed {
 		}
 		return timed{Lost{Doors: e.Doors, Mono: c.Mono(e.At), LastOpen: last}, e.At}
 	case edge.PulseResult:
-		return timed{Pulsing{Door: e.Door, By: e.By, Outcome: e.Outcome, Mono: c.Mono(e.At)}, e.At}
+		return timed{Pulsing{Door: e.Door, By: e.By, Outcome: e.Outcome, Mono: c.Mono(e.At), Watched: e.Watched}, e.At}
+	case edge.StayedShut:
+		return timed{Shut{Door: e.Door, By: e.By, Mono: c.Mono(e.At), Gap: int64(e.Gap)}, e.At}
 	}
 	return timed{Tick{}, time.Now()}
 }

@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -70,12 +71,35 @@ func (d openings) pulseAgain(o Opening, door Door) bool {
 	switch od := o.door(door.Number); {
 	case !door.Known || od.By.Boot != d.now.Boot:
 		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
+	case od.Unwatched: // nor may it be said that it stayed shut
+		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 	case od.Pulses >= maxPulses:
 		d.openFailed(o, door)
 	default: // the act does not allow another one: the lock is not to blame
 		d.notOpened(o, door, OpenFailed, wire.DoorOpenFailed)
 	}
 	return false
+}
+
+// stayedShut is a pulsed door that no poll read open in time. Where it may have been
+// open for the minimum time between two polls, it is not known that it was not.
+func stayedShut(d openings, in Shut) {
+	door := d.Doors[in.Door]
+	id := cmp.Or(in.By.OpeningID, door.Opening)
+	o, ok := d.Openings[id]
+	od := o.door(in.Door)
+	if !ok || od.Phase != Pulsed || od.Waiting || !od.Watched || in.By.Act != "" && in.By.Act != od.By.Act || door.Known && door.Open {
+		return
+	}
+	if in.Gap >= ms(d.times().MinOpenMS) {
+		o = o.unwatched(in.Door)
+	}
+	d.pulseAgain(o, door)
+}
+
+// unwatched is the opening with a door that may have opened without a poll that saw it.
+func (o Opening) unwatched(n edge.DoorNumber) Opening {
+	return o.with(n, func(x *OpeningDoor) { x.Unwatched = true })
 }
 
 // openFailed is a door that stayed closed after every pulse of its act. The

@@ -81,7 +81,7 @@ func readLabel(raw []byte, c Config) reading {
 
 // subjectOf is what events of a label are about: an SSCC as the element that the
 // cloud knows it by, a shipment, a consignment, an item with its serial, a
-// carrier's number, else the text.
+// carrier's number, else the text, of an element string without its separators.
 func subjectOf(label gs1.Scan) string {
 	switch ai, value := label.Subject(); ai {
 	case "00":
@@ -89,6 +89,9 @@ func subjectOf(label gs1.Scan) string {
 	case "":
 		if number := carrierNumber(label); number != "" {
 			return number
+		}
+		if label.Kind == gs1.ElementString {
+			value = strings.ReplaceAll(value, string(rune(gs1.Separator)), "")
 		}
 		return strings.TrimSpace(value)
 	default:

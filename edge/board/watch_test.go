@@ -1,0 +1,98 @@
+package board_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/edge"
+	"github.com/postern-io/postern/edge/board"
+	sim "github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/protocol/lockbus"
+)
+
+func shuts(events []stamped) (out []edge.StayedShut) {
+	for _, e := range events {
+		if s, ok := e.Event.(edge.StayedShut); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// The lock does not let go: polls say so once, when the time to open is over, and that they
+// watched all the time.
+func TestADoorThatStaysShutIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	eachFamily(t, func(t *testing.T, fam lockbus.Family) {
+		inBubble(t, single(fam), func(r *rig) {
+			r.after(2 * time.Second)
+			r.do(r.sim.Inject("A", sim.LostUnlock, 1))
+			by := edge.Authority{OpeningID: "op_1", Act: "act_1"}
+			r.cab.Pulse(2, by)
+			require.Empty(t, shuts(r.after(1400*time.Millisecond)))
+			got := shuts(r.after(10 * time.Second))
+			require.Len(t, got, 1)
+			require.Equal(t, []any{edge.DoorNumber(2), by}, []any{got[0].Door, got[0].By})
+			limit := 300 * time.Millisecond
+			if fam == lockbus.Door80 || fam == lockbus.Preamble { // whose answer to an unlock may take a second
+				limit += time.Second
+			}
+			require.Less(t, got[0].Gap, limit)
+		})
+	})
+}
+
+// A door that opens is not reported as shut, also where it shuts before the time to open is over.
+func TestADoorThatOpensIsNotReportedShut(t *testing.T) {
+	t.Parallel()
+	inBubble(t, single(lockbus.CU48), func(r *rig) {
+		r.after(2 * time.Second)
+		r.cab.Pulse(2, edge.Authority{OpeningID: "op_1"})
+		events := r.after(10 * time.Second)
+		require.Empty(t, shuts(events))
+		require.Equal(t, "o", states(events, 2))
+	})
+}
+
+// The line stands still while the pulsed door is opened, emptied and shut.
+func TestAStandstillAfterAPulseIsReported(t *testing.T) {
+	t.Parallel()
+	still := 1300 * time.Millisecond
+	inBubble(t, single(lockbus.CU48), func(r *rig) {
+		r.after(2 * time.Second)
+		r.cab.Pulse(2, edge.Authority{OpeningID: "op_1"})
+		first := r.after(still - 100*time.Millisecond)
+		r.do(r.sim.CloseDoor(2))
+		events := append(first, r.after(10*time.Second)...)
+		require.Empty(t, readings(events, 2), "no poll saw it open")
+		got := shuts(events)
+		require.Len(t, got, 1)
+		require.GreaterOrEqual(t, got[0].Gap, still)
+		require.Less(t, got[0].Gap, still+200*time.Millisecond)
+	}, func(c *board.Config) {
+		take := c.Sink
+		c.Sink = func(e edge.Event) {
+			take(e)
+			if _, ok := e.(edge.PulseResult); ok {
+				time.Sleep(still)
+			}
+		}
+	})
+}
+
+// A board that falls silent is lost, and no door of it is reported as shut.
+func TestALostBoardReportsNoDoorShut(t *testing.T) {
+	t.Parallel()
+	inBubble(t, single(lockbus.CU48), func(r *rig) {
+		r.after(2 * time.Second)
+		r.do(r.sim.Inject("A", sim.LostUnlock, 1))
+		r.cab.Pulse(2, edge.Authority{OpeningID: "op_1"})
+		first := r.after(500 * time.Millisecond)
+		r.do(r.sim.Inject("A", sim.Silence, 1000))
+		events := append(first, r.after(10*time.Second)...)
+		require.Len(t, losses(events), 1)
+		require.Empty(t, shuts(events))
+	})
+}
