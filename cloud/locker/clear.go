@@ -58,36 +58,21 @@ const (
 // DELIVERY_STATE_CONFLICT (an opening runs on the door, or it holds another delivery than
 // the caller saw). Source: lockers-devices 8, 9.
 func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out ClearOutput, err error) {
-	now := time.Now().UTC()
-	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := owned(v, c, in.Device)
+	err = s.atCompartment(ctx, c, in.Device, in.Grid, func(w *Work, cell *cloud.Compartment) error {
+		if now := cell.DeliveryID; in.Seen != nil && *in.Seen != now {
+			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"delivery_id": now}}
+		}
+		cleared, err := clearing{w.requests, foundEmpty}.clear(cell, in.Reason)
 		if err != nil {
-			return nil, err
-		}
-		w := s.Begin(v, device, now)
-		cells, err := w.allCells()
-		if err != nil {
-			return nil, err
-		}
-		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == in.Grid })
-		if at < 0 {
-			return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
-		}
-		if now := cells[at].DeliveryID; in.Seen != nil && *in.Seen != now {
-			return nil, &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: map[string]any{"delivery_id": now}}
-		}
-		cleared, err := clearing{w.requests, foundEmpty}.clear(cells[at], in.Reason)
-		if err != nil {
-			return nil, err
+			return err
 		}
 		detail := map[string]any{"reason": in.Reason, "packages": cleared}
 		if err := w.auditStaff(c, "grid_cleared", strconv.FormatInt(int64(in.Grid), 10), detail); err != nil {
-			return nil, err
+			return err
 		}
-		out = ClearOutput{Result: true, Grid: gridBody(*cells[at]), Cleared: cleared}
+		out = ClearOutput{Result: true, Grid: gridBody(*cell), Cleared: cleared}
 		w.ch.Answer = out
-		ch := &cloud.Changes{}
-		return ch, w.Finish(ch)
+		return nil
 	})
 	return out, err
 }

@@ -94,16 +94,12 @@ type UnblockInput struct {
 	Reason string         `json:"reason" max:"255"`
 }
 
-// Unblock puts a blocked compartment back into use, in the cloud at once and at
-// the cabinet with a command. One that is out of use because of a difference
-// about its contents is in use again for as long as the views stay; where only
-// the cabinet holds a delivery there, a command clears it. Any other stays as it
-// is. Errors:
-// DEVICE_NOT_FOUND, GRID_NOT_FOUND, VALIDATION_FAILED.
-func (s staff) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
+// atCompartment changes one compartment of a cabinet of the caller's business, by an action
+// that may be called again. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, and those of the action.
+func (s staff) atCompartment(ctx context.Context, c cloud.Caller, cabinet cloud.DeviceID, grid cloud.GridID, change func(*Work, *cloud.Compartment) error) error {
 	now := time.Now().UTC()
-	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := owned(v, c, in.Device)
+	return s.cfg.Store.Decide(ctx, cabinet, func(v cloud.View) (*cloud.Changes, error) {
+		device, err := owned(v, c, cabinet)
 		if err != nil {
 			return nil, err
 		}
@@ -112,16 +108,31 @@ func (s staff) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (ou
 		if err != nil {
 			return nil, err
 		}
-		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == in.Grid })
+		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == grid })
 		if at < 0 {
 			return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
 		}
-		if err := w.unblock(c, cells[at], in.Reason); err != nil {
+		if err := change(w, cells[at]); err != nil {
 			return nil, err
 		}
-		out = GridOutput{Result: true, Grid: gridBody(*cells[at])}
 		ch := &cloud.Changes{}
 		return ch, w.Finish(ch)
+	})
+}
+
+// Unblock puts a blocked compartment back into use, in the cloud at once and at
+// the cabinet with a command. One that is out of use because of a difference
+// about its contents is in use again for as long as the views stay; where only
+// the cabinet holds a delivery there, a command clears it. Any other stays as it
+// is. Errors:
+// DEVICE_NOT_FOUND, GRID_NOT_FOUND, VALIDATION_FAILED.
+func (s staff) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
+	err = s.atCompartment(ctx, c, in.Device, in.Grid, func(w *Work, cell *cloud.Compartment) error {
+		if err := w.unblock(c, cell, in.Reason); err != nil {
+			return err
+		}
+		out = GridOutput{Result: true, Grid: gridBody(*cell)}
+		return nil
 	})
 	return out, err
 }

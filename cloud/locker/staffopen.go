@@ -159,27 +159,12 @@ type BlockInput struct {
 // with a delivery inside, or on its way to it, is refused: its recipient could not
 // collect. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, GRID_NOT_FREE.
 func (s staff) Block(ctx context.Context, c cloud.Caller, in BlockInput) (out GridOutput, err error) {
-	now := time.Now().UTC()
-	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := owned(v, c, in.Device)
-		if err != nil {
-			return nil, err
+	err = s.atCompartment(ctx, c, in.Device, in.Grid, func(w *Work, cell *cloud.Compartment) error {
+		if err := w.block(c, cell, in.Reason); err != nil {
+			return err
 		}
-		w := s.Begin(v, device, now)
-		cells, err := w.allCells()
-		if err != nil {
-			return nil, err
-		}
-		at := slices.IndexFunc(cells, func(x *cloud.Compartment) bool { return x.GridID == in.Grid })
-		if at < 0 {
-			return nil, cloud.E(cloud.NotFound, "GRID_NOT_FOUND")
-		}
-		if err := w.block(c, cells[at], in.Reason); err != nil {
-			return nil, err
-		}
-		out = GridOutput{Result: true, Grid: gridBody(*cells[at])}
-		ch := &cloud.Changes{}
-		return ch, w.Finish(ch)
+		out = GridOutput{Result: true, Grid: gridBody(*cell)}
+		return nil
 	})
 	return out, err
 }
