@@ -66,7 +66,7 @@ func (d Device) Status(online bool) string {
 
 // TakesDeliveries reports whether new deliveries may be made for d.
 func (d Device) TakesDeliveries() bool {
-	return !d.Disabled && d.MaintenanceAt.IsZero() && d.RetiredAt.IsZero()
+	return !d.IsPost() && !d.Disabled && d.MaintenanceAt.IsZero() && d.RetiredAt.IsZero()
 }
 
 // DeviceFilter chooses devices of a business. Empty members choose all, but those
@@ -78,10 +78,11 @@ type DeviceFilter struct {
 	Keyword    string // part of the name, the code or the address, in any case
 	PostalCode string // as PostalKey gives it
 	Country    string // in capital letters
-	// UsableBy leaves out those of other providers, and those that take no new deliveries.
+	// UsableBy leaves out those of other providers, and those that take no new deliveries,
+	// warehouse posts among them.
 	UsableBy ProviderID
 	Livemode *bool
-	Public   bool     // pickup points alone
+	Public   bool     // pickup points alone; a warehouse post is none
 	Only     DeviceID // this one, or none
 	Sizes    []string // those with a compartment for pickup of one of these sizes
 	Near     *Circle  // those inside; the list may be sorted by "distance" then

@@ -7,13 +7,13 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// Device is a cabinet, kiosk or smart drop.
+// Device is a cabinet, kiosk, smart drop or warehouse post.
 type Device struct {
 	ID              DeviceID
 	BusinessID      BusinessID
 	Code            string // [A-Za-z0-9_-]{1,32}, fixed once enrolled
 	Name            string
-	Type            string // smart_locker, kiosk, smart_drop
+	Type            string // one of the Type constants
 	Address         string // one line
 	PostalCode      string // as people write it; empty: not known
 	Country         string // one of Countries; empty: not known
@@ -65,6 +65,18 @@ type Device struct {
 	// TypedLocked is until when the keypad takes no typed codes; zero: it takes them.
 	TypedLocked time.Time
 }
+
+// Types of devices.
+const (
+	TypeSmartLocker = "smart_locker"
+	TypeKiosk       = "kiosk"
+	TypeSmartDrop   = "smart_drop"
+	// TypeScanPost is a warehouse post: its agent scans labels of parcels, and it has no doors.
+	TypeScanPost = "scan_post"
+)
+
+// IsPost reports whether d is a warehouse post, which has no doors and takes no deliveries.
+func (d Device) IsPost() bool { return d.Type == TypeScanPost }
 
 // DeviceProgram is what a device last said of its program, beside its version. The zero value
 // is a device that said nothing.

@@ -13,12 +13,15 @@ func diagnoses(c Config) []catalog.Operation {
 	isAgent := func(_ context.Context, _ cloud.Caller, cabinet map[string]any) bool {
 		return cabinet["protocol"] == cloud.ProtocolMQTT
 	}
+	isCabinet := func(ctx context.Context, c cloud.Caller, cabinet map[string]any) bool {
+		return isAgent(ctx, c, cabinet) && hasDoors(ctx, c, cabinet)
+	}
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.diagnose",
 			Offered:     isAgent,
 			Summary:     "Ask a cabinet for its boards or a support bundle",
-			Description: "The cabinet collects what is asked for and sends it as a file; the diagnosis shows it once it is there. It waits 15 minutes for a cabinet that is offline. A cabinet carries out one diagnosis at a time and refuses another one meanwhile. No door opens.",
+			Description: "The cabinet collects what is asked for and sends it as a file; the diagnosis shows it once it is there. It waits 15 minutes for a cabinet that is offline. A cabinet carries out one diagnosis at a time and refuses another one meanwhile. A warehouse post has no boards to ask for. No door opens.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/smart-lockers/devices/{id}/diagnoses",
@@ -27,12 +30,12 @@ func diagnoses(c Config) []catalog.Operation {
 			Risk:        catalog.RiskMedium,
 			Status:      http.StatusCreated,
 			Idempotent:  true,
-			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_DISABLED", "DIAGNOSIS_NOT_POSSIBLE"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_HAS_NO_DOORS", "DEVICE_DISABLED", "DIAGNOSIS_NOT_POSSIBLE"},
 			Example:     `{"id":88,"type":"board_view","reason":"Doors 3 and 4 do not answer"}`,
 		}, c.Lockers.Diagnose, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.test_channel",
-			Offered:     isAgent,
+			Offered:     isCabinet,
 			When:        []string{cloud.StatusOnline, cloud.StatusMaintenance},
 			Summary:     "Test the channel of a compartment",
 			Description: "Opens the door as staff, and reports which switches and sensors of its board moved, how fast the door opened, and whether it was closed within two minutes. Refused while another opening runs at the cabinet, and with a delivery inside unless test_occupied is true; the delivery stays as it is. An opened door cannot be undone.",
@@ -44,7 +47,7 @@ func diagnoses(c Config) []catalog.Operation {
 			Risk:        catalog.RiskHigh,
 			Status:      http.StatusCreated,
 			Idempotent:  true,
-			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "GRID_NOT_EMPTY", "DEVICE_DISABLED", "DEVICE_OFFLINE", "DIAGNOSIS_NOT_POSSIBLE"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_HAS_NO_DOORS", "GRID_NOT_FOUND", "GRID_NOT_EMPTY", "DEVICE_DISABLED", "DEVICE_OFFLINE", "DIAGNOSIS_NOT_POSSIBLE"},
 			Example:     `{"id":88,"grid_id":8802,"reason":"The lock is stuck","attended":true}`,
 		}, c.Lockers.TestChannel, nil),
 		catalog.Define(catalog.Operation{

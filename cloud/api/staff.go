@@ -22,7 +22,7 @@ func (c Config) cabinets() []catalog.Operation {
 	return []catalog.Operation{catalog.Define(catalog.Operation{
 		Name:        "smart_lockers.devices.create",
 		Summary:     "Create a cabinet with a one-time enrolment token",
-		Description: "The layout is one of three templates with 8, 12 or 24 compartments. The enrolment token is in this answer and nowhere else; it is good for one cabinet and one use.",
+		Description: "The layout is one of three templates with 8, 12 or 24 compartments; a warehouse post (device_type scan_post) has no doors and no layout. The enrolment token is in this answer and nowhere else; it is good for one cabinet and one use.",
 		Tag:         "Smart Locker",
 		Method:      http.MethodPost,
 		Path:        "/api/v1/smart-lockers/devices",
@@ -56,12 +56,17 @@ func (c Config) cabinets() []catalog.Operation {
 	}, c.Setup.RenewToken, nil)}
 }
 
+// hasDoors reports whether a device has doors: a warehouse post has none.
+func hasDoors(_ context.Context, _ cloud.Caller, cabinet map[string]any) bool {
+	return cabinet["device_type"] != cloud.TypeScanPost
+}
+
 func (c Config) staff() []catalog.Operation {
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.list",
 			Summary:     "List the cabinets of the business",
-			Description: "Cabinets, kiosks and smart drops with their state, filtered by state, type or a part of name, code or address. Retired ones are listed on request.",
+			Description: "Cabinets, kiosks, smart drops and warehouse posts with their state, filtered by state, type or a part of name, code or address. Retired ones are listed on request.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/smart-lockers/devices",
@@ -96,7 +101,7 @@ func (c Config) staff() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.set_layout",
 			Summary:     "Save the layout of a cabinet",
-			Description: "Describes all shelves and compartments; those left out are removed. Pickup numbers count by shelf, column and row. A compartment in use keeps its place, label and lock. The cabinet gets the layout as its next configuration and uses new compartments once it has applied it.",
+			Description: "Describes all shelves and compartments; those left out are removed. Pickup numbers count by shelf, column and row. A compartment in use keeps its place, label and lock. The cabinet gets the layout as its next configuration and uses new compartments once it has applied it. A warehouse post has none.",
 			Tag:         "Smart Locker",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/smart-lockers/devices/{id}/layout",
@@ -181,6 +186,7 @@ func (c Config) staff() []catalog.Operation {
 		}, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.devices.open",
+			Offered:     hasDoors,
 			When:        []string{cloud.StatusOnline, cloud.StatusMaintenance},
 			Summary:     "Open doors of a cabinet for staff",
 			Description: "Opens compartments, whatever lies inside, and waits for the cabinet's answer: 200 with it, or 202 after wait_seconds without one. Say why, and confirm that a person stands there: an opened door cannot be undone. Deliveries inside stay as they are; who opened what and why is kept.",
@@ -192,13 +198,13 @@ func (c Config) staff() []catalog.Operation {
 			Risk:        catalog.RiskHigh,
 			Also:        []int{http.StatusAccepted},
 			Idempotent:  true,
-			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "DEVICE_DISABLED", "DEVICE_OFFLINE", "DELIVERY_STATE_CONFLICT", "DEVICE_TIMEOUT"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_HAS_NO_DOORS", "GRID_NOT_FOUND", "DEVICE_DISABLED", "DEVICE_OFFLINE", "DELIVERY_STATE_CONFLICT", "DEVICE_TIMEOUT"},
 			Example:     `{"id":88,"grid_ids":[8801],"reason":"Clean a spill","attended":true,"wait_seconds":0}`,
 		}, c.Lockers.OpenGrids, orAccepted(func(out locker.StaffOpenOutput) bool { return out.Pending })),
 		catalog.Define(catalog.Operation{
 			Name: "smart_lockers.devices.opening_qr",
 			Offered: func(_ context.Context, _ cloud.Caller, cabinet map[string]any) bool {
-				return cabinet["protocol"] == cloud.ProtocolMQTT
+				return cabinet["protocol"] == cloud.ProtocolMQTT && cabinet["device_type"] != cloud.TypeScanPost
 			},
 			Summary:     "Create a signed QR code that opens doors for staff",
 			Description: "For a cabinet without a network: its scanner reads the QR code within 15 minutes, and up to 10 compartments open once, whatever lies inside. Say why: the door history keeps it with your name once the cabinet is connected again. Nothing calls the QR code back before it expires.",
@@ -209,7 +215,7 @@ func (c Config) staff() []catalog.Operation {
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskHigh,
 			Secret:      true,
-			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "DEVICE_DISABLED", "QR_NOT_SUPPORTED"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_HAS_NO_DOORS", "GRID_NOT_FOUND", "DEVICE_DISABLED", "QR_NOT_SUPPORTED"},
 			Example:     `{"id":88,"grid_ids":[8801],"reason":"The cabinet is offline"}`,
 		}, c.Lockers.IssueOpeningQR, nil),
 		catalog.Define(catalog.Operation{
@@ -227,6 +233,7 @@ func (c Config) staff() []catalog.Operation {
 		}, c.Lockers.ReportStolen, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.grids.block",
+			Offered:     hasDoors,
 			Summary:     "Block a compartment",
 			Description: "Takes an empty compartment out of use until staff unblock it. One with a delivery inside or on its way to it is refused, because its recipient could not collect.",
 			Tag:         "Smart Locker",
@@ -235,11 +242,12 @@ func (c Config) staff() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskMedium,
-			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "GRID_NOT_FREE"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_HAS_NO_DOORS", "GRID_NOT_FOUND", "GRID_NOT_FREE"},
 			Example:     `{"id":88,"grid_id":8802,"reason":"The hinge is bent"}`,
 		}, c.Lockers.Block, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.grids.unblock",
+			Offered:     hasDoors,
 			Summary:     "Unblock a compartment",
 			Description: "The compartment can be reserved again. Say why it is in order: the reason is kept.",
 			Tag:         "Smart Locker",
@@ -248,11 +256,12 @@ func (c Config) staff() []catalog.Operation {
 			Types:       staff,
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskMedium,
-			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_HAS_NO_DOORS", "GRID_NOT_FOUND"},
 			Example:     `{"id":88,"grid_id":8809,"reason":"Hinge repaired"}`,
 		}, c.Lockers.Unblock, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "smart_lockers.grids.clear",
+			Offered:     hasDoors,
 			Summary:     "Clear a compartment",
 			Description: "Declares a compartment empty after a person has looked inside. A package that counts as inside is given up: its delivery fails when nothing else is left of it, its codes are dead, and doubts about the contents are resolved. A dry run names it. The cabinet gets a command, for 24 hours.",
 			Tag:         "Smart Locker",
@@ -262,7 +271,7 @@ func (c Config) staff() []catalog.Operation {
 			Scopes:      []string{"lockers:write"},
 			Risk:        catalog.RiskHigh,
 			Idempotent:  true,
-			Errors:      []string{"DEVICE_NOT_FOUND", "GRID_NOT_FOUND", "DEVICE_DISABLED", "DELIVERY_STATE_CONFLICT"},
+			Errors:      []string{"DEVICE_NOT_FOUND", "DEVICE_HAS_NO_DOORS", "GRID_NOT_FOUND", "DEVICE_DISABLED", "DELIVERY_STATE_CONFLICT"},
 			Example:     `{"id":88,"grid_id":8801,"reason":"A technician found it empty"}`,
 		}, c.Lockers.Clear, nil),
 		catalog.Define(catalog.Operation{

@@ -117,6 +117,7 @@ var choices = map[string]texts{
 	"value.return_to_sender":          {"Return to the sender", "退回寄件人", "退回寄件人", "Retour à l’expéditeur", "Zurück an den Absender", "Devolver al remitente"},
 	"value.returned":                  {"Returned", "已退回", "已退回", "Retourné", "Zurückgegangen", "Devuelto"},
 	"value.revoked":                   {"Withdrawn", "已撤回", "已撤回", "Retiré", "Entzogen", "Revocado"},
+	"value.scan_post":                 {"Warehouse post", "仓库扫描台", "倉庫掃描台", "Poste de lecture d’entrepôt", "Scanplatz im Lager", "Puesto de lectura de almacén"},
 	"value.send":                      {"Send what waits", "发送等待项", "傳送等待項目", "Envoyer ce qui attend", "Wartendes senden", "Enviar lo que espera"},
 	"value.shipout":                   {"Ship-out", "出库寄送", "出庫寄送", "Expédition", "Versand aus dem Lager", "Salida de almacén"},
 	"value.shipping_service":          {"Shipping", "快递运输", "快遞運輸", "Expédition par transporteur", "Paketversand", "Envío por transportista"},

@@ -19,7 +19,7 @@ type DeviceRow struct {
 	DeviceID   cloud.DeviceID       `json:"device_id"`
 	DeviceCode string               `json:"device_code"`
 	DeviceName string               `json:"device_name"`
-	DeviceType string               `json:"device_type" doc:"smart_locker, kiosk or smart_drop"`
+	DeviceType string               `json:"device_type" doc:"smart_locker, kiosk, smart_drop or scan_post"`
 	Address    string               `json:"address"`
 	PostalCode string               `json:"postal_code" doc:"Empty while it is not known"`
 	Country    string               `json:"country" doc:"ISO 3166-1 alpha-2; empty while it is not known"`
@@ -86,7 +86,7 @@ type DeviceOutput struct {
 // DevicesInput asks for a part of the business's devices.
 type DevicesInput struct {
 	Status  string `query:"status" enum:"online,offline,maintenance,disabled,retired" doc:"Retired devices are listed with retired only"`
-	Type    string `query:"device_type" enum:"smart_locker,kiosk,smart_drop"`
+	Type    string `query:"device_type" enum:"smart_locker,kiosk,smart_drop,scan_post"`
 	Keyword string `query:"keyword" max:"80" doc:"Part of the name, the code or the address"`
 	Sort    string `query:"sort" enum:"id,-id,device_name,-device_name,device_code,-device_code" doc:"-id when absent"`
 	check.Keyset
@@ -295,13 +295,13 @@ type DeviceEdit struct {
 	Device     cloud.DeviceID        `path:"id" json:"-"`
 	Name       *string               `json:"device_name" max:"120"`
 	Code       *string               `json:"device_code" pattern:"^[A-Za-z0-9_-]{1,32}$" example:"PIER-7" doc:"Until it enrols; fixed from then on"`
-	Type       *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop"`
+	Type       *string               `json:"device_type" enum:"smart_locker,kiosk,smart_drop,scan_post" doc:"A warehouse post, scan_post, stays one, and no other device becomes one"`
 	Address    *string               `json:"address" max:"200" doc:"One line"`
 	PostalCode *string               `json:"postal_code" max:"20" pattern:"^ *[0-9A-Za-z][0-9A-Za-z -]*$" example:"M5V 2T6" doc:"Of the address: carriers look for lockers by it. An empty text removes it"`
 	Country    *string               `json:"country" format:"country" doc:"Of the address: ISO 3166-1 alpha-2, such as CA. An empty text removes it"`
 	Latitude   *float64              `json:"latitude" min:"-90" max:"90" with:"longitude" example:"43.6446" doc:"Degrees: where people look for it, and may open it by their link. 0 and 0 is not known"`
 	Longitude  *float64              `json:"longitude" min:"-180" max:"180" with:"latitude" example:"-79.3849" doc:"Degrees"`
-	Public     *bool                 `json:"public" doc:"List it among the pickup points that everybody sees; test lockers never are"`
+	Public     *bool                 `json:"public" doc:"List it among the pickup points that everybody sees; test lockers and warehouse posts never are"`
 	Location   *cloud.SiteID         `json:"location_id" min:"0" doc:"Site at which it stands; 0 is none"`
 	Timezone   *string               `json:"timezone" max:"64" format:"time-zone" example:"America/Toronto" doc:"Of its opening hours: a name of the IANA time zone database"`
 	Status     *string               `json:"status" enum:"active,maintenance,disabled" doc:"maintenance takes no new deliveries, and parcels inside can be collected; disabled ends its connection as well; active is in use"`
@@ -323,6 +323,19 @@ func (in DeviceEdit) check() error {
 	}
 	if in.Hours != nil {
 		f.Hours(check.Hours(*in.Hours))
+	}
+	return f.Err()
+}
+
+// checkPost refuses what makes a device a warehouse post or a post another device, and what
+// a post cannot be.
+func (in DeviceEdit) checkPost(d cloud.Device) error {
+	f := newFields()
+	if in.Type != nil && *in.Type != d.Type && (d.IsPost() || *in.Type == cloud.TypeScanPost) {
+		f.Add("device_type", "A warehouse post stays one, and no other device becomes one: create another device.")
+	}
+	if d.IsPost() && in.Public != nil && *in.Public {
+		f.Add("public", "A warehouse post is no pickup point.")
 	}
 	return f.Err()
 }
@@ -357,6 +370,9 @@ func (w requests) editDevice(c cloud.Caller, in DeviceEdit) error {
 	}
 	if in.Code != nil && *in.Code != d.Code && !d.EnrolledAt.IsZero() {
 		return cloud.E(cloud.Conflict, "DEVICE_CODE_FIXED")
+	}
+	if err := in.checkPost(*d); err != nil {
+		return err
 	}
 	was := d.Code
 	set("device_name", in.Name, &d.Name)

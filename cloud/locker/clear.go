@@ -54,8 +54,8 @@ const (
 // reservation stays, and a blocked compartment stays blocked. One that counts as
 // empty on both sides sends no command. A deposit made before the clear, but
 // reported later, raises item_missing. The command waits 24 hours for a cabinet
-// that is offline. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, DEVICE_DISABLED,
-// DELIVERY_STATE_CONFLICT (an opening runs on the door, or it holds another delivery than
+// that is offline. Errors: DEVICE_NOT_FOUND, DEVICE_HAS_NO_DOORS, GRID_NOT_FOUND,
+// DEVICE_DISABLED, DELIVERY_STATE_CONFLICT (an opening runs on the door, or it holds another delivery than
 // the caller saw). Source: lockers-devices 8, 9.
 func (s staff) Clear(ctx context.Context, c cloud.Caller, in ClearInput) (out ClearOutput, err error) {
 	err = s.atCompartment(ctx, c, in.Device, in.Grid, func(w *Work, cell *cloud.Compartment) error {

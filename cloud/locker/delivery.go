@@ -114,7 +114,7 @@ func (f fields) metadata(raw json.RawMessage) {
 // DEVICE_NOT_SHARED.
 func Usable(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
 	d, err := v.Device(id)
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && d.BusinessID != c.Provider.BusinessID {
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && (d.BusinessID != c.Provider.BusinessID || d.IsPost()) {
 		return d, cloud.E(cloud.NotFound, "DEVICE_NOT_FOUND")
 	}
 	if err != nil {

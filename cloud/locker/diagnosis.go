@@ -155,13 +155,16 @@ type ByDiagnosis struct {
 
 // Diagnose asks a cabinet of the caller's business for a file; it is carried out at once, or when
 // the cabinet connects within 15 minutes. Errors: DEVICE_NOT_FOUND, DEVICE_DISABLED,
-// DIAGNOSIS_NOT_POSSIBLE.
+// DEVICE_HAS_NO_DOORS (a view of the boards of a warehouse post), DIAGNOSIS_NOT_POSSIBLE.
 func (s diagnoses) Diagnose(ctx context.Context, c cloud.Caller, in DiagnoseInput) (out DiagnosisOutput, err error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
 		device, err := s.testable(v, c, in.Device)
 		if err != nil {
 			return nil, err
+		}
+		if in.Type == string(wire.CmdBoardView) && device.IsPost() {
+			return nil, errNoDoors()
 		}
 		w := s.Begin(v, device, now)
 		d, upload, err := newDiagnosis(w, c, wire.CommandKind(in.Type), in.Reason, now.Add(diagnosisLife+uploadTime))
@@ -179,8 +182,8 @@ func (s diagnoses) Diagnose(ctx context.Context, c cloud.Caller, in DiagnoseInpu
 }
 
 // TestChannel opens a door as OpenGrids does, and asks the cabinet for what its board read
-// meanwhile. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, GRID_NOT_EMPTY, VALIDATION_FAILED,
-// DEVICE_DISABLED, DEVICE_OFFLINE, DIAGNOSIS_NOT_POSSIBLE.
+// meanwhile. Errors: DEVICE_NOT_FOUND, DEVICE_HAS_NO_DOORS, GRID_NOT_FOUND, GRID_NOT_EMPTY,
+// VALIDATION_FAILED, DEVICE_DISABLED, DEVICE_OFFLINE, DIAGNOSIS_NOT_POSSIBLE.
 func (s diagnoses) TestChannel(ctx context.Context, c cloud.Caller, in ChannelTestInput) (out DiagnosisOutput, err error) {
 	open := StaffOpenInput{Device: in.Device, Grids: []cloud.GridID{in.Grid}, Reason: in.Reason, Attended: in.Attended}
 	if err := open.check(); err != nil {
@@ -188,6 +191,9 @@ func (s diagnoses) TestChannel(ctx context.Context, c cloud.Caller, in ChannelTe
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
+		if _, err := withDoors(v, c, in.Device); err != nil {
+			return nil, err
+		}
 		device, err := s.testable(v, c, in.Device)
 		if err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ import (
 // LayoutInput describes all compartments of a cabinet.
 type LayoutInput struct {
 	Device  cloud.DeviceID `path:"id" json:"-"`
-	Shelves []LayoutShelf  `json:"shelves" required:"true" max:"26" doc:"From left to right. Compartments that are left out are removed."`
+	Shelves []LayoutShelf  `json:"shelves" max:"26" doc:"From left to right. Compartments that are left out are removed. A warehouse post has none: leave it out, or give an empty list."`
 	// Version is the config_version that the layout was drawn from.
 	Version *int64 `json:"config_version" min:"0" graphql:"Long" doc:"The config_version that your layout was drawn from: a cabinet whose layout or hours changed since answers LAYOUT_CHANGED. Without it nothing is compared."`
 }
@@ -44,6 +44,9 @@ type LayoutGrid struct {
 
 // IsForPickup reports whether deliveries may be given the compartment.
 func (g LayoutGrid) IsForPickup() bool { return g.PickupEnabled == nil || *g.PickupEnabled }
+
+// messagePostDoors refuses doors of a warehouse post.
+const messagePostDoors = "A warehouse post has no doors."
 
 // firstBoard is the board of compartments that are new to a layout.
 const firstBoard = "A"
@@ -89,8 +92,15 @@ func PlaceGrids(shelves []LayoutShelf) []PlacedGrid {
 	return out
 }
 
-func (in LayoutInput) check() error {
+// check refuses shelves that are no layout of d.
+func (in LayoutInput) check(d cloud.Device) error {
 	f := newFields()
+	if d.IsPost() {
+		if len(in.Shelves) > 0 {
+			f.Add("shelves", messagePostDoors)
+		}
+		return f.Err()
+	}
 	type place struct{ shelf, column, row int }
 	shelves, doors, places, all := map[string]bool{}, map[int]bool{}, map[place]bool{}, 0
 	for i, shelf := range in.Shelves {
@@ -111,7 +121,10 @@ func (in LayoutInput) check() error {
 			all++
 		}
 	}
-	if all == 0 || all > maxGrids {
+	switch {
+	case in.Shelves == nil:
+		f.Say("shelves", check.MessageRequired)
+	case all == 0 || all > maxGrids:
 		f.Add("shelves", "A cabinet has 1 to 64 compartments.")
 	}
 	return f.Err()
@@ -130,18 +143,22 @@ type InUse struct {
 // sent them as a signed configuration of the next version. A compartment that is
 // occupied, reserved or open keeps its place, its label and its lock, or the layout is
 // refused. New compartments of a cabinet that has enrolled are blocked until it has
-// applied the layout. Errors: DEVICE_NOT_FOUND, DEVICE_DISABLED (retired),
+// applied the layout. A warehouse post takes none but the empty one, which changes nothing.
+// Errors: DEVICE_NOT_FOUND, DEVICE_DISABLED (retired),
 // LAYOUT_IN_USE, LAYOUT_CHANGED, VALIDATION_FAILED.
 func (s staff) SetLayout(ctx context.Context, c cloud.Caller, in LayoutInput) (out DeviceOutput, err error) {
-	if err := in.check(); err != nil {
-		return out, err
-	}
 	return s.changeDevice(ctx, c, in.Device, func(w *Work) error {
+		if err := in.check(w.device); err != nil {
+			return err
+		}
 		if !w.device.RetiredAt.IsZero() {
 			return outOfService(w.device)
 		}
 		if in.Version != nil && uint64(*in.Version) != w.device.ConfigVersion {
 			return &cloud.Error{Kind: cloud.Conflict, Code: "LAYOUT_CHANGED", Details: map[string]any{"config_version": w.device.ConfigVersion}}
+		}
+		if w.device.IsPost() {
+			return nil
 		}
 		return w.lay(c, in.Shelves)
 	})
@@ -396,18 +413,26 @@ func publishConfig(w requests, change func(*wire.Config)) error {
 		return err
 	}
 	change(&conf)
-	if len(conf.Layout) == 0 {
+	if len(conf.Layout) == 0 && !w.device.IsPost() {
 		return nil // there is nothing that a cabinet could apply
 	}
 	conf.Version, conf.DeviceCode, conf.Hours = w.device.ConfigVersion+1, w.device.Code, nil
 	for _, h := range w.device.Profile.Hours {
 		conf.Hours = append(conf.Hours, wire.Hours{Day: uint8(h.Day), Open: h.Open, Close: h.Close})
 	}
-	if err := conf.Check(); err != nil {
+	if err := checkConfig(w.device, conf); err != nil {
 		return fmt.Errorf("configuration of %s: %w", w.device.Code, err)
 	}
 	w.device.Config, w.device.ConfigVersion, w.listed = wire.MustEncode(conf), conf.Version, true
 	return nil
+}
+
+// checkConfig reports everything wrong with a configuration of a device, or nil.
+func checkConfig(d cloud.Device, c wire.Config) error {
+	if d.IsPost() {
+		return c.CheckPost()
+	}
+	return c.Check()
 }
 
 // configApplied takes that the cabinet has applied a configuration: of the newest one,

@@ -76,8 +76,8 @@ func (s *Service) IssueCourierQR(ctx context.Context, c cloud.Caller, in Courier
 
 // IssueOpeningQR gives out a signed QR code that opens compartments of a cabinet of the
 // caller's business once, whatever lies inside, also when the cabinet is offline. Errors:
-// DEVICE_NOT_FOUND, GRID_NOT_FOUND, VALIDATION_FAILED, DEVICE_DISABLED,
-// QR_NOT_SUPPORTED.
+// DEVICE_NOT_FOUND, DEVICE_HAS_NO_DOORS, GRID_NOT_FOUND, VALIDATION_FAILED,
+// DEVICE_DISABLED, QR_NOT_SUPPORTED.
 func (s *Service) IssueOpeningQR(ctx context.Context, c cloud.Caller, in OpeningQRInput) (out QROutput, err error) {
 	pass, err := newPass()
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) IssueOpeningQR(ctx context.Context, c cloud.Caller, in Opening
 	}
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := owned(v, c, in.Device)
+		device, err := withDoors(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}

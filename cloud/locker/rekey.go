@@ -210,7 +210,7 @@ func (s rekeying) configure(ctx context.Context, id cloud.DeviceID, change func(
 		return 0, err
 	}
 	conf.Version, conf.DeviceCode = before.ConfigVersion+1, before.Code
-	if err := conf.Check(); err != nil {
+	if err := checkConfig(before, conf); err != nil {
 		return 0, fmt.Errorf("configuration of %s: %w", before.Code, err)
 	}
 	publish := func(v cloud.View) (*cloud.Changes, error) {

@@ -66,11 +66,11 @@ func waitsForSettings(device cloud.Device, d cloud.RolloutDevice, r cloud.Rollou
 	return d.State == cloud.RolloutWaiting && d.Former == nil && wire.Decode(device.Config, &conf) == nil && !settingsIn(device, conf).Equal(r.Settings)
 }
 
-// takesSettings reports whether a device takes configurations: it runs the agent and has
-// compartments.
+// takesSettings reports whether a device takes configurations: it runs the agent, and has
+// compartments or is a warehouse post.
 func takesSettings(d cloud.Device) bool {
 	var conf wire.Config
-	return d.Protocol == cloud.ProtocolMQTT && wire.Decode(d.Config, &conf) == nil && len(conf.Layout) > 0
+	return d.Protocol == cloud.ProtocolMQTT && wire.Decode(d.Config, &conf) == nil && (len(conf.Layout) > 0 || d.IsPost())
 }
 
 // judgeSettings is judgeDevice of a roll-out of a profile.

@@ -78,6 +78,19 @@ func owned(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error
 	return d, err
 }
 
+// withDoors is owned, for operations about doors: a warehouse post has none. Errors:
+// DEVICE_NOT_FOUND, DEVICE_HAS_NO_DOORS.
+func withDoors(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
+	d, err := owned(v, c, id)
+	if err == nil && d.IsPost() {
+		return d, errNoDoors()
+	}
+	return d, err
+}
+
+// errNoDoors refuses an operation about doors of a warehouse post.
+func errNoDoors() error { return cloud.E(cloud.Conflict, "DEVICE_HAS_NO_DOORS") }
+
 // ours finds a device of the caller's business.
 func ours(v cloud.View, c cloud.Caller, id cloud.DeviceID) (cloud.Device, error) {
 	d, err := v.Device(id)
@@ -95,11 +108,12 @@ type UnblockInput struct {
 }
 
 // atCompartment changes one compartment of a cabinet of the caller's business, by an action
-// that may be called again. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, and those of the action.
+// that may be called again. Errors: DEVICE_NOT_FOUND,
+// DEVICE_HAS_NO_DOORS, GRID_NOT_FOUND, and those of the action.
 func (s staff) atCompartment(ctx context.Context, c cloud.Caller, cabinet cloud.DeviceID, grid cloud.GridID, change func(*Work, *cloud.Compartment) error) error {
 	now := time.Now().UTC()
 	return s.cfg.Store.Decide(ctx, cabinet, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := owned(v, c, cabinet)
+		device, err := withDoors(v, c, cabinet)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +139,7 @@ func (s staff) atCompartment(ctx context.Context, c cloud.Caller, cabinet cloud.
 // about its contents is in use again for as long as the views stay; where only
 // the cabinet holds a delivery there, a command clears it. Any other stays as it
 // is. Errors:
-// DEVICE_NOT_FOUND, GRID_NOT_FOUND, VALIDATION_FAILED.
+// DEVICE_NOT_FOUND, DEVICE_HAS_NO_DOORS, GRID_NOT_FOUND, VALIDATION_FAILED.
 func (s staff) Unblock(ctx context.Context, c cloud.Caller, in UnblockInput) (out GridOutput, err error) {
 	err = s.atCompartment(ctx, c, in.Device, in.Grid, func(w *Work, cell *cloud.Compartment) error {
 		if err := w.unblock(c, cell, in.Reason); err != nil {

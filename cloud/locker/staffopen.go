@@ -41,8 +41,8 @@ type StaffOpenOutput struct {
 
 // OpenGrids opens compartments of a cabinet of the caller's business, whatever lies
 // inside, and waits for what the cabinet says. A parcel inside counts as inside
-// until a record or staff say otherwise. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND,
-// VALIDATION_FAILED, DEVICE_DISABLED, DEVICE_OFFLINE, DELIVERY_STATE_CONFLICT (no
+// until a record or staff say otherwise. Errors: DEVICE_NOT_FOUND, DEVICE_HAS_NO_DOORS,
+// GRID_NOT_FOUND, VALIDATION_FAILED, DEVICE_DISABLED, DEVICE_OFFLINE, DELIVERY_STATE_CONFLICT (no
 // door could be opened), DEVICE_TIMEOUT.
 func (s staff) OpenGrids(ctx context.Context, c cloud.Caller, in StaffOpenInput) (out StaffOpenOutput, err error) {
 	if err := in.check(); err != nil {
@@ -55,7 +55,7 @@ func (s staff) OpenGrids(ctx context.Context, c cloud.Caller, in StaffOpenInput)
 	var cmd cloud.Command
 	now := time.Now().UTC()
 	err = s.cfg.Store.Decide(ctx, in.Device, func(v cloud.View) (*cloud.Changes, error) {
-		device, err := owned(v, c, in.Device)
+		device, err := withDoors(v, c, in.Device)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ type BlockInput struct {
 // Block takes an empty compartment out of use, in the cloud at once and at the
 // cabinet with a command. One that is blocked already takes the new reason. One
 // with a delivery inside, or on its way to it, is refused: its recipient could not
-// collect. Errors: DEVICE_NOT_FOUND, GRID_NOT_FOUND, GRID_NOT_FREE.
+// collect. Errors: DEVICE_NOT_FOUND, DEVICE_HAS_NO_DOORS, GRID_NOT_FOUND, GRID_NOT_FREE.
 func (s staff) Block(ctx context.Context, c cloud.Caller, in BlockInput) (out GridOutput, err error) {
 	err = s.atCompartment(ctx, c, in.Device, in.Grid, func(w *Work, cell *cloud.Compartment) error {
 		if err := w.block(c, cell, in.Reason); err != nil {

@@ -123,26 +123,34 @@ func (p drawnPages) standing(c context.Context, ctx *fasthttp.RequestCtx, v visi
 	here := fmt.Sprintf("%s/cabinets/%d", ConsolePath, d.DeviceID)
 	d.DeviceName, d.DeviceCode, d.Address = outside(d.DeviceName, maxValue), outside(d.DeviceCode, maxValue), outside(d.Address, maxValue)
 	out := standing{workFrame: p.work(ctx, v, d.DeviceName), Cabinet: d, Here: here, Tab: string(ctx.QueryArgs().Peek("tab")), Online: d.Status == cloud.StatusOnline, Seen: v.stamped(d.LastSeenAt)}
+	isPost := d.DeviceType == cloud.TypeScanPost
+	first, health := "doors", here+"?tab=health"
+	if isPost { // it has no doors to show
+		first, health = "health", here
+	}
 	if out.Tab != "health" && out.Tab != "service" && out.Tab != "diagnosis" {
-		out.Tab = "doors"
+		out.Tab = first
 	}
 	if err := p.service(c, v, &out); err != nil {
 		return standing{}, err
 	}
 	if out.Tab == "service" && len(out.Groups) == 0 {
-		out.Tab = "doors"
+		out.Tab = first
 	}
 	if out.Tab == "diagnosis" && !p.diagnosed(c, v, out.Cabinet) {
-		out.Tab = "doors"
+		out.Tab = first
 	}
-	out.Tabs = []pageLink{{here, v.T("cab.doors"), out.Tab == "doors"}, {here + "?tab=health", v.T("cab.health"), out.Tab == "health"}}
+	if !isPost {
+		out.Tabs = []pageLink{{here, v.T("cab.doors"), out.Tab == "doors"}}
+	}
+	out.Tabs = append(out.Tabs, pageLink{health, v.T("cab.health"), out.Tab == "health"})
 	if p.diagnosed(c, v, out.Cabinet) {
 		out.Tabs = append(out.Tabs, pageLink{here + "?tab=diagnosis", v.T("cab.diagnosis"), out.Tab == "diagnosis"})
 	}
 	if len(out.Groups) > 0 {
 		out.Tabs = append(out.Tabs, pageLink{here + "?tab=service", v.T("cab.service"), out.Tab == "service"})
 	}
-	if p.may(c, v, setsLayout) {
+	if !isPost && p.may(c, v, setsLayout) {
 		out.Tabs = append(out.Tabs, pageLink{here + "/layout", v.T("layout.title"), false})
 	}
 	switch out.Tab {
@@ -362,12 +370,20 @@ func (p drawnPages) service(c context.Context, v visitor, out *standing) error {
 	}
 	if out.Tab == "diagnosis" {
 		ask := "smart_lockers.devices.diagnose"
-		group(v.T("cab.diagnosis"), [3]string{ask, "diagnose?type=board_view", v.T("cab.diag.view")}, [3]string{"smart_lockers.devices.test_channel", "test_channel", ""}, [3]string{ask, "diagnose?type=support_bundle", v.T("cab.diag.bundle")})
+		bundle := [3]string{ask, "diagnose?type=support_bundle", v.T("cab.diag.bundle")}
+		if out.Cabinet.DeviceType == cloud.TypeScanPost { // it has no boards
+			group(v.T("cab.diagnosis"), bundle)
+			return nil
+		}
+		group(v.T("cab.diagnosis"), [3]string{ask, "diagnose?type=board_view", v.T("cab.diag.view")}, [3]string{"smart_lockers.devices.test_channel", "test_channel", ""}, bundle)
 		return nil
 	}
 	command := "smart_lockers.devices.command"
-	group(v.T("cab.commands"), [3]string{command, "command?type=reboot", v.T("cab.reboot")}, [3]string{command, "command?type=sync", v.T("cab.sync")}, [3]string{command, "command?type=reset_tries", v.T("cab.tries")},
-		[3]string{"smart_lockers.devices.opening_qr", "opening_qr", ""})
+	commands := [][3]string{{command, "command?type=reboot", v.T("cab.reboot")}, {command, "command?type=sync", v.T("cab.sync")}}
+	if out.Cabinet.DeviceType != cloud.TypeScanPost { // no codes are typed at a post
+		commands = append(commands, [3]string{command, "command?type=reset_tries", v.T("cab.tries")}, [3]string{"smart_lockers.devices.opening_qr", "opening_qr", ""})
+	}
+	group(v.T("cab.commands"), commands...)
 	group(v.T("cab.hardware"), [3]string{"smart_lockers.devices.edit", "edit", ""}, [3]string{"smart_lockers.devices.renew_token", "renew_token", ""}, [3]string{"smart_lockers.devices.replace_hardware", "replace_hardware", ""},
 		[3]string{"smart_lockers.devices.report_stolen", "report_stolen", ""}, [3]string{"smart_lockers.devices.retire", "retire", ""})
 	return nil

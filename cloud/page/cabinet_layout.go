@@ -69,7 +69,7 @@ func (p setupPages) layoutForm(ctx *fasthttp.RequestCtx) {
 	if !p.limited(ctx) {
 		return
 	}
-	v, d, ok := p.cabinetOf(c, ctx, "layout.title")
+	v, d, ok := p.doorsOf(c, ctx, "layout.title")
 	if !ok {
 		return
 	}
@@ -206,7 +206,7 @@ func (p setupPages) changeLayout(ctx *fasthttp.RequestCtx) {
 	if !p.limited(ctx) {
 		return
 	}
-	v, d, ok := p.cabinetOf(c, ctx, "layout.title")
+	v, d, ok := p.doorsOf(c, ctx, "layout.title")
 	if !ok {
 		return
 	}

@@ -395,6 +395,7 @@ type cabinet struct {
 	Online   bool
 	Since    *moment // online since, or last seen; nil: never
 	Disabled bool
+	Post     bool // a warehouse post, which has no doors
 	Columns  [][]door
 	Counts   []count
 }
@@ -521,7 +522,7 @@ func (b *board) addCabinet(v cloud.View, d cloud.Device) error {
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return err
 	}
-	x := cabinet{ID: d.ID, Name: cmp.Or(d.Name, d.Code), Code: d.Code, Address: d.Address, Online: session.Online, Disabled: d.Disabled}
+	x := cabinet{ID: d.ID, Name: cmp.Or(d.Name, d.Code), Code: d.Code, Address: d.Address, Online: session.Online, Disabled: d.Disabled, Post: d.IsPost()}
 	if x.Online {
 		x.Since = b.Time(session.ConnectedAt)
 	} else {

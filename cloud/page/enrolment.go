@@ -61,14 +61,16 @@ func (x enrolmentPage) Shown(name, text string) command {
 type connection struct {
 	Enrolled    bool
 	Online      bool
-	Doors, Read int // compartments, and those whose door was read
+	Post        bool // a warehouse post, which has no doors
+	Doors, Read int  // compartments, and those whose door was read
 }
 
-// Ready reports whether every door has been read.
-func (c connection) Ready() bool { return c.Online && c.Doors > 0 && c.Read == c.Doors }
+// Ready reports whether every door has been read; a warehouse post is ready once it is
+// connected.
+func (c connection) Ready() bool { return c.Online && (c.Post || c.Doors > 0 && c.Read == c.Doors) }
 
 func connectionOf(d locker.DeviceBody) connection {
-	c := connection{Enrolled: d.EnrolledAt != nil, Online: d.Status == "online", Doors: len(d.Grids)}
+	c := connection{Enrolled: d.EnrolledAt != nil, Online: d.Status == "online", Post: d.DeviceType == cloud.TypeScanPost, Doors: len(d.Grids)}
 	for _, g := range d.Grids {
 		if g.DoorStatus != unread {
 			c.Read++
@@ -94,6 +96,15 @@ func (p setupPages) cabinetOf(c context.Context, ctx *fasthttp.RequestCtx, title
 	return v, out.Device, err == nil
 }
 
+// doorsOf is cabinetOf for pages about doors: a warehouse post has none, and is refused.
+func (p setupPages) doorsOf(c context.Context, ctx *fasthttp.RequestCtx, title string) (v visitor, d locker.DeviceBody, ok bool) {
+	if v, d, ok = p.cabinetOf(c, ctx, title); ok && d.DeviceType == cloud.TypeScanPost {
+		p.refused(ctx, v, cloud.E(cloud.Conflict, "DEVICE_HAS_NO_DOORS"))
+		return v, d, false
+	}
+	return v, d, ok
+}
+
 // connection shows whether a cabinet is connected.
 func (p setupPages) connection(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
@@ -109,8 +120,8 @@ func (p setupPages) connection(ctx *fasthttp.RequestCtx) {
 func (p setupPages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v visitor, made setup.EnrolmentOutput) {
 	d := made.Device
 	v.Title = d.Name
-	out := p.enrolmentPage(c, ctx, v, nameCabinet(d.ID, d.Code, d.Name), locker.DeviceBody{DeviceRow: locker.DeviceRow{Protocol: d.Protocol}, Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
-	out.State = connection{Doors: d.Compartments}
+	out := p.enrolmentPage(c, ctx, v, nameCabinet(d.ID, d.Code, d.Name), locker.DeviceBody{DeviceRow: locker.DeviceRow{Protocol: d.Protocol, DeviceType: d.Type}, Grids: make([]locker.GridBody, d.Compartments)}, made.Enrolment.Token)
+	out.State = connection{Post: d.Type == cloud.TypeScanPost, Doors: d.Compartments}
 	out.Line, out.Until = made.Enrolment.Line, out.Time(stamp(made.Enrolment.ExpiresAt))
 	var err error
 	if out.Code, err = drawQR(out.Line, "scan"); err != nil {
@@ -123,6 +134,9 @@ func (p setupPages) showEnrolment(c context.Context, ctx *fasthttp.RequestCtx, v
 func (p setupPages) enrolmentPage(c context.Context, ctx *fasthttp.RequestCtx, v visitor, name cabinetName, d locker.DeviceBody, token string) enrolmentPage {
 	if d.Protocol == cloud.ProtocolHTTP {
 		return enrolmentPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: name, State: connectionOf(d), Sends: p.may(c, v, addsProvider), Commands: p.commandsHTTP(ctx, name, token)}
+	}
+	if d.DeviceType == cloud.TypeScanPost {
+		return enrolmentPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: name, State: connectionOf(d), Commands: p.commandsPost(ctx, name, token)}
 	}
 	at := p.places(ctx, name.ID, d.Status == "online")
 	return enrolmentPage{frame: v.frame, CSRF: p.formToken(ctx, &forStaff), Cabinet: name, State: connectionOf(d), Sends: p.may(c, v, addsProvider),
@@ -140,6 +154,19 @@ type commands struct {
 func (p setupPages) commandsHTTP(ctx *fasthttp.RequestCtx, name cabinetName, token string) (out commands) {
 	if token != "" {
 		out.Enrol = shell.Command("curl", "-H", "Content-Type: application/json", "-d", fmt.Sprintf(`{"device_code":%q,"token":%q}`, name.Code, token), p.base(ctx)+"/api/v1/devices/enrol")
+	}
+	return out
+}
+
+// postSettings is the settings file of a warehouse post from which people start.
+const postSettings = "configs/edge-post.yaml"
+
+// commandsPost bring a warehouse post up: its scanners stand in a settings file.
+func (p setupPages) commandsPost(ctx *fasthttp.RequestCtx, name cabinetName, token string) (out commands) {
+	settings := []string{"--config", postSettings}
+	out.Edge = shell.Command(p.program(ctx, "edge"), settings...)
+	if token != "" {
+		out.Enrol = p.enrolBy(ctx, name, token, settings)
 	}
 	return out
 }

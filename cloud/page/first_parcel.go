@@ -76,7 +76,7 @@ func sentOf(ctx *fasthttp.RequestCtx) (s sentParcel, ok bool) {
 func (p setupPages) firstParcel(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, d, ok := p.cabinetOf(c, ctx, "parcel.title")
+	v, d, ok := p.doorsOf(c, ctx, "parcel.title")
 	if !ok {
 		return
 	}
@@ -149,7 +149,7 @@ var tryForm = regexp.MustCompile(`^[0-9a-f]{20}$`)
 func (p setupPages) sendFirstParcel(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	v, d, ok := p.cabinetOf(c, ctx, "parcel.title")
+	v, d, ok := p.doorsOf(c, ctx, "parcel.title")
 	if !ok {
 		return
 	}

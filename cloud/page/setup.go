@@ -204,7 +204,9 @@ func (p setupPages) showCabinet(c context.Context, ctx *fasthttp.RequestCtx, v v
 		return
 	}
 	page.CSRF, page.Layouts = p.formToken(ctx, &forStaff), wiring.Templates()
-	page.Input.Layout = cmp.Or(page.Input.Layout, page.Layouts[0].Name)
+	if page.Input.Type != cloud.TypeScanPost {
+		page.Input.Layout = cmp.Or(page.Input.Layout, page.Layouts[0].Name)
+	}
 	p.show(ctx, status, "cabinet.html", page)
 }
 
@@ -231,6 +233,11 @@ func (p setupPages) addCabinet(ctx *fasthttp.RequestCtx) {
 		page.Input = setup.CabinetInput{Name: field("device_name"), Code: field("device_code"), Address: field("address"), PostalCode: field("postal_code"), Country: field("country"), Layout: field("layout")}
 		for _, name := range cabinetFields {
 			in[name] = field(name)
+		}
+		if page.Input.Layout == cloud.TypeScanPost { // the choice of no compartments
+			page.Input.Type, page.Input.Layout = cloud.TypeScanPost, ""
+			in["device_type"] = cloud.TypeScanPost
+			delete(in, "layout")
 		}
 	}
 	made, err := run[setup.EnrolmentOutput](c, ctx, p.kit, v, operation, in)

@@ -12,7 +12,7 @@ import (
 	"github.com/postern-io/postern/protocol/wiring"
 )
 
-// Cabinet describes a cabinet to make. Zero Times and Codes are the usual ones.
+// Cabinet describes a cabinet, or a warehouse post without a Layout, to make. Zero Times and Codes are the usual ones.
 type Cabinet struct {
 	Code, Name, Type    string
 	Address             string
@@ -62,6 +62,9 @@ func (c Cabinet) Rows(ch *cloud.Changes, next func(cloud.IDKind) int64, b cloud.
 	d := cloud.Device{ID: cloud.DeviceID(next(cloud.DeviceIDs)), BusinessID: b.ID, Code: c.Code, Name: c.Name, Type: c.Type, Address: c.Address, PostalCode: c.PostalCode, Country: c.Country, Latitude: c.Latitude,
 		Longitude: c.Longitude, Timezone: b.Timezone, Protocol: cmp.Or(c.Protocol, cloud.ProtocolMQTT), Livemode: !c.Test, CreatedAt: now, CodeGeneration: 1, Config: wire.MustEncode(conf), ConfigVersion: conf.Version}
 	ch.Devices = append(ch.Devices, d)
+	if d.IsPost() {
+		return &ch.Devices[len(ch.Devices)-1]
+	}
 	if ch.Shelves == nil {
 		ch.Shelves = map[cloud.DeviceID][]cloud.Shelf{}
 	}

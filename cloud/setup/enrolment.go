@@ -19,12 +19,12 @@ import (
 type CabinetInput struct {
 	Name       string `json:"device_name" required:"true" max:"120"`
 	Code       string `json:"device_code" required:"true" max:"32" doc:"Unique in the deployment and fixed: 1 to 32 of A-Z, a-z, 0-9, _ and -, such as PIER-7"`
-	Type       string `json:"device_type" enum:"smart_locker,kiosk,smart_drop" default:"smart_locker"`
+	Type       string `json:"device_type" enum:"smart_locker,kiosk,smart_drop,scan_post" default:"smart_locker" doc:"scan_post: a warehouse post, whose agent scans labels of parcels. It has no doors, and is fixed"`
 	Address    string `json:"address" max:"200" doc:"One line"`
 	PostalCode string `json:"postal_code" max:"20" pattern:"^ *[0-9A-Za-z][0-9A-Za-z -]*$" example:"M5V 2T6" doc:"Of the address: carriers look for lockers by it"`
 	Country    string `json:"country" format:"country" doc:"Of the address: ISO 3166-1 alpha-2, such as CA"`
 	Protocol   string `json:"protocol" enum:"mqtt,http" default:"mqtt" doc:"mqtt: a cabinet that runs the edge agent. http: a simple device that calls the cloud, which decides for it"`
-	Layout     string `json:"layout" required:"true" enum:"small,medium,large" doc:"Compartments of the cabinet: 8 (2 S, 4 M, 2 L), 12 (3 S, 6 M, 3 L) or 24 (6 S, 12 M, 4 L, 2 XL)"`
+	Layout     string `json:"layout" enum:"small,medium,large" doc:"Required but for a warehouse post, which has none. Compartments of the cabinet: 8 (2 S, 4 M, 2 L), 12 (3 S, 6 M, 3 L) or 24 (6 S, 12 M, 4 L, 2 XL)"`
 }
 
 // DeviceInput names a cabinet.
@@ -58,7 +58,8 @@ type EnrolmentOutput struct {
 	Enrolment EnrolmentBody `json:"enrolment"`
 }
 
-// AddCabinet makes a cabinet of the caller's business and its enrolment token.
+// AddCabinet makes a cabinet or a warehouse post of the caller's business and its enrolment
+// token.
 // Error: VALIDATION_FAILED, also for a code that exists.
 func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInput) (out EnrolmentOutput, err error) {
 	layout, err := in.check()
@@ -77,7 +78,7 @@ func (s *Service) AddCabinet(ctx context.Context, c cloud.Caller, in CabinetInpu
 		ids := IDs{View: v}
 		now := time.Now().UTC()
 		ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: limited}}
-		cabinet := Cabinet{Code: in.Code, Name: in.Name, Type: cmp.Or(in.Type, "smart_locker"), Address: in.Address, PostalCode: cloud.CleanPostalCode(in.PostalCode), Country: strings.ToUpper(in.Country), Layout: layout}
+		cabinet := Cabinet{Code: in.Code, Name: in.Name, Type: cmp.Or(in.Type, cloud.TypeSmartLocker), Address: in.Address, PostalCode: cloud.CleanPostalCode(in.PostalCode), Country: strings.ToUpper(in.Country), Layout: layout}
 		if in.Protocol == cloud.ProtocolHTTP {
 			cabinet.becomeHTTP()
 		}
@@ -174,9 +175,28 @@ func (in *CabinetInput) check() ([]wire.LayoutDoor, error) {
 	if strings.HasPrefix(in.Code, cloud.MockCodePrefix) {
 		f.Add("device_code", "Codes that begin with MOCK- are those of mock lockers.")
 	}
-	if t, ok := wiring.Find(in.Layout); ok {
-		return Layout(t), f.Err()
+	if in.Type == cloud.TypeScanPost {
+		in.checkPost(f)
+		return nil, f.Err()
 	}
-	f.Add("layout", "Choose small, medium or large.")
+	t, ok := wiring.Find(in.Layout)
+	switch {
+	case ok:
+		return Layout(t), f.Err()
+	case in.Layout == "":
+		f.Say("layout", check.MessageRequired)
+	default:
+		f.Add("layout", "Choose small, medium or large.")
+	}
 	return nil, f.Err()
+}
+
+// checkPost adds what a warehouse post cannot have.
+func (in *CabinetInput) checkPost(f check.Fields) {
+	if in.Layout != "" {
+		f.Add("layout", "A warehouse post has no doors.")
+	}
+	if in.Protocol == cloud.ProtocolHTTP {
+		f.Add("protocol", "A warehouse post runs the edge agent: its protocol is mqtt.")
+	}
 }

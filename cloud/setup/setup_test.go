@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud/setup"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 var ada = setup.Input{Business: "Harbour Lockers", Timezone: "America/Toronto", Country: "CA", Name: "Ada", Email: "Ada@Harbour.example", Password: "a long enough password"}
@@ -287,6 +288,52 @@ func TestCabinets(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEqual(t, e.Enrolment.Token, again.Enrolment.Token)
 		require.Equal(t, "https://x.example PIER-7 "+again.Enrolment.Token, again.Enrolment.Line)
+	})
+}
+
+// A warehouse post is made with a name and a place, and without doors: a layout for it is
+// refused in words of a post, and its configuration has none. It enrols by the same line.
+func TestAWarehousePostIsMadeWithoutDoors(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, db *store.DB, nodes []*setup.Service) {
+		ctx, s := t.Context(), nodes[0]
+		made, err := s.Administrator(ctx, ada)
+		require.NoError(t, err)
+		by := cloud.Caller{Account: made.Account, BaseURL: "https://x.example"}
+		e, err := s.AddCabinet(ctx, by, setup.CabinetInput{Name: "Dock 3", Code: "DOCK-3", Type: cloud.TypeScanPost, Address: "7 Quay Street"})
+		require.NoError(t, err)
+		require.Equal(t, []any{cloud.TypeScanPost, 0, "mqtt"}, []any{e.Device.Type, e.Device.Compartments, e.Device.Protocol})
+		require.Equal(t, "https://x.example DOCK-3 "+e.Enrolment.Token, e.Enrolment.Line)
+		cells, err := db.ListCompartments(ctx, e.Device.ID)
+		require.NoError(t, err)
+		require.Empty(t, cells)
+		d, err := db.FindDeviceByCode(ctx, "DOCK-3")
+		require.NoError(t, err)
+		var conf wire.Config
+		require.NoError(t, wire.Decode(d.Config, &conf))
+		require.NoError(t, conf.CheckPost())
+		require.True(t, d.IsPost())
+		require.False(t, d.TakesDeliveries())
+		require.NoError(t, db.Look(ctx, func(v cloud.View) error {
+			shelves, err := v.Shelves(d.ID)
+			require.Empty(t, shelves)
+			return err
+		}))
+		again, err := s.RenewToken(ctx, by, setup.DeviceInput{ID: e.Device.ID})
+		require.NoError(t, err)
+		require.Equal(t, cloud.TypeScanPost, again.Device.Type)
+		for field, in := range map[string]setup.CabinetInput{"layout": {Layout: "small"}, "protocol": {Protocol: cloud.ProtocolHTTP}} {
+			in.Name, in.Code, in.Type = "Dock 4", "DOCK-4", cloud.TypeScanPost
+			_, err = s.AddCabinet(ctx, by, in)
+			var shown *cloud.Error
+			require.ErrorAs(t, err, &shown, field)
+			require.Contains(t, shown.Fields[field][0], "A warehouse post ", field)
+			require.Len(t, shown.Fields, 1)
+		}
+		_, err = s.AddCabinet(ctx, by, setup.CabinetInput{Name: "Pier", Code: "PIER-8"})
+		var shown *cloud.Error
+		require.ErrorAs(t, err, &shown)
+		require.Contains(t, shown.Fields, "layout", "a cabinet needs one")
 	})
 }
 

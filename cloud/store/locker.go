@@ -79,7 +79,7 @@ WHERE business_id = $1 AND id < $2 AND ($3 = '' OR status = $3) AND NOT EXISTS (
   CAST(COALESCE(SUM(CASE WHEN c.state = 'blocked' THEN 1 ELSE 0 END), 0) AS @int),
   CAST(COALESCE(SUM(CASE WHEN c.state = 'cleaning' THEN 1 ELSE 0 END), 0) AS @int),
   CAST(COALESCE(SUM(CASE WHEN c.door_status = 'open' THEN 1 ELSE 0 END), 0) AS @int)
-FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 AND c.block_reason = 'removed from the layout') WHERE d.business_id = $1 AND d.protocol <> 'mock' GROUP BY d.id ORDER BY d.id`
+FROM device d LEFT JOIN compartment c ON c.device_id = d.id AND NOT (c.col = 0 AND c.block_reason = 'removed from the layout') WHERE d.business_id = $1 AND d.protocol <> 'mock' AND d.type <> 'scan_post' GROUP BY d.id ORDER BY d.id`
 
 	compartmentColumns = `grid_id, device_id, door, grid_code, shelf_code, pickup_number, label, col, lin, size, width, height,
   depth, pickup_enabled, door_status, occupied, state, block_reason, delivery_id, version, opening_id, dispute,

@@ -27,7 +27,7 @@ WHERE s.dropped_at IS NULL AND s.ends_at > $1 AND NOT (a.enabled AND a.business_
   OR a.type = 'client_employee' AND (a.permissions LIKE '%"lockers:write"%' OR a.permissions LIKE '%"*"%'))) LIMIT $2`
 	staffDevices = ` FROM staff_rota r JOIN device d ON d.business_id = r.business_id
   LEFT JOIN staff_list l ON l.device_id = d.id
-WHERE d.enrolled_at IS NOT NULL AND NOT d.disabled AND d.retired_at IS NULL AND d.protocol <> 'mock'`
+WHERE d.enrolled_at IS NOT NULL AND NOT d.disabled AND d.retired_at IS NULL AND d.protocol <> 'mock' AND d.type <> 'scan_post'`
 	sqlDueStaffLists = `SELECT d.id` + staffDevices + ` AND COALESCE(l.version, 0) < r.version AND d.id > $1 ORDER BY d.id LIMIT $2`
 	// Cabinets of a business, and those of them that have not confirmed all staff codes.
 	sqlStaffReach = `SELECT COUNT(*), COALESCE(SUM(CASE WHEN COALESCE(l.version, 0) < r.version OR COALESCE(

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
+	fields "github.com/postern-io/postern/cloud/check"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/scanner"
@@ -88,7 +91,7 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 	}
 	t.Parallel()
 	const sscc = "340123450000000017"
-	w := newWorld(t, 1, 1, server.SandboxDevice{Code: "POST-1", Name: "Hall 2", Type: "kiosk"})
+	w := newWorld(t, 1, 1, server.SandboxDevice{Code: "POST-1", Name: "Hall 2", Type: cloud.TypeScanPost})
 	defer w.close()
 	w.create("R-1", 0, "PK-1")
 	require.NoError(t, w.cloud.Store.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
@@ -111,6 +114,8 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 	w.awaits("the post is online", time.Minute, func() bool {
 		return c.agent.Link().Connected() && w.cloud.Devices.Online(c.code) && c.agent.Now().Clock == wire.ClockSynced
 	})
+	w.awaits("it has the configuration of a post", time.Minute, func() bool { return c.agent.Loop().State().Config.Version == 1 })
+	require.Empty(t, c.agent.Loop().State().Config.Layout)
 	accept := func(l net.Listener) net.Conn {
 		conn, err := l.Accept()
 		require.NoError(t, err)
@@ -170,6 +175,39 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 	require.Len(t, at, 4)
 	require.Subset(t, at, []time.Time{yesterday, yesterday.Add(time.Hour)})
 	require.Subset(t, places, []string{"Yard"})
+
+	// What is made in the console reaches it as the next configuration; one with doors does not
+	// take the former one's place.
+	id := w.box.Devices[1].DeviceID
+	edited, err := w.cloud.Lockers.EditDevice(t.Context(), w.staff, locker.DeviceEdit{Device: id, Hours: &[]fields.HoursInput{{Day: new(1), Open: "06:00", Close: "22:00"}}})
+	require.NoError(t, err)
+	w.awaits("its hours", time.Minute, func() bool {
+		conf := c.agent.Loop().State().Config
+		return conf.Version == edited.Device.ConfigVersion && len(conf.Hours) == 1
+	})
+	require.NoError(t, w.cloud.Store.Decide(t.Context(), id, func(v cloud.View) (*cloud.Changes, error) {
+		d, err := v.Device(id)
+		if err != nil {
+			return nil, err
+		}
+		var conf wire.Config
+		if err := wire.Decode(d.Config, &conf); err != nil {
+			return nil, err
+		}
+		conf.Version++
+		conf.Layout = []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}
+		d.Config, d.ConfigVersion = wire.MustEncode(conf), conf.Version
+		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}}, nil
+	}))
+	c.agent.Link().Again() // a connection brings what is newer
+	w.awaits("it is refused", time.Minute, func() bool {
+		out, err := w.cloud.Lockers.FindDevice(t.Context(), w.staff, id)
+		require.NoError(t, err)
+		return slices.ContainsFunc(out.Device.Exceptions, func(x locker.DeviceExceptionBody) bool {
+			return x.Type == cloud.DevConfigRefused && strings.Contains(x.Detail, "a warehouse post has no doors")
+		})
+	})
+	require.Equal(t, edited.Device.ConfigVersion, c.agent.Loop().State().Config.Version)
 }
 
 func rawOf(scans []wire.Scan) (out []string) {

@@ -101,7 +101,7 @@ const packagedName = "postern-edge"
 
 // packagedNext is nextCommand where the cabinet runs as a service.
 func packagedNext(s settings, config string) (command, missing string) {
-	if len(s.Lines) == 0 {
+	if len(s.Lines) == 0 && !s.isPost() {
 		missing = "name the lines to the lock boards in " + config + " before: no door opens without"
 	}
 	return "systemctl start " + packagedName, missing
@@ -114,7 +114,7 @@ func (opt options) nextCommand(s settings) (command, missing string) {
 		return packagedNext(s, opt.Config)
 	}
 	args := opt.flags()
-	if len(s.Lines) == 0 {
+	if len(s.Lines) == 0 && !s.isPost() {
 		args, missing = append(args, "--line", "ADDRESS"), "ADDRESS is "+lineForms+": the line to the lock boards"
 	}
 	return shell.Command(cli.Sibling("edge"), args...), missing

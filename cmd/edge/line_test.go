@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/internal/ring"
 )
 
@@ -67,6 +68,11 @@ func TestEnrolmentOfAPackageLeadsToTheService(t *testing.T) {
 	command, missing := packagedNext(settings{}, "/etc/postern/edge.yaml")
 	require.Equal(t, "systemctl start postern-edge", command)
 	require.Contains(t, missing, "in /etc/postern/edge.yaml")
+	_, missing = packagedNext(settings{Scanners: []scannerEntry{{Name: "dock", Use: scanner.UseLabels}}}, "")
+	require.Empty(t, missing, "a post has no lines")
+	command, missing = options{Config: "edge-post.yaml"}.nextCommand(settings{Scanners: []scannerEntry{{Name: "dock", Use: scanner.UseLabels}}})
+	require.Regexp(t, "edge --config edge-post.yaml$", command)
+	require.Empty(t, missing)
 	_, missing = packagedNext(settings{Lines: []line{{Name: "a"}}}, "")
 	require.Empty(t, missing)
 }

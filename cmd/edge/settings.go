@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/edge/agent"
 	"github.com/postern-io/postern/edge/board"
 	"github.com/postern-io/postern/edge/kiosk"
 	"github.com/postern-io/postern/edge/scanner"
@@ -203,7 +204,7 @@ func (e scannerEntry) batch() (*scanner.Batch, error) {
 // isPost reports whether this is a warehouse post: it scans labels and has no
 // doors.
 func (s settings) isPost() bool {
-	return len(s.Lines) == 0 && slices.ContainsFunc(s.Scanners, func(e scannerEntry) bool { return e.Use == scanner.UseLabels })
+	return agent.Config{Lines: s.lines(), Scanners: s.scanners()}.IsPost()
 }
 
 func hostPort(addr string) bool {

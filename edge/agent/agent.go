@@ -89,6 +89,12 @@ type Config struct {
 	Disk        func() error // as buffer.Config.Disk
 }
 
+// IsPost reports whether c is that of a warehouse post: it scans labels and has no lines
+// of lock boards, so that it takes configurations without doors alone.
+func (c Config) IsPost() bool {
+	return len(c.Lines) == 0 && slices.ContainsFunc(c.Scanners, func(s scanner.Config) bool { return s.Use == scanner.UseLabels })
+}
+
 // keyWall remembers a time that has certainly passed, for the next start: codes
 // that have run out stay so. It is kept with every record and every
 // keepWallEvery.
@@ -683,8 +689,8 @@ func (h *handler) Config(envelope []byte) {
 		(*Agent)(h).forgery("config", err)
 		return
 	}
-	problem := ""
-	if err := (board.Layout{Lines: h.cfg.Lines, Doors: places(c)}).Check(); err != nil {
+	problem, post := "", h.cfg.IsPost()
+	if err := (board.Layout{Lines: h.cfg.Lines, Doors: places(c)}).Check(); err != nil && !post { // a post refuses any doors
 		problem = err.Error()
 	}
 	for _, b := range c.Brokers {
@@ -693,7 +699,7 @@ func (h *handler) Config(envelope []byte) {
 		}
 	}
 	before := h.loop.State().Config.Version
-	h.step(locker.ConfigCame{Config: c, Problem: problem})
+	h.step(locker.ConfigCame{Config: c, Problem: problem, Post: post})
 	if now := h.loop.State().Config; now.Version != before {
 		(*Agent)(h).applied(now)
 	}

@@ -397,7 +397,11 @@ func (d commands) config(in ConfigCame) {
 	}
 	result := in.Problem
 	if result == "" {
-		if err := c.Check(); err != nil {
+		check := c.Check
+		if in.Post {
+			check = c.CheckPost
+		}
+		if err := check(); err != nil {
 			result = err.Error()
 		}
 	}

@@ -118,3 +118,26 @@ func TestPolarityIsPutRightThoughTheDoorReadsOpen(t *testing.T) {
 	w.openDoors("op_1", 1)
 	require.NotEqual(t, wire.ResultOK, next(w, invert), "an opening runs")
 }
+
+// A warehouse post takes a configuration without doors and refuses one with doors; a cabinet
+// does the opposite. What is refused leaves the former one in use.
+func TestDoorsAreOfCabinetsAlone(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		post  bool
+		doors int
+		want  string
+	}{{false, 2, wire.ResultOK}, {false, 0, "no doors"}, {true, 0, wire.ResultOK}, {true, 2, "a warehouse post has no doors"}} {
+		w := newWorld(t, 2)
+		c := testConfig(2)
+		c.Version = 2
+		c.Layout = c.Layout[:x.doors]
+		w.step(ConfigCame{Config: c, Post: x.post})
+		require.Contains(t, bodies[wire.ConfigApplied](w)[0].Result, x.want, "%+v", x)
+		taken := uint64(1)
+		if x.want == wire.ResultOK {
+			taken = 2
+		}
+		require.Equal(t, taken, w.s.Config.Version, "%+v", x)
+	}
+}

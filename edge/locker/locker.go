@@ -465,10 +465,12 @@ type (
 		Keyed   bool  // the device has a key: its cloud names generations
 	}
 	// ConfigCame is a verified configuration. Problem is set when it cannot be
-	// applied for reasons outside these rules.
+	// applied for reasons outside these rules. Post says that this is a warehouse post, which
+	// has no doors.
 	ConfigCame struct {
 		Config  wire.Config
 		Problem string
+		Post    bool
 	}
 	// CodeTried is a code that a person entered, as its verifier.
 	CodeTried struct {

@@ -114,15 +114,29 @@ type PinnedKey struct {
 	Key []byte `cbor:"2,keyasint" json:"key"` // Ed25519, 32 bytes
 }
 
-// Check reports everything wrong with c, or nil.
+// Check reports everything wrong with c as the configuration of a cabinet, or nil.
 func (c *Config) Check() error {
+	if len(c.Layout) == 0 {
+		return errors.Join(errors.New("layout has no doors"), c.check())
+	}
+	return c.check()
+}
+
+// CheckPost reports everything wrong with c as the configuration of a warehouse post, which
+// has no doors, or nil.
+func (c *Config) CheckPost() error {
+	if n := len(c.Layout); n > 0 {
+		return errors.Join(fmt.Errorf("a warehouse post has no doors, and the layout has %d", n), c.check())
+	}
+	return c.check()
+}
+
+// check reports everything wrong with c, whatever the number of its doors.
+func (c *Config) check() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if c.Version == 0 {
 		bad("version is 0")
-	}
-	if len(c.Layout) == 0 {
-		bad("layout has no doors")
 	}
 	doors, places := map[uint]bool{}, map[string]bool{}
 	for _, d := range c.Layout {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/fxamacker/cbor/v2"
@@ -186,6 +187,13 @@ func TestConfigCheck(t *testing.T) {
 	f("code parameters", func(c *Config) { c.Codes.MemoryKiB = 7 })
 	f("pinned key", func(c *Config) { c.Keys[0].Key = nil })
 	f("pinned key", func(c *Config) { c.Keys[0].ID = nil })
+
+	post := sampleConfig()
+	require.ErrorContains(t, post.CheckPost(), fmt.Sprintf("a warehouse post has no doors, and the layout has %d", len(post.Layout)))
+	post.Layout = nil
+	require.NoError(t, post.CheckPost())
+	post.Codes.Passes = 0
+	require.ErrorContains(t, post.CheckPost(), "code parameters", "all else is checked as for a cabinet")
 
 	all := sampleConfig()
 	all.Version, all.Codes.Passes = 0, 0

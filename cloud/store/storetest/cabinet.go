@@ -80,6 +80,19 @@ func cabinets(t *testing.T, db *store.DB) {
 	all, err := db.ListDevices(t.Context(), 1, 0, 10)
 	require.NoError(t, err)
 	require.Len(t, all, 4, "not the retired one")
+
+	post := device(7)
+	post.Type, post.Public = cloud.TypeScanPost, true
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{post}}})
+	require.Equal(t, ids{7}, list(cloud.DeviceFilter{Type: cloud.TypeScanPost}))
+	require.NotContains(t, list(cloud.DeviceFilter{UsableBy: 1}), cloud.DeviceID(7), "no provider uses a post")
+	require.Contains(t, list(cloud.DeviceFilter{UsableBy: 1}), cloud.DeviceID(1))
+	require.Empty(t, list(cloud.DeviceFilter{Public: true}), "it is no pickup point")
+	counts, err = db.ListOccupancy(t.Context(), 1)
+	require.NoError(t, err)
+	for _, o := range counts {
+		require.NotEqual(t, cloud.DeviceID(7), o.DeviceID, "it has no compartments to count")
+	}
 }
 
 // The history of a cabinet's doors is that of its openings since a time, newest first,
