@@ -78,6 +78,18 @@ func (b *Cabinet) starts(n uint64) (count int, lost bool) {
 	return count, lost
 }
 
+// forcedSeen is how long the polls of a noisy line in a session, and the debounce, take to show
+// that a door was forced: no record can know of it sooner.
+const forcedSeen = 500 * time.Millisecond
+
+// justForced reports whether a door was forced too short a time before at for the cabinet to
+// have seen it.
+func (b *Cabinet) justForced(door uint, at time.Time) bool {
+	return slices.ContainsFunc(b.Trouble, func(s Span) bool {
+		return s.Door == door && s.What == force && within(s.At, at.Add(-forcedSeen), at)
+	})
+}
+
 // settlement: no door was open, and its times are what was seen.
 func (j *judge) settlement(b *Cabinet, r wire.Record, s wire.OpeningSettled) {
 	at := b.at(r)
@@ -86,7 +98,7 @@ func (j *judge) settlement(b *Cabinet, r wire.Record, s wire.OpeningSettled) {
 		if b.WallClock && b.begin(r.Boot).IsZero() {
 			slack = closeSlack // by the cloud's clock, which may differ
 		}
-		if b.openAt(d.Door, at) && b.openAt(d.Door, at.Add(slack)) {
+		if b.openAt(d.Door, at) && b.openAt(d.Door, at.Add(slack)) && !b.justForced(d.Door, at) {
 			j.find("open_settle", b, d.Door, at, "%s settled while the door was open", s.OpeningID)
 		}
 		if d.ClosedAt == 0 || r.Clock != wire.ClockSynced || j.clockWrong(b, d.Door, at) {

@@ -169,6 +169,20 @@ func TestAnOpenPulseOfARealProcess(t *testing.T) {
 	require.Contains(t, Judge(c).String(), "open_pulse")
 }
 
+// A door that was forced as its deposit settled cannot have been seen by then; one that was
+// forced before can.
+func TestADoorForcedAsItsDepositSettles(t *testing.T) {
+	t.Parallel()
+	for seconds, found := range map[float64]bool{16.7: false, 16.3: true} { // it settles at 17
+		c := calmDay()
+		b := &c.Cabinets[0]
+		b.Facts = slices.Insert(b.Facts, 6, board.Fact{At: at(seconds), Door: 1, Kind: board.HookOut}, board.Fact{At: at(seconds), Door: 1, Kind: board.Opened})
+		require.Contains(t, Judge(c).String(), "open_settle", "no one forced it")
+		b.Trouble = append(b.Trouble, Span{At: at(seconds), Until: at(seconds + 60), What: force, Door: 1})
+		require.Equal(t, found, strings.Contains(Judge(c).String(), "open_settle"), "%v", seconds)
+	}
+}
+
 // The clock of a real process is set by the cloud's, which may differ from this machine's:
 // its records are placed by its count.
 func TestARealProcessOnTheCloudsClock(t *testing.T) {
