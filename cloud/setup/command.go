@@ -36,12 +36,15 @@ func (s *Service) Operator(ctx context.Context, in Input) (Made, error) {
 	})
 }
 
+// ErrThere is returned when a new business is named and there is one with its code.
+var ErrThere = errors.New("there is a business with this code")
+
 const commandLine = "command line"
 
-// Administrator gives a business an administrator: the business with Code when
-// there is one, else a new one named Business. An administrator with this email
-// gets a new password, is enabled, and every login of theirs ends. Errors:
-// ErrWhich, VALIDATION_FAILED.
+// Administrator makes a business with its administrator where Business names it. Without it
+// the business with Code, or the one that this email is an administrator of, gets the
+// administrator; one that is there gets a new password, is enabled, and every login of theirs
+// ends. Errors: ErrWhich, ErrThere, VALIDATION_FAILED.
 func (s *Service) Administrator(ctx context.Context, in Input) (Made, error) {
 	f := check.Fields{}
 	in.person(f)
@@ -57,6 +60,9 @@ func (s *Service) Administrator(ctx context.Context, in Input) (Made, error) {
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 			return Made{}, err
 		}
+	}
+	if in.Business != "" && business.ID != 0 {
+		return Made{}, ErrThere
 	}
 	return s.command(ctx, in, func(known []cloud.Account) (cloud.AccountID, error) {
 		var found []cloud.AccountID

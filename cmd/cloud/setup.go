@@ -162,6 +162,9 @@ func (c setupCommand) run(ctx context.Context, s settings, log *slog.Logger, std
 	if errors.Is(err, setup.ErrWhich) {
 		return errors.New("setup: name the business, --business NAME for a new one or --business-code CODE for one that exists")
 	}
+	if errors.Is(err, setup.ErrThere) {
+		return errors.New("setup: there is a business with this code, and nothing was changed: leave --business out and name it by --business-code, for another administrator or a new password; or give the new business another code")
+	}
 	if err != nil {
 		return fmt.Errorf("setup: %w", explain(err))
 	}

@@ -106,6 +106,8 @@ func TestNoOrderOfStartsLocksOut(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(do("demo-data")), &box))
 		_, err := program(t, append(at[:len(at):len(at)], "demo-data")...)
 		require.ErrorContains(t, err, "cloud setup --email admin@acme.example")
+		_, err = program(t, append(at[:len(at):len(at)], "setup", "-business", "Acme Logistics", "-business-code", "acme", "-email", box.Admin.Email)...)
+		require.ErrorContains(t, err, "there is a business with this code, and nothing was changed")
 		renewed := do("setup", "-email", box.Admin.Email)
 		require.Contains(t, renewed, "administrator of Acme Logistics (acme), new password")
 		password := regexp.MustCompile(`(?m)^password: (\S+)$`).FindStringSubmatch(renewed)
