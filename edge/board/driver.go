@@ -77,6 +77,14 @@ type reply struct {
 // take: the boards' papers say below a second.
 const unlockReaction = time.Second
 
+// reaction is how long a board of a family watches the door itself before it answers an unlock.
+func reaction(fam lockbus.Family) time.Duration {
+	if fam == lockbus.Door80 || fam == lockbus.Preamble {
+		return unlockReaction
+	}
+	return 0
+}
+
 // newDriver returns the driver of a board's family. channels are those in use.
 func newDriver(b bus, cfg BoardConfig, channels []uint, wait time.Duration) Driver {
 	codec := lockbus.For(cfg.Family)
@@ -146,11 +154,7 @@ func (d *driver) Unlock(channel uint) (Outcome, time.Time) {
 		d.counted(r.out)
 		return r.out, r.at
 	}
-	wait := d.wait
-	if fam == lockbus.Door80 || fam == lockbus.Preamble {
-		wait += unlockReaction
-	}
-	r := d.exchange(f, 18, wait, d.accept(lockbus.Unlocked, f.Lock))
+	r := d.exchange(f, 18, d.wait+reaction(fam), d.accept(lockbus.Unlocked, f.Lock))
 	d.counted(r.out)
 	switch {
 	case r.out == Confirmed && r.frame.Result != lockbus.Done:

@@ -303,7 +303,7 @@ func (l *line) unlock(r unlockRequest) {
 	}
 	if out != NotSent {
 		u.watchUntil, u.nextPoll, u.unlocked, u.missed = at.Add(watchAfter), time.Now(), true, 0
-		ch.watch = &watch{by: r.by, until: at.Add(time.Duration(l.cfg.Times.OpenWaitMS) * time.Millisecond), last: at}
+		ch.watch = &watch{by: r.by, until: at.Add(time.Duration(l.cfg.Times.OpenWaitMS) * time.Millisecond), last: minTime(time.Now(), at.Add(reaction(u.cfg.Family)))}
 		l.count(u)
 	}
 	r.answer <- unlockAnswer{at: at, sent: out != NotSent}
@@ -314,7 +314,7 @@ func (l *line) unlock(r unlockRequest) {
 type watch struct {
 	by    edge.Authority
 	until time.Time
-	last  time.Time     // start of the last poll that read the door, or the pulse
+	last  time.Time     // start of the last poll that read the door, or when the board had said that it did not open
 	gap   time.Duration // longest time from a poll's start to the next one's answer
 }
 

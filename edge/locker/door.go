@@ -101,8 +101,8 @@ func (d doors) reading(in Reading) {
 	default:
 		d.foundClosed(door)
 	}
-	if was.Known && !was.Open && !in.Open && was.Item == wire.ItemPresent && in.Item == wire.ItemAbsent {
-		d.itemGone(door)
+	if !in.Open && in.Item == wire.ItemAbsent {
+		d.itemGone(in.Door, was)
 	}
 }
 
@@ -220,6 +220,9 @@ func (d doors) opened(door Door) {
 // for it.
 func (d doors) forced(door Door) {
 	d.raise(wire.ExDoorLeftOpen, wire.SeverityHigh, door.Number, "forced")
+	if door.Delivery != "" && door.Item == wire.ItemUnknown { // its close will not say whether the parcel is still there
+		d.raise(wire.ExDepositUnverified, wire.SeverityHigh, door.Number, "forced open, and no sensor sees what lies inside")
+	}
 	if door.TamperAt != 0 && door.Since < door.TamperAt+repeatMuted {
 		door.TamperCount++
 		d.setDoor(door)
@@ -240,6 +243,9 @@ func (d doors) closed(door Door, mono int64) {
 	}
 	missed := door.MissedClosed
 	door.Counted, door.MissedClosed = false, false
+	if door.Opening != "" { // what was taken out in a session is its own
+		door.Seen = door.Seen && door.Item == wire.ItemPresent
+	}
 	d.setDoor(door)
 	d.record(wire.KindDoorClosed, mono, wire.DoorClosed{OpeningID: door.Opening, Door: uint(door.Number), OpenMS: openMS, Item: door.Item})
 	d.present = true
@@ -359,12 +365,28 @@ func (d openings) openWaits() {
 	}
 }
 
-// itemGone is an item that left a locked compartment with no session.
-func (d doors) itemGone(door Door) {
+// itemGone is a shut door behind which the sensor sees nothing: an item that left it with no
+// session, through a forced door, or while nothing looked, is missing. was is the door as it was
+// read before.
+func (d doors) itemGone(n edge.DoorNumber, was Door) {
+	door := d.Doors[n]
 	if _, running := d.Openings[door.Opening]; running || door.Delivery == "" {
 		return
 	}
-	d.raise(wire.ExItemMissing, wire.SeverityHigh, door.Number, "item sensor cleared while the door was locked")
+	evidence := ""
+	switch {
+	case was.Known && !was.Open && was.Item == wire.ItemPresent:
+		evidence = "item sensor cleared while the door was locked"
+	case !door.Seen:
+		return
+	case was.Known && was.Open:
+		evidence = "item gone while the door was open without a session"
+	default:
+		evidence = "item gone while nothing looked"
+	}
+	door.Seen = false // said once
+	d.setDoor(door)
+	d.raise(wire.ExItemMissing, wire.SeverityHigh, n, evidence)
 }
 
 // raise opens an exception for a door unless one of its type is open.

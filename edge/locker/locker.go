@@ -168,6 +168,7 @@ type Door struct {
 	TamperCount  uint64
 	MissedClosed bool // was open when its board or the agent was lost
 	Unverified   bool // what lies in it is the cloud's word alone, after a loss of memory
+	Seen         bool // its sensor saw what was deposited, which has not been taken out in an opening since
 	Wear         Wear
 }
 

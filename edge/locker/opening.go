@@ -408,6 +408,7 @@ func (d openings) unverified(o Opening) {
 func (d *draft) assign(n edge.DoorNumber, ref string) {
 	door := d.Doors[n]
 	door.Delivery, door.Unverified = ref, false
+	door.Seen = door.Known && !door.Open && door.Item == wire.ItemPresent
 	d.setDoor(door)
 }
 
@@ -567,7 +568,7 @@ func (d openings) collected(o Opening, stillOpen bool) {
 func (d *draft) freeDoor(n edge.DoorNumber) {
 	door := d.Doors[n]
 	ref := door.Delivery
-	door.Delivery, door.Unverified = "", false
+	door.Delivery, door.Unverified, door.Seen = "", false, false
 	d.setDoor(door)
 	d.letGo(n)
 	dl, ok := d.Deliveries[ref]

@@ -63,15 +63,13 @@ func (d openings) pulse(o *Opening, od *OpeningDoor, door Door) bool {
 // the door up.
 func (d openings) pulseAgain(o Opening, door Door) bool {
 	pulsed := false
-	next := o.with(door.Number, func(x *OpeningDoor) { pulsed = d.pulse(&o, x, door) })
+	next := o.with(door.Number, func(x *OpeningDoor) { pulsed = !x.Unwatched && d.pulse(&o, x, door) })
 	if pulsed {
 		d.setOpening(next)
 		return true
 	}
 	switch od := o.door(door.Number); {
-	case !door.Known || od.By.Boot != d.now.Boot:
-		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
-	case od.Unwatched: // nor may it be said that it stayed shut
+	case !door.Known || od.By.Boot != d.now.Boot || od.Unwatched: // it may have been opened, used and shut: a further pulse would open it behind a person who has left
 		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 	case od.Pulses >= maxPulses:
 		d.openFailed(o, door)

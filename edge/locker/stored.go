@@ -22,6 +22,7 @@ type keptDoor struct {
 	Unverified bool `cbor:"8,keyasint,omitempty"`
 	Found      bool `cbor:"9,keyasint,omitempty"` // Door.Found of one that is not known
 	Wear       Wear `cbor:"10,keyasint,omitempty"`
+	Seen       bool `cbor:"11,keyasint,omitempty"` // Door.Seen
 }
 
 // encode returns what is kept under key, nil when it is gone.
@@ -31,7 +32,7 @@ func (s *State) encode(key string) []byte {
 	case keyDoor:
 		n, _ := strconv.ParseUint(id, 10, 64)
 		d := s.Doors[edge.DoorNumber(n)]
-		return wire.MustEncode(keptDoor{d.Counted, d.OpenedAt, d.Opening, d.Version, d.Delivery, d.Blocked, d.Failures, d.Unverified, d.Found && !d.Known, d.Wear})
+		return wire.MustEncode(keptDoor{d.Counted, d.OpenedAt, d.Opening, d.Version, d.Delivery, d.Blocked, d.Failures, d.Unverified, d.Found && !d.Known, d.Wear, d.Seen})
 	case keyOpening:
 		return encodeOr(s.Openings, id)
 	case keyEnded:
@@ -76,7 +77,7 @@ func (s *State) Load(key string, value []byte) error {
 			err = wire.Decode(value, &k)
 		}
 		s.Doors[edge.DoorNumber(n)] = Door{Number: edge.DoorNumber(n), Counted: k.Counted, OpenedAt: k.OpenedAt, Opening: k.Opening,
-			Version: k.Version, Delivery: k.Delivery, Blocked: k.Blocked, Failures: k.Failures, Unverified: k.Unverified, Found: k.Found, MissedClosed: k.Counted, Wear: k.Wear}
+			Version: k.Version, Delivery: k.Delivery, Blocked: k.Blocked, Failures: k.Failures, Unverified: k.Unverified, Found: k.Found, MissedClosed: k.Counted, Wear: k.Wear, Seen: k.Seen}
 	case keyOpening:
 		err = decodeInto(s.Openings, id, value)
 	case keyEnded:

@@ -82,12 +82,9 @@ func (b *Cabinet) starts(n uint64) (count int, lost bool) {
 // that a door was forced: no record can know of it sooner.
 const forcedSeen = 500 * time.Millisecond
 
-// justForced reports whether a door was forced too short a time before at for the cabinet to
-// have seen it.
-func (b *Cabinet) justForced(door uint, at time.Time) bool {
-	return slices.ContainsFunc(b.Trouble, func(s Span) bool {
-		return s.Door == door && s.What == force && within(s.At, at.Add(-forcedSeen), at)
-	})
+// forcedIn reports whether a door was forced in a stretch of time.
+func (b *Cabinet) forcedIn(door uint, from, to time.Time) bool {
+	return slices.ContainsFunc(b.Trouble, func(s Span) bool { return s.Door == door && s.What == force && within(s.At, from, to) })
 }
 
 // settlement: no door was open, and its times are what was seen.
@@ -98,7 +95,7 @@ func (j *judge) settlement(b *Cabinet, r wire.Record, s wire.OpeningSettled) {
 		if b.WallClock && b.begin(r.Boot).IsZero() {
 			slack = closeSlack // by the cloud's clock, which may differ
 		}
-		if b.openAt(d.Door, at) && b.openAt(d.Door, at.Add(slack)) && !b.justForced(d.Door, at) {
+		if b.openAt(d.Door, at) && b.openAt(d.Door, at.Add(slack)) && !b.forcedIn(d.Door, at.Add(-forcedSeen), at) {
 			j.find("open_settle", b, d.Door, at, "%s settled while the door was open", s.OpeningID)
 		}
 		if d.ClosedAt == 0 || r.Clock != wire.ClockSynced || j.clockWrong(b, d.Door, at) {
@@ -239,7 +236,7 @@ func (j *judge) exceptions(b *Cabinet) {
 				j.find("cause", b, e.Door, at, "item_missing, and nothing had left the box")
 			}
 		case wire.ExDepositUnverified:
-			if !b.Sensors && !b.troubled(e.Door, at.Add(-30*time.Minute), at) {
+			if !b.Sensors && !b.troubled(e.Door, at.Add(-30*time.Minute), at) && !b.forcedIn(e.Door, at.Add(-forcedIn), at) {
 				j.find("cause", b, e.Door, at, "deposit_unverified (%s) on a calm day", e.Evidence)
 			}
 		}

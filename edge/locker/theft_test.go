@@ -1,0 +1,104 @@
+package locker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/protocol/wire"
+)
+
+// deposited is a world with a parcel behind door 1, as a sensor sees it.
+func deposited(t *testing.T, sensor wire.Item) *world {
+	w := newWorld(t, 2)
+	if sensor != wire.ItemUnknown {
+		w.item(1, false, wire.ItemAbsent)
+	}
+	w.openDoors("op_1", 1)
+	w.swing()
+	w.item(1, true, sensor)
+	w.wait(time.Second)
+	w.item(1, false, sensor)
+	w.wait(5 * time.Second)
+	require.Len(t, bodies[wire.OpeningSettled](w), 1)
+	return w
+}
+
+// evidences are those of the exceptions of a type that are open.
+func (w *world) evidences(typ string) (out []string) {
+	for _, id := range sorted(w.s.Exceptions) {
+		if e := w.s.Exceptions[id]; e.Type == typ {
+			out = append(out, e.Evidence)
+		}
+	}
+	return out
+}
+
+// What lies in a compartment is taken through a forced door: as long as nothing says that the
+// parcel is there, staff are asked to look, also once the door is shut.
+func TestAParcelTakenThroughAForcedDoorIsMissing(t *testing.T) {
+	t.Parallel()
+	w := deposited(t, wire.ItemPresent)
+	w.item(1, true, wire.ItemPresent)
+	w.wait(3 * time.Second)
+	require.Equal(t, []string{"forced"}, w.evidences(wire.ExDoorLeftOpen))
+	w.item(1, true, wire.ItemAbsent)
+	w.wait(time.Second)
+	w.item(1, false, wire.ItemAbsent)
+	w.wait(5 * time.Second)
+	require.Empty(t, w.evidences(wire.ExDoorLeftOpen), "it is shut")
+	require.Equal(t, []string{"item gone while the door was open without a session"}, w.evidences(wire.ExItemMissing))
+	require.Equal(t, "LD-1", w.s.Doors[1].Delivery, "it is not freed")
+	w.item(1, true, wire.ItemAbsent)
+	w.wait(3 * time.Second)
+	w.item(1, false, wire.ItemAbsent)
+	w.wait(time.Second)
+	opened, _ := w.exceptions(wire.ExItemMissing)
+	require.Len(t, opened, 1, "said once")
+}
+
+// The thief leaves the parcel: nothing is missing.
+func TestAForcedDoorOverAParcelThatStays(t *testing.T) {
+	t.Parallel()
+	w := deposited(t, wire.ItemPresent)
+	w.item(1, true, wire.ItemPresent)
+	w.wait(3 * time.Second)
+	w.item(1, false, wire.ItemPresent)
+	w.wait(5 * time.Second)
+	require.Empty(t, w.s.Exceptions)
+}
+
+// Without a sensor a shut door says nothing about what was behind it.
+func TestAForcedDoorWithoutASensorLeavesADoubt(t *testing.T) {
+	t.Parallel()
+	w := deposited(t, wire.ItemUnknown)
+	w.setDoor(1, true)
+	w.wait(3 * time.Second)
+	w.setDoor(1, false)
+	w.wait(5 * time.Second)
+	require.Empty(t, w.evidences(wire.ExDoorLeftOpen))
+	require.Equal(t, []string{"forced open, and no sensor sees what lies inside"}, w.evidences(wire.ExDepositUnverified))
+	w.setDoor(2, true) // nothing lies there
+	w.wait(3 * time.Second)
+	w.setDoor(2, false)
+	w.wait(time.Second)
+	require.Len(t, w.s.Exceptions, 1)
+}
+
+// The agent is down while the door is forced, emptied and shut.
+func TestAParcelTakenWhileNothingLookedIsMissing(t *testing.T) {
+	t.Parallel()
+	w := deposited(t, wire.ItemPresent)
+	w.restart(time.Minute, wire.ClockSynced)
+	w.item(1, false, wire.ItemAbsent)
+	w.item(2, false, wire.ItemAbsent)
+	w.wait(time.Second)
+	require.Equal(t, []string{"item gone while nothing looked"}, w.evidences(wire.ExItemMissing))
+	w.restart(time.Minute, wire.ClockSynced)
+	w.item(1, false, wire.ItemAbsent)
+	w.item(2, false, wire.ItemAbsent)
+	w.wait(time.Second)
+	opened, _ := w.exceptions(wire.ExItemMissing)
+	require.Len(t, opened, 1, "said once")
+}
