@@ -278,6 +278,8 @@ const (
 	DevConfigRefused = "config_refused"
 	// DevCompartmentBlocked: couriers had compartments blocked at the cabinet.
 	DevCompartmentBlocked = "compartment_blocked"
+	// DevDoorShut: doors stayed shut when they were last to open, and have not opened since.
+	DevDoorShut = "door_not_opening"
 	// DevUnknownLabel: a scanner read a label that names no parcel of the business.
 	DevUnknownLabel = "unknown_label"
 	// DevReportedStolen: staff have reported the cabinet as stolen.

@@ -190,6 +190,7 @@ var pages = map[string]texts{
 	"exception.too_many_epochs":    {"New stores without end", "不断重建存储", "不斷重建儲存", "Nouvelles mémoires sans fin", "Neue Speicher ohne Ende", "Memorias nuevas sin fin"},
 	"exception.keypad_locked":      {"Keypad locked", "键盘已锁定", "鍵盤已鎖定", "Clavier verrouillé", "Tastatur gesperrt", "Teclado bloqueado"},
 	"exception.config_refused":     {"Configuration refused", "配置被拒绝", "設定被拒絕", "Configuration refusée", "Konfiguration abgelehnt", "Configuración rechazada"},
+	"exception.door_not_opening":   {"Door does not open", "柜门打不开", "櫃門打不開", "La porte ne s’ouvre pas", "Tür öffnet nicht", "La puerta no se abre"},
 	"exception.unknown_label":      {"Label of no known parcel", "标签不属于任何已知包裹", "標籤不屬於任何已知包裹", "Étiquette d’aucun colis connu", "Etikett keines bekannten Pakets", "Etiqueta de ningún paquete conocido"},
 	"exception.reported_stolen":    {"Reported stolen", "已报失窃", "已通報失竊", "Déclarée volée", "Als gestohlen gemeldet", "Denunciada como robada"},
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"strconv"
 	"time"
 
@@ -155,7 +156,13 @@ func (w reports) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
 		return foreign, err
 	}
 	if r.Present {
-		w.present(b.Door).DoorStatus = "open"
+		p := w.present(b.Door)
+		was := p.DoorStatus
+		if p.DoorStatus = "open"; was == doorJammed {
+			if err := w.keepJammed(r.OccurredAt); err != nil {
+				return "", err
+			}
+		}
 	}
 	if b.OpeningID == "" {
 		return "", nil
@@ -663,6 +670,11 @@ func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 			w.present(o.Doors[i].Door).OpeningID = ""
 		}
 	}
+	if b.Reason == wire.EndOpenFailed {
+		if err := w.stayedShut(r, o); err != nil {
+			return "", err
+		}
+	}
 	if d == nil || !o.Kind.IsDeposit() {
 		return "", nil
 	}
@@ -680,6 +692,49 @@ func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 	return "", nil
 }
 
+// doorJammed is the status of a door that stayed shut when it was last to open.
+const doorJammed = "jammed"
+
+// stayedShut: no door of an opening opened, whomever it was for. Staff are asked to look at the
+// locks until the doors have opened again.
+func (w reports) stayedShut(r Occurrence, o *cloud.Opening) error {
+	for i := range o.Doors {
+		o.Doors[i].Status, o.Doors[i].Error = "closed", wire.DoorOpenFailed
+		if r.Present {
+			w.present(o.Doors[i].Door).DoorStatus = doorJammed
+		}
+	}
+	if !r.Present {
+		return nil
+	}
+	return w.keepJammed(r.OccurredAt)
+}
+
+// keepJammed keeps the device's exception with all doors that stayed shut when they were last to
+// open, and closes it with the last of them.
+func (w reports) keepJammed(at time.Time) error {
+	cells, err := w.allCells()
+	if err != nil {
+		return err
+	}
+	f := cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevDoorShut, ClosedAt: at}
+	var jammed []string
+	for _, c := range cells {
+		status := c.DoorStatus
+		if p := w.presents[c.Door]; p != nil {
+			status = p.DoorStatus
+		}
+		if status == doorJammed {
+			jammed = append(jammed, fmt.Sprintf("door %d", c.Door))
+		}
+	}
+	if len(jammed) > 0 {
+		f.Detail, f.OpenedAt, f.SeenAt, f.ClosedAt = cloud.DetailText(strings.Join(jammed, "; ")), at, at, time.Time{}
+	}
+	w.ch.DeviceFaults = append(w.ch.DeviceFaults, f)
+	return nil
+}
+
 // openFailed: no door opened. The compartments are blocked, and packages that were
 // meant for them are moved; the delivery fails only when no others fit.
 func (w reports) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) error {
@@ -689,7 +744,6 @@ func (w reports) openFailed(r Occurrence, o *cloud.Opening, d *cloud.Delivery) e
 	}
 	var failed []cloud.GridID // but for those that may hold a parcel since an earlier opening: the cabinet keeps them too
 	for i := range o.Doors {
-		o.Doors[i].Status, o.Doors[i].Error = "closed", wire.DoorOpenFailed
 		c, err := w.cell(o.Doors[i].Door)
 		if err != nil {
 			return err

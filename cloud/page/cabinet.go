@@ -230,12 +230,16 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 			x.Since, x.Due = v.stamped(b.DepositedAt), v.stamped(b.DueAt)
 		}
 		for _, l := range lines {
-			if slices.ContainsFunc(l.Doors, func(d locker.HistoryDoor) bool { return d.GridID == g.GridID }) && len(x.History) < 5 {
-				x.History = append(x.History, v.movement(l))
+			at := slices.IndexFunc(l.Doors, func(d locker.HistoryDoor) bool { return d.GridID == g.GridID })
+			if at < 0 || len(x.History) == 5 {
+				continue
 			}
-		}
-		if len(x.History) > 0 {
-			x.Last = &x.History[0]
+			x.History = append(x.History, v.movement(l))
+			if opened := l.Doors[at].OpenedAt; opened != nil && x.Last == nil {
+				last := v.movement(l)
+				last.At = v.stamped(opened)
+				x.Last = &last
+			}
 		}
 		verb := func(name, operation, risk string, q url.Values, fits bool) {
 			off := ""

@@ -11,7 +11,7 @@ import (
 
 // deviceExceptionTypes are shown in the metrics also where none is open.
 var deviceExceptionTypes = []string{cloud.DevBadBatch, cloud.DevEpochConflict, cloud.DevStoreFork, cloud.DevForeignReference, cloud.DevDuplicateIdentity,
-	cloud.DevBadSignature, cloud.DevContentsMismatch, cloud.DevTooManyEpochs, cloud.DevKeypadLocked, cloud.DevReportedStolen, cloud.DevConfigRefused, cloud.DevCompartmentBlocked, cloud.DevUnknownLabel}
+	cloud.DevBadSignature, cloud.DevContentsMismatch, cloud.DevTooManyEpochs, cloud.DevKeypadLocked, cloud.DevReportedStolen, cloud.DevConfigRefused, cloud.DevCompartmentBlocked, cloud.DevDoorShut, cloud.DevUnknownLabel}
 
 var (
 	linkTotal = prometheus.NewDesc("postern_device_link_total", "What happened on the device link of this node.", []string{"what"}, nil)

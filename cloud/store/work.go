@@ -69,7 +69,7 @@ var workSources = []workSource{
 const maxUngraded = 1000
 
 const (
-	faultSeverity    = `CASE WHEN x.type IN ('` + cloud.DevBadSignature + `', '` + cloud.DevStoreFork + `', '` + cloud.DevDuplicateIdentity + `', '` + cloud.DevReportedStolen + `') THEN 'high' WHEN x.type IN ('` + cloud.DevContentsMismatch + `', '` + cloud.DevKeypadLocked + `', '` + cloud.DevConfigRefused + `', '` + cloud.DevCompartmentBlocked + `') THEN 'medium' ELSE 'low' END`
+	faultSeverity    = `CASE WHEN x.type IN ('` + cloud.DevBadSignature + `', '` + cloud.DevStoreFork + `', '` + cloud.DevDuplicateIdentity + `', '` + cloud.DevReportedStolen + `', '` + cloud.DevDoorShut + `') THEN 'high' WHEN x.type IN ('` + cloud.DevContentsMismatch + `', '` + cloud.DevKeypadLocked + `', '` + cloud.DevConfigRefused + `', '` + cloud.DevCompartmentBlocked + `') THEN 'medium' ELSE 'low' END`
 	endpointSeverity = `CASE WHEN x.status = 'gone' THEN 'high' ELSE 'medium' END`
 	lastSeen         = `(CASE WHEN COALESCE(y.last_seen_at, 0) > COALESCE(x.last_seen_at, 0) THEN y.last_seen_at ELSE x.last_seen_at END)`
 )

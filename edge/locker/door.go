@@ -189,6 +189,9 @@ func countsAt(d Door, t wire.Times) int64 {
 // a lock that is shut needs another pulse.
 func (d doors) opened(door Door) {
 	door.Counted, door.OpenedAt, door.Failures, door.MissedClosed, door.Unverified = true, d.now.instant(door.Since), 0, false, false
+	if door.Blocked == wire.ReasonSuspect { // the lock works
+		door.Blocked = ""
+	}
 	o, ok := d.Openings[door.Opening]
 	if od := o.door(door.Number); ok && od.Pulses > 0 && !od.Phase.outcome() && door.expected() {
 		door.Wear = door.Wear.acted(od.Pulses, max(0, time.Duration(door.Since-door.PulseAt)))

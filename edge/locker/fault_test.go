@@ -92,6 +92,20 @@ var faults = []fault{
 		w.swing()
 		require.Equal(t, wire.OutcomeDone, w.last().Outcome)
 	}},
+	{"open failed, until staff open it", func(t *testing.T, w *world) {
+		for _, id := range []string{"op_1", "op_2", "op_3"} {
+			w.fail(id)
+		}
+		require.Equal(t, wire.ReasonSuspect, w.s.Doors[1].Blocked)
+		w.order("op_4", wire.OpenStaff, 1)
+		w.swing()
+		w.setDoor(1, false)
+		w.wait(5 * time.Second)
+		require.Empty(t, w.s.Doors[1].Blocked, "its lock works")
+		w.openDoors("op_5", 1)
+		w.swing()
+		require.Equal(t, wire.OutcomeDone, w.last().Outcome)
+	}},
 	{"opened but not swung", func(t *testing.T, w *world) {
 		w.openDoors("op_1", 1)
 		w.answer(edge.PulseConfirmed)
