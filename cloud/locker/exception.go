@@ -399,6 +399,7 @@ func (w resolving) mayClose(e *cloud.Exception, action string) error {
 	switch {
 	case e.Type == wire.ExDepositUnverified && action == noAction:
 		return w.isDecided(e)
+	case e.Type == wire.ExItemMissing && action == packageFound: // it can be taken out as long as the door stands open
 	case e.Type != wire.ExDoorLeftOpen:
 		return nil
 	}

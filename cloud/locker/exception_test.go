@@ -232,6 +232,17 @@ func TestRemovalsAndWhatFollows(t *testing.T) {
 		require.Contains(s.t, s.everyException(), "item_missing resolved package_found")
 		require.Contains(s.t, s.everyException(), "deposit_unverified resolved deposit_confirmed")
 	})
+	f("nothing is found behind a door that stands open", 1, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		s.Tell(wire.KindExceptionOpened, wire.Exception{ID: "x-9", Type: wire.ExItemMissing, Severity: wire.SeverityHigh, Door: a.Doors[0], Evidence: "sensor"})
+		s.Tell(wire.KindDoorOpened, wire.DoorOpened{Door: a.Doors[0]})
+		_, err := s.resolve(s.open1("item_missing"), "package_found")
+		require.Equal(s.t, "DOOR_OPEN", code(err))
+		s.Tell(wire.KindDoorClosed, wire.DoorClosed{Door: a.Doors[0]})
+		_, err = s.resolve(s.open1("item_missing"), "package_found")
+		require.NoError(s.t, err)
+	})
 	f("an overdue exception ends by an action of its own type", 1, func(s *story) {
 		a := s.open()
 		s.settle(a)

@@ -436,6 +436,9 @@ func (w *timeline) track(r Occurrence, number string, code otep.Code, change fun
 // event is what a record of this device means for a package.
 func (w *timeline) event(r Occurrence, number string, code otep.Code) otep.Event {
 	source := otep.Source{Type: otep.Locker}
+	if w.device.IsPost() {
+		source.Type = otep.Warehouse
+	}
 	e := otep.Event{EventID: w.recordEventID(r, number, code), OccurredAt: otep.Time{Time: r.OccurredAt}, RecordedAt: otep.Time{Time: w.received},
 		StatusCode: code, Source: &source, Location: w.location()}
 	e.Extensions = r.moment().Extensions()
@@ -444,7 +447,10 @@ func (w *timeline) event(r Occurrence, number string, code otep.Code) otep.Event
 
 // location is where the device stands.
 func (w *timeline) location() *otep.Location {
-	l := &otep.Location{Name: w.device.Name, Type: "locker", FacilityID: w.device.Code}
+	l := &otep.Location{Name: w.device.Name, Type: otep.PlaceLocker, FacilityID: w.device.Code}
+	if w.device.IsPost() {
+		l.Type = otep.PlaceWarehouse
+	}
 	l.Latitude, l.Longitude = w.device.Place()
 	return l
 }

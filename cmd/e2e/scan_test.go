@@ -52,13 +52,13 @@ func (s *scanned) outcomes() (out []scanner.Outcome) {
 	return out
 }
 
-// received are the moments of a parcel's events of its reception, and their places.
+// received are the moments of a parcel's events of its reception, and their places, types and sources.
 func (w *world) received(number string) (at []time.Time, places []string) {
 	_, events, err := w.cloud.Store.FindTimeline(context.Background(), number, nil)
 	require.NoError(w.t, err)
 	for _, e := range events {
 		if e.Event.StatusCode == otep.Received {
-			at, places = append(at, e.Event.OccurredAt.Time), append(places, e.Event.Location.Name)
+			at, places = append(at, e.Event.OccurredAt.Time), append(places, e.Event.Location.Name+", "+e.Event.Location.Type+", by "+e.Event.Source.Type)
 		}
 	}
 	return at, places
@@ -149,7 +149,7 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 	at, places := w.received("PK-1")
 	require.Len(t, at, 1)
 	require.WithinRange(t, at[0], began.Add(-time.Second), ended.Add(time.Second), "its own time")
-	require.Equal(t, []string{"Dock 3"}, places)
+	require.Equal(t, []string{"Dock 3, warehouse, by warehouse"}, places)
 	w.awaits("nothing waits", time.Minute, func() bool { b := c.agent.Store().Backlog(); return b == [2]uint64{} })
 	at, _ = w.received("PK-1")
 	require.Len(t, at, 1)
@@ -174,7 +174,7 @@ func TestAScanAtAWarehousePost(t *testing.T) {
 	at, places = w.received("PK-1")
 	require.Len(t, at, 4)
 	require.Subset(t, at, []time.Time{yesterday, yesterday.Add(time.Hour)})
-	require.Subset(t, places, []string{"Yard"})
+	require.Subset(t, places, []string{"Yard, warehouse, by warehouse"})
 
 	// What is made in the console reaches it as the next configuration; one with doors does not
 	// take the former one's place.

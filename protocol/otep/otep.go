@@ -153,7 +153,7 @@ func (e Event) Public() Event {
 }
 
 // publicPlaces are the types of places that are no secret.
-var publicPlaces = []string{"hub", "warehouse", PlaceLocker, "store", "port"}
+var publicPlaces = []string{"hub", PlaceWarehouse, PlaceLocker, "store", "port"}
 
 // Public is a location as it is shown without a token: of one that may be a person's
 // address only city, region and country. It is nil for nil.

@@ -174,9 +174,10 @@ func experimentalReason(s string) bool { return strings.HasPrefix(s, "x-") && va
 
 // Place types of a location.
 const (
-	PlaceAddress = "address"
-	PlaceLocker  = "locker"
-	placeOther   = "other"
+	PlaceAddress   = "address"
+	PlaceLocker    = "locker"
+	PlaceWarehouse = "warehouse"
+	placeOther     = "other"
 )
 
-var places = []string{"hub", "warehouse", PlaceLocker, "store", "vehicle", PlaceAddress, "port", placeOther}
+var places = []string{"hub", PlaceWarehouse, PlaceLocker, "store", "vehicle", PlaceAddress, "port", placeOther}
