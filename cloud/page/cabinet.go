@@ -212,14 +212,16 @@ func (p drawnPages) doors(c context.Context, ctx *fasthttp.RequestCtx, v visitor
 	})
 	for _, g := range grids {
 		status := g.DoorStatus
-		guess := g.State == cloud.GridFree && status == unread
+		blocked := ""
+		if g.BlockReason != nil {
+			blocked = *g.BlockReason
+		}
+		state, reason := v.use(g.State, blocked, g.Mismatch != nil && g.Mismatch.OutOfUse)
+		guess := state == cloud.GridFree && status == unread
 		if !out.Online && status == "closed" {
 			status = unread
 		}
-		x := drawerDoor{Grid: g.GridID, Lock: status, door: door{Guess: guess, GridCode: g.GridCode, Name: g.DoorName, Size: g.Size, Number: g.Door, Door: status, State: g.State, Sign: sign(status, g.State)}}
-		if g.BlockReason != nil {
-			x.Reason = v.blockReason(*g.BlockReason)
-		}
+		x := drawerDoor{Grid: g.GridID, Lock: status, door: door{Guess: guess, GridCode: g.GridCode, Name: g.DoorName, Size: g.Size, Number: g.Door, Door: status, State: state, Sign: sign(status, state), Reason: reason}}
 		if g.DeliveryID != nil && parcels {
 			found, err := run[locker.StaffDeliveryOutput](c, ctx, p.kit, v, "smart_lockers.deliveries.find", map[string]any{"id": fmt.Sprint(int64(*g.DeliveryID))})
 			if err != nil {

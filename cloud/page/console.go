@@ -566,6 +566,18 @@ func doorList(o cloud.Opening, cells []cloud.Compartment) string {
 	return out
 }
 
+// use is the state of a compartment as people see it, with why it is out of use: also where
+// cabinet and cloud disagree about what lies inside.
+func (f frame) use(state, blocked string, disagree bool) (shown, reason string) {
+	switch {
+	case disagree && blocked == "":
+		return cloud.GridBlocked, f.V("exception", cloud.DevContentsMismatch)
+	case blocked != "":
+		return state, f.blockReason(blocked)
+	}
+	return state, ""
+}
+
 // columns puts compartments where they are: columns from the left, rows from
 // the top. An offline cabinet's doors are not known: what is drawn is what it
 // said last, and a closed door is not claimed. A door that was never read makes no
@@ -585,17 +597,14 @@ func columns(f frame, cells []cloud.Compartment, online, never bool) ([][]door, 
 		if status == unread && never {
 			status = neverRead
 		}
-		guess := c.State == cloud.GridFree && (status == unread || status == neverRead)
+		state, reason := f.use(c.State, c.BlockReason, c.OutOfUse())
+		guess := state == cloud.GridFree && (status == unread || status == neverRead)
 		if !online && status == "closed" {
 			status = unread
 		}
-		d := door{Guess: guess, GridCode: c.GridCode, Name: c.Name(), Size: c.Size, Number: c.Door, Door: status, State: c.State}
-		if c.BlockReason != "" {
-			d.Reason = f.blockReason(c.BlockReason)
-		}
-		d.Sign = sign(status, c.State)
+		d := door{Guess: guess, GridCode: c.GridCode, Name: c.Name(), Size: c.Size, Number: c.Door, Door: status, State: state, Sign: sign(status, state), Reason: reason}
 		out[len(out)-1] = append(out[len(out)-1], d)
-		kept := count{Kind: "grid", State: c.State}
+		kept := count{Kind: "grid", State: state}
 		if guess {
 			kept = count{Kind: "door", State: status}
 		}
