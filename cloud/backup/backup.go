@@ -27,6 +27,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"filippo.io/age"
@@ -46,10 +47,19 @@ const (
 	databaseName = "database.gz"
 	filesName    = "files.gz"
 	keysName     = "keys.age"
+	idTime       = "20060102T150405Z" // at the head of an id
 
 	// unfinishedFor is how old a backup without a manifest is when it is removed.
 	unfinishedFor = 24 * time.Hour
+
+	// namedIDs bounds how many backups an error names.
+	namedIDs = 5
 )
+
+// GraceAhead is how far a backup may be dated ahead of this machine's clock, since clocks of
+// nodes differ a little. One that is dated later is of a clock that was wrong: it is never
+// the newest, is not counted and is not removed.
+const GraceAhead = 5 * time.Minute
 
 // Manifest says what a backup holds.
 type Manifest struct {
@@ -64,6 +74,9 @@ type Manifest struct {
 	Uploads  int        `json:"uploads"`        // uploaded files
 	Bytes    int64      `json:"upload_bytes"`   // of them
 	Keys     *Part      `json:"keys,omitempty"` // nil: they are kept elsewhere
+	// KeysDigest names the keys that the database belongs to without giving them away; empty
+	// in backups of before it was noted.
+	KeysDigest []byte `json:"keys_digest,omitempty"`
 }
 
 // Part is an object of a backup.
@@ -84,6 +97,8 @@ type Config struct {
 	Target   object.Store // backups
 	Spool    string       // a folder with room for a copy of a SQLite database
 	Keys     []byte       // the keys file
+	// KeysDigest names the keys without giving them away; empty: it is not noted.
+	KeysDigest []byte
 	// Recipients may decrypt the keys file; none: it is left out.
 	Recipients []age.Recipient
 	Release    string
@@ -94,8 +109,9 @@ type Config struct {
 
 // Service takes backups.
 type Service struct {
-	cfg Config
-	now func() time.Time
+	cfg   Config
+	now   func() time.Time
+	ahead atomic.Pointer[[]string] // that the log has named
 
 	Metrics Metrics
 }
@@ -111,6 +127,7 @@ func New(cfg Config) *Service {
 // Errors of this package.
 var (
 	ErrNone    = errors.New("there is no whole backup")
+	ErrUnknown = errors.New("there is no whole backup of this id")
 	ErrDamaged = errors.New("the backup is damaged")
 	ErrNewer   = errors.New("the backup was written by a newer release; use that one")
 )
@@ -120,7 +137,7 @@ func (s *Service) Take(ctx context.Context) (m Manifest, err error) {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
 	at := s.now().UTC().Truncate(time.Millisecond)
-	m = Manifest{Format: Format, ID: at.Format("20060102T150405Z") + "-" + hex.EncodeToString(random[:]), TakenAt: at, Release: s.cfg.Release, Schema: store.Schema()}
+	m = Manifest{Format: Format, ID: at.Format(idTime) + "-" + hex.EncodeToString(random[:]), TakenAt: at, Release: s.cfg.Release, Schema: store.Schema(), KeysDigest: s.cfg.KeysDigest}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("take backup %s: %w", m.ID, err)
@@ -321,20 +338,67 @@ func List(ctx context.Context, target object.Store) (out []Manifest, err error) 
 	return out, nil
 }
 
-// Find gives the manifest of a backup; "" is the newest. Errors: ErrNone, ErrNewer,
-// ErrDamaged.
+// Find gives the manifest of a backup. Errors: ErrNone, ErrUnknown, ErrNewer, ErrDamaged.
 func Find(ctx context.Context, target object.Store, id string) (Manifest, error) {
 	ids, err := listIDs(ctx, target)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Manifest{}, err
-	}
-	if id == "" && len(ids.whole) > 0 {
-		id = ids.whole[len(ids.whole)-1]
-	}
-	if !slices.Contains(ids.whole, id) {
+	case len(ids.whole) == 0:
 		return Manifest{}, ErrNone
+	case !slices.Contains(ids.whole, id):
+		newest := slices.Clone(ids.whole)
+		slices.Reverse(newest)
+		return Manifest{}, fmt.Errorf("%w: %q; the newest that are there: %s", ErrUnknown, id, NameSome(newest))
 	}
 	return read(ctx, target, id)
+}
+
+// FindNewest gives the manifest of the newest backup as of a time, and the ids of those that
+// are dated more than GraceAhead later, which it leaves out. Errors: ErrNone, ErrNewer,
+// ErrDamaged.
+func FindNewest(ctx context.Context, target object.Store, now time.Time) (m Manifest, ahead []string, err error) {
+	ids, err := listIDs(ctx, target)
+	if err != nil {
+		return m, nil, err
+	}
+	whole, ahead := splitAhead(ids.whole, now.Add(GraceAhead))
+	switch {
+	case len(whole) > 0:
+		m, err = read(ctx, target, whole[len(whole)-1])
+	case len(ahead) > 0:
+		err = fmt.Errorf("%w that is dated before now, %s; those that are dated later can be chosen by id: %s", ErrNone, now.UTC().Format(time.RFC3339), NameSome(ahead))
+	default:
+		err = ErrNone
+	}
+	return m, ahead, err
+}
+
+// splitAhead splits ids, in order, at a time: those that are dated later come second.
+func splitAhead(ids []string, at time.Time) (until, later []string) {
+	for _, id := range ids {
+		if IsAhead(id, at) {
+			later = append(later, id)
+		} else {
+			until = append(until, id)
+		}
+	}
+	return until, later
+}
+
+// IsAhead reports whether the id of a backup is dated later than a time.
+func IsAhead(id string, at time.Time) bool {
+	text, _, _ := strings.Cut(id, "-")
+	taken, err := time.Parse(idTime, text)
+	return err == nil && taken.After(at)
+}
+
+// NameSome names at most five ids.
+func NameSome(ids []string) string {
+	if n := len(ids) - namedIDs; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:namedIDs], ", "), n)
+	}
+	return strings.Join(ids, ", ")
 }
 
 // read reads a manifest. Error: cloud.ErrNotFound.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -321,9 +322,9 @@ func TestInterruptedBackupIsNone(t *testing.T) {
 			break
 		}
 		require.ErrorIs(t, err, errBroken)
-		newest, err := Find(t.Context(), r.target, "")
+		last, err := newest(t, r.target)
 		require.NoError(t, err)
-		require.Equal(t, good.ID, newest.ID)
+		require.Equal(t, good.ID, last.ID)
 	}
 	require.Greater(t, steps, 10)
 	list, err := List(t.Context(), r.target)
@@ -400,7 +401,7 @@ func TestDamagedBackupIsFound(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, empty, "%s %s", name, kind)
 				if !strings.HasPrefix(name, contents) || kind != "changed" { // the check looks at the sizes of files alone
-					if m2, err := Find(t.Context(), r.target, ""); err == nil {
+					if m2, err := newest(t, r.target); err == nil {
 						require.Error(t, Verify(t.Context(), r.target, m2, t.TempDir()), "%s %s", name, kind)
 					}
 				}
@@ -556,4 +557,131 @@ func TestBackupsAreTakenOnTime(t *testing.T) {
 		stop()
 		wg.Wait()
 	})
+}
+
+// takeAhead takes a backup by a clock that is off by some time, and gives its id.
+func (r *rig) takeAhead(off time.Duration) string {
+	r.t.Helper()
+	former := r.s.now
+	defer func() { r.s.now = former }()
+	r.s.now = func() time.Time { return former().Add(off) }
+	return r.take().ID
+}
+
+// Backups of a clock that was a year ahead are neither the newest nor counted: the schedule
+// takes its own, keeps the newest of them, and names the others in the log.
+func TestBackupsOfAClockThatWasAheadAreLeftOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false, false)
+	var log bytes.Buffer
+	r.s.cfg.Log, r.s.cfg.Keep = slog.New(slog.NewTextHandler(&log, nil)), 2
+	const year = 365 * 24 * time.Hour
+	ahead := []string{r.takeAhead(year), r.takeAhead(year + time.Minute)}
+	slices.Sort(ahead)
+
+	_, _, err := FindNewest(t.Context(), r.target, time.Now())
+	require.ErrorIs(t, err, ErrNone)
+	require.ErrorContains(t, err, ahead[1])
+	_, err = Restore(t.Context(), RestoreConfig{Source: r.target})
+	require.ErrorIs(t, err, ErrNone)
+	wait, err := r.s.due(t.Context())
+	require.NoError(t, err)
+	require.LessOrEqual(t, wait, time.Duration(0), "none was taken lately")
+	require.Zero(t, r.s.Metrics.Newest.Load())
+	require.Contains(t, log.String(), ahead[0])
+	require.Contains(t, log.String(), ahead[1])
+	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"))
+
+	_, _, err = r.add(t.Context())
+	require.NoError(t, err)
+	now := time.Now()
+	r.s.now = func() time.Time { return now }
+	var own []string
+	for range 3 {
+		now = now.Add(20 * time.Hour)
+		own = append(own, r.take().ID)
+		require.NoError(t, r.s.Prune(t.Context()))
+	}
+	newest, left, err := FindNewest(t.Context(), r.target, now)
+	require.NoError(t, err)
+	require.Equal(t, own[2], newest.ID)
+	require.Equal(t, ahead, left)
+	wait, err = r.s.due(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, wait, r.s.cfg.Every-time.Minute)
+	require.Equal(t, newest.TakenAt.Unix(), r.s.Metrics.Newest.Load())
+	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), "once")
+	list, err := List(t.Context(), r.target)
+	require.NoError(t, err)
+	var ids []string
+	for _, m := range list {
+		ids = append(ids, m.ID)
+	}
+	slices.Sort(ids)
+	require.Equal(t, append(own[1:], ahead...), ids)
+	for _, id := range ids {
+		m, err := Find(t.Context(), r.target, id)
+		require.NoError(t, err)
+		require.NoError(t, Verify(t.Context(), r.target, m, t.TempDir()), "its files are there")
+	}
+
+	soon := r.takeAhead(GraceAhead - time.Minute)
+	newest, _, err = FindNewest(t.Context(), r.target, now)
+	require.NoError(t, err)
+	require.Equal(t, soon, newest.ID, "clocks of nodes differ a little")
+	require.NoError(t, r.s.Prune(t.Context()))
+	_, err = Find(t.Context(), r.target, own[2])
+	require.NoError(t, err)
+}
+
+// An id that no backup has is answered with those that there are.
+func TestAnUnknownBackupIsNamedWithThoseThatThereAre(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false, false)
+	_, err := Find(t.Context(), r.target, "nope")
+	require.ErrorIs(t, err, ErrNone)
+	var ids []string
+	for i := range 7 {
+		ids = append(ids, r.takeAhead(-time.Duration(i)*time.Hour))
+	}
+	_, err = Find(t.Context(), r.target, "nope")
+	require.ErrorIs(t, err, ErrUnknown)
+	require.ErrorContains(t, err, `"nope"`)
+	for i, id := range ids {
+		require.Equal(t, i < 5, strings.Contains(err.Error(), id), "the five newest")
+	}
+	require.ErrorContains(t, err, "2 more")
+}
+
+// Keys that do not fit are refused before anything is written.
+func TestKeysThatDoNotFitAreRefusedFirst(t *testing.T) {
+	t.Parallel()
+	for _, postgres := range []bool{false, true} {
+		r := newRig(t, postgres, false)
+		digest := func(raw []byte) ([]byte, error) { return raw, nil }
+		r.s.cfg.KeysDigest = keysFile
+		m := r.take()
+		cfg, _ := r.config(m.ID)
+		cfg.Keys, cfg.KeysDigest = []byte(`{"signing":"another"}`), digest
+		_, err := Restore(t.Context(), cfg)
+		require.ErrorIs(t, err, ErrOtherKeys)
+		require.NoFileExists(t, cfg.KeysFile)
+		require.NoError(t, os.WriteFile(cfg.KeysFile, cfg.Keys, 0o600))
+		cfg.Keys = nil
+		_, err = Restore(t.Context(), cfg)
+		require.ErrorIs(t, err, ErrOtherKeys)
+		require.ErrorContains(t, err, cfg.KeysFile)
+		empty, err := store.IsEmpty(t.Context(), cfg.Database)
+		require.NoError(t, err)
+		require.True(t, empty)
+		require.NoError(t, os.Remove(cfg.KeysFile))
+		cfg.Keys = keysFile
+		_, err = Restore(t.Context(), cfg)
+		require.NoError(t, err)
+	}
+}
+
+func newest(t *testing.T, target object.Store) (Manifest, error) {
+	m, _, err := FindNewest(t.Context(), target, time.Now())
+	return m, err
 }

@@ -31,7 +31,7 @@ type fileList struct {
 // knownFiles are those of the newest backup that are still in the target.
 func (s *Service) knownFiles(ctx context.Context) (*fileList, error) {
 	out := &fileList{list: map[string]file{}, known: map[string]file{}}
-	m, err := Find(ctx, s.cfg.Target, "")
+	m, err := s.findNewest(ctx)
 	if errors.Is(err, ErrNone) {
 		return out, nil
 	}

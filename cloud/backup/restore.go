@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"time"
 
 	"filippo.io/age"
 
@@ -24,11 +25,14 @@ import (
 // RestoreConfig says what a cloud is made from and where.
 type RestoreConfig struct {
 	Source object.Store // backups
-	ID     string       // of the backup; empty: the newest
+	ID     string       // of the backup; empty: the newest of FindNewest
 	// The keys file comes from Keys, or is decrypted by Identities, or lies at KeysFile
 	// already.
 	Keys       []byte
 	Identities []age.Identity
+	// KeysDigest computes what names a keys file without giving it away, to be compared with
+	// Manifest.KeysDigest; nil: it is not compared.
+	KeysDigest func(keys []byte) ([]byte, error)
 	KeysFile   string       // where it is kept
 	Database   store.Config // the place of the database, which must be empty; it needs no Box
 	Files      object.Store // of uploaded files
@@ -36,14 +40,22 @@ type RestoreConfig struct {
 	Progress func(done, all int)
 }
 
-// ErrKeys says that the keys file is missing.
-var ErrKeys = errors.New("the keys file is needed: it is not in the backup, or no identity was given that decrypts it")
+// Errors of keys files in a restore.
+var (
+	ErrKeys      = errors.New("the keys file is needed: it is not in the backup, or no identity was given that decrypts it")
+	ErrOtherKeys = errors.New("these are not the keys of the backup")
+)
 
 // Restore makes a cloud from a backup: keys, files, and last the database, so that one that
 // was interrupted is not taken for a cloud and can be made again. Errors: ErrNone,
-// ErrDamaged, ErrNewer, ErrKeys, store.ErrNotEmpty.
+// ErrUnknown, ErrDamaged, ErrNewer, ErrKeys, ErrOtherKeys, store.ErrNotEmpty.
 func Restore(ctx context.Context, cfg RestoreConfig) (m Manifest, err error) {
-	if m, err = Find(ctx, cfg.Source, cfg.ID); err != nil {
+	if cfg.ID == "" {
+		m, _, err = FindNewest(ctx, cfg.Source, time.Now())
+	} else {
+		m, err = Find(ctx, cfg.Source, cfg.ID)
+	}
+	if err != nil {
 		return m, err
 	}
 	empty, err := store.IsEmpty(ctx, cfg.Database)
@@ -85,9 +97,13 @@ func (cfg RestoreConfig) restoreKeys(ctx context.Context, m Manifest) error {
 			return err
 		}
 	}
-	switch {
-	case keys == nil && !there:
+	if keys == nil && !there {
 		return ErrKeys
+	}
+	if err := cfg.checkKeys(m, keys, have); err != nil {
+		return err
+	}
+	switch {
 	case keys == nil:
 		return nil
 	case there && !sameKeys(have, keys):
@@ -97,6 +113,26 @@ func (cfg RestoreConfig) restoreKeys(ctx context.Context, m Manifest) error {
 	}
 	if err := writeSynced(cfg.KeysFile, keys); err != nil {
 		return fmt.Errorf("write keys file: %w", err)
+	}
+	return nil
+}
+
+// checkKeys compares keys, or those that are there already, with the backup. Error:
+// ErrOtherKeys.
+func (cfg RestoreConfig) checkKeys(m Manifest, keys, have []byte) error {
+	if cfg.KeysDigest == nil || len(m.KeysDigest) == 0 {
+		return nil
+	}
+	from := "the keys file that was given"
+	if keys == nil {
+		keys, from = have, cfg.KeysFile
+	}
+	digest, err := cfg.KeysDigest(keys)
+	if err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	if !bytes.Equal(digest, m.KeysDigest) {
+		return fmt.Errorf("%w %s: %s; nothing was written. Use the keys.json of the cloud that the backup is of", ErrOtherKeys, m.ID, from)
 	}
 	return nil
 }

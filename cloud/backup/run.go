@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -54,9 +55,12 @@ func (s *Service) Run(ctx context.Context) error {
 
 // due is how long it is until the next backup.
 func (s *Service) due(ctx context.Context) (time.Duration, error) {
-	m, err := Find(ctx, s.cfg.Target, "")
+	m, err := s.findNewest(ctx)
 	switch {
-	case errors.Is(err, ErrNone), errors.Is(err, ErrDamaged):
+	case errors.Is(err, ErrNone):
+		s.Metrics.Newest.Store(0)
+		return 0, nil
+	case errors.Is(err, ErrDamaged):
 		return 0, nil
 	case err != nil:
 		return 0, err
@@ -65,8 +69,20 @@ func (s *Service) due(ctx context.Context) (time.Duration, error) {
 	return min(m.TakenAt.Add(s.cfg.Every).Sub(s.now()), s.cfg.Every), nil
 }
 
+// findNewest is FindNewest, and names those that are dated ahead of the clock in the log,
+// again only when there are others.
+func (s *Service) findNewest(ctx context.Context) (Manifest, error) {
+	now := s.now()
+	m, ahead, err := FindNewest(ctx, s.cfg.Target, now)
+	if former := s.ahead.Swap(&ahead); len(ahead) > 0 && (former == nil || !slices.Equal(*former, ahead)) {
+		s.cfg.Log.Warn("backups are dated later than now: a clock was ahead, or this one is behind. They do not count, are not removed, and are restored by their id alone", "backups", NameSome(ahead), "now", now.UTC().Format(time.RFC3339))
+	}
+	return m, err
+}
+
 // Prune removes backups beyond Config.Keep, the oldest first, what interrupted ones left a
-// day ago, and once a day files that no backup and no cloud needs.
+// day ago, and once a day files that no backup and no cloud needs. Backups that are dated
+// later than now are not counted and stay: none of before goes in favour of them.
 func (s *Service) Prune(ctx context.Context) error {
 	if s.cfg.Keep <= 0 {
 		return nil
@@ -86,14 +102,15 @@ func (s *Service) Prune(ctx context.Context) error {
 			}
 		}
 	}
-	over := max(len(found.whole)-s.cfg.Keep, 0)
-	for _, id := range found.whole[:over] {
+	until, later := splitAhead(found.whole, s.now())
+	over := max(len(until)-s.cfg.Keep, 0)
+	for _, id := range until[:over] {
 		if err := s.remove(ctx, id, found); err != nil {
 			return err
 		}
 	}
-	if kept := found.whole[over:]; over > 0 && len(kept) > 1 && day(kept[len(kept)-1]) != day(kept[len(kept)-2]) {
-		return s.pruneFiles(ctx, kept)
+	if kept := until[over:]; over > 0 && len(kept) > 1 && day(kept[len(kept)-1]) != day(kept[len(kept)-2]) {
+		return s.pruneFiles(ctx, slices.Concat(kept, later))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func spool(dir string) string { return filepath.Join(dir, "spool") }
 // NewBackups takes backups of this cloud.
 func (s *Server) NewBackups(target object.Store) *backup.Service {
 	keys, _ := json.MarshalIndent(s.Keys, "", "  ") // bytes and numbers
-	return backup.New(backup.Config{Database: s.Store, Files: s.Files.Store(), Target: target, Spool: spool(s.cfg.Dir), Keys: append(keys, '\n'),
+	return backup.New(backup.Config{Database: s.Store, Files: s.Files.Store(), Target: target, Spool: spool(s.cfg.Dir), Keys: append(keys, '\n'), KeysDigest: s.Keys.digest(),
 		Recipients: s.cfg.Backup.Recipients, Release: s.cfg.Version, Keep: s.cfg.Backup.Keep, Every: s.cfg.Backup.Every, Log: s.log})
 }
 

@@ -44,6 +44,15 @@ func LoadKeys(dir string) (Keys, error) {
 	return k, err
 }
 
+// KeysDigest names a keys file by its content, without giving it away.
+func KeysDigest(raw []byte) ([]byte, error) {
+	k, err := parseKeys(raw)
+	if err != nil {
+		return nil, err
+	}
+	return k.digest(), nil
+}
+
 // keys reads the deployment's secrets.
 func (c Config) keys() (Keys, error) {
 	if c.KeysFile != "" {
@@ -53,17 +62,24 @@ func (c Config) keys() (Keys, error) {
 }
 
 func readKeys(path string) (Keys, error) {
-	var k Keys
 	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, &k)
-	}
 	if err != nil {
-		return k, fmt.Errorf("read keys: %w", err)
+		return Keys{}, fmt.Errorf("read keys: %w", err)
+	}
+	k, err := parseKeys(b)
+	if err != nil {
+		return k, fmt.Errorf("read keys: %s is damaged: %w; put your saved copy of it in its place: what the database seals is read with no others", path, err)
+	}
+	return k, nil
+}
+
+func parseKeys(raw []byte) (k Keys, err error) {
+	if err := json.Unmarshal(raw, &k); err != nil {
+		return k, err
 	}
 	for name, v := range map[string][]byte{"signing": k.Signing, "next": k.Next, "server": k.Server, "seal": k.Seal} {
 		if len(v) != 32 {
-			return k, fmt.Errorf("read keys: %s in %s must have 32 bytes, base64", name, filepath.Base(path))
+			return k, fmt.Errorf("%s must have 32 bytes, base64", name)
 		}
 	}
 	return k, nil

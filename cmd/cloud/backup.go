@@ -131,7 +131,11 @@ func listBackups(ctx context.Context, target object.Store, stdout io.Writer) err
 		return err
 	}
 	for _, m := range list {
-		if _, err := fmt.Fprintf(stdout, "%s  %s  release %s, %s, %d files, keys %t\n", m.ID, m.TakenAt.Format(time.RFC3339), m.Release, m.Dump.Engine, m.Uploads, m.Keys != nil); err != nil {
+		note := ""
+		if backup.IsAhead(m.ID, time.Now().Add(backup.GraceAhead)) {
+			note = ", dated later than now: it does not count"
+		}
+		if _, err := fmt.Fprintf(stdout, "%s  %s  release %s, %s, %d files, keys %t%s\n", m.ID, m.TakenAt.Format(time.RFC3339), m.Release, m.Dump.Engine, m.Uploads, m.Keys != nil, note); err != nil {
 			return err
 		}
 	}
@@ -141,12 +145,25 @@ func listBackups(ctx context.Context, target object.Store, stdout io.Writer) err
 	return nil
 }
 
+// findBackup gives the manifest of a backup; "" is the newest. It prints which ones are left
+// out for that, with the flag that chooses one of them.
+func findBackup(ctx context.Context, target object.Store, id, flag string, stdout io.Writer) (backup.Manifest, error) {
+	if id != "" {
+		return backup.Find(ctx, target, id)
+	}
+	m, ahead, err := backup.FindNewest(ctx, target, time.Now())
+	if err == nil && len(ahead) > 0 {
+		_, err = fmt.Fprintf(stdout, "left out, as dated later than now, %s: %s; choose one by %s ID\n", time.Now().UTC().Format(time.RFC3339), backup.NameSome(ahead), flag)
+	}
+	return m, err
+}
+
 func (b backupCommand) verify(ctx context.Context, s settings, target object.Store, stdout io.Writer) error {
 	id := b.Verify
 	if id == "newest" {
 		id = ""
 	}
-	m, err := backup.Find(ctx, target, id)
+	m, err := findBackup(ctx, target, id, "--verify", stdout)
 	if err != nil {
 		return err
 	}
@@ -160,7 +177,7 @@ func (b backupCommand) verify(ctx context.Context, s settings, target object.Sto
 // restoreCommand makes a cloud from a backup.
 type restoreCommand struct {
 	Folder   string `arg:"" optional:"" help:"Folder with backups, in place of the one, or the bucket, of the settings."`
-	ID       string `help:"Of the backup. Default: the newest whole one." placeholder:"ID"`
+	ID       string `help:"Of the backup. Default: the newest whole one that is not dated later than now." placeholder:"ID"`
 	Identity string `help:"File with the private key that decrypts the keys file (age)." placeholder:"FILE"`
 	Keys     string `help:"The keys file, where the backup has none." placeholder:"FILE"`
 }
@@ -176,7 +193,11 @@ func (r restoreCommand) run(ctx context.Context, s settings, log *slog.Logger, s
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	cfg := backup.RestoreConfig{Source: source, ID: r.ID, KeysFile: filepath.Join(s.Data, "keys.json"), Database: store.Config{URL: s.Database, Dir: s.Data}}
+	found, err := findBackup(ctx, source, r.ID, "--id", stdout)
+	if err != nil {
+		return err
+	}
+	cfg := backup.RestoreConfig{Source: source, ID: found.ID, KeysDigest: server.KeysDigest, KeysFile: filepath.Join(s.Data, "keys.json"), Database: store.Config{URL: s.Database, Dir: s.Data}}
 	if r.Keys == "" && r.Identity == "" {
 		r.Keys = s.KeysFile
 	}

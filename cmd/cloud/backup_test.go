@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	"github.com/stretchr/testify/require"
@@ -87,4 +88,60 @@ func TestBackupsBySettingsBecomeACloud(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	require.NoError(t, closeAll(srv))
+}
+
+// A backup of a clock that was ahead is taken by its id alone, an id that is not there is
+// answered with those that are, and other keys are refused before anything is written.
+func TestRestoreSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	data, copies := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "copies")
+	_, err := program(t, "-data", data, "demo-data")
+	require.NoError(t, err)
+	took := func() string {
+		out, err := program(t, "-data", data, "backup", copies)
+		require.NoError(t, err)
+		return strings.TrimSuffix(strings.Fields(out)[2], ":")
+	}
+	wrong := took()
+	ahead := time.Now().AddDate(1, 0, 0).UTC().Format("20060102T150405Z") + wrong[strings.Index(wrong, "-"):]
+	require.NoError(t, os.Rename(filepath.Join(copies, "backups", wrong), filepath.Join(copies, "backups", ahead)))
+	name := filepath.Join(copies, "backups", ahead, "manifest.json")
+	raw, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(name, 0o600))
+	require.NoError(t, os.WriteFile(name, bytes.ReplaceAll(raw, []byte(wrong), []byte(ahead)), 0o600))
+	keys := filepath.Join(data, "keys.json")
+	_, err = program(t, "-data", filepath.Join(t.TempDir(), "none"), "restore", "--keys", keys, copies)
+	require.ErrorContains(t, err, ahead)
+	good := took()
+
+	out, err := program(t, "-data", data, "backup", "--list", copies)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(out, "dated later than now"))
+	out, err = program(t, "-data", data, "backup", "--verify", "newest", copies)
+	require.NoError(t, err)
+	require.Contains(t, out, good+" of ")
+	require.Contains(t, out, ahead+"; choose one by --verify ID")
+	out, err = program(t, "-data", data, "backup", "--verify", ahead, copies)
+	require.NoError(t, err)
+	require.Contains(t, out, ahead+" of ")
+	_, err = program(t, "-data", data, "backup", "--verify", "nope", copies)
+	require.ErrorContains(t, err, `no whole backup of this id: "nope"`)
+	require.ErrorContains(t, err, good)
+
+	other := filepath.Join(t.TempDir(), "keys.json")
+	_, err = program(t, "keys", other)
+	require.NoError(t, err)
+	into := filepath.Join(t.TempDir(), "restored")
+	_, err = program(t, "-data", into, "restore", "--keys", other, copies)
+	require.ErrorContains(t, err, "not the keys of the backup")
+	left, err := os.ReadDir(into)
+	require.NoError(t, err)
+	for _, f := range left {
+		require.NotContains(t, []string{"keys.json", "postern.db"}, f.Name(), "nothing is written")
+	}
+	out, err = program(t, "-data", into, "restore", "--keys", keys, copies)
+	require.NoError(t, err)
+	require.Contains(t, out, ahead+"; choose one by --id ID")
+	require.Contains(t, out, "restored backup "+good)
 }
