@@ -133,8 +133,8 @@ func (m *Member) enterAs(ctx context.Context, address string) error {
 				former = n
 			}
 		}
-		if former.Instance != "" && !m.alone && former.Address != address && m.answers(ctx, former) { // no other process listens where this one does
-			return fmt.Errorf("%w: %q runs at %s; stop that one or give this one another name", ErrTaken, former.Name, former.Address)
+		if former.Instance != "" && !m.alone && former.Address != address && Answers(ctx, m.cfg.Ask, former) { // no other process listens where this one does
+			return Taken(former)
 		}
 		err = m.cfg.Store.EnterNode(ctx, m.cfg.Self, former)
 		if errors.Is(err, cloud.ErrStale) { // another took the name in between
@@ -151,14 +151,20 @@ func (m *Member) enterAs(ctx context.Context, address string) error {
 	}
 }
 
-// answers reports whether a process is there under its address.
-func (m *Member) answers(ctx context.Context, n cloud.Node) bool {
-	if n.Address == "" || m.cfg.Ask == nil {
+// Taken is ErrTaken with the process that has the name.
+func Taken(by cloud.Node) error {
+	return fmt.Errorf("%w: %q runs at %s; stop that one or give this one another name", ErrTaken, by.Name, by.Address)
+}
+
+// Answers reports whether a process is there under its address, by a question of a second
+// at most; ask gives the instance that answers at an address.
+func Answers(ctx context.Context, ask func(ctx context.Context, address string) (instance string, err error), n cloud.Node) bool {
+	if n.Address == "" || ask == nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	instance, err := m.cfg.Ask(ctx, n.Address)
+	instance, err := ask(ctx, n.Address)
 	return err == nil && instance == n.Instance
 }
 

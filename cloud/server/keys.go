@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/store"
 )
 
 // Keys are the deployment's own secrets. They lie in one file of the data
@@ -53,12 +55,41 @@ func KeysDigest(raw []byte) ([]byte, error) {
 	return k.digest(), nil
 }
 
-// keys reads the deployment's secrets.
-func (c Config) keys() (Keys, error) {
+// ErrKeysMissing says that the database belongs to keys that are not where they were.
+var ErrKeysMissing = errors.New("the keys are missing")
+
+// keys reads the deployment's secrets, and makes them where the database belongs to none.
+// Error: ErrKeysMissing.
+func (c Config) keys(ctx context.Context) (Keys, error) {
 	if c.KeysFile != "" {
 		return readKeys(c.KeysFile)
 	}
+	path := filepath.Join(c.Dir, keysFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		claimed, err := store.IsClaimed(ctx, store.Config{URL: c.Database, Dir: c.Dir, Logger: c.Log})
+		if err != nil {
+			return Keys{}, fmt.Errorf("open database: %w", err)
+		}
+		if claimed {
+			return Keys{}, fmt.Errorf("%w: there is no %s, and new ones would be other keys than those that the database belongs to. Put your saved %[3]s back, or copy %[3]s from the data folder of a node that uses this database; nothing was written", ErrKeysMissing, path, keysFile)
+		}
+	}
 	return LoadKeys(c.Dir)
+}
+
+// keysAge is how old a keys file is that was not made by a start that is under way.
+const keysAge = time.Minute
+
+// warnOfLoss warns where the keys in the data folder are older than the database, which a
+// start has made anew.
+func warnOfLoss(s *Server) {
+	path := filepath.Join(s.cfg.Dir, keysFile)
+	info, err := os.Stat(path)
+	if s.cfg.KeysFile != "" || err != nil || time.Since(info.ModTime()) < keysAge {
+		return
+	}
+	s.Lost = path
+	s.log.Warn("the database is new, and the keys are older: if a cloud ran here before, its database is gone. Stop this one, take the new database away, and restore a backup (cloud restore)", "keys", path)
 }
 
 func readKeys(path string) (Keys, error) {

@@ -89,6 +89,33 @@ func askInstance(ctx context.Context, address string) (string, error) {
 	return a.Header.Get(rest.InstanceHeader), a.Body.Close()
 }
 
+// permit lets a process that serves migrate a database, unless another that has its name
+// answers; nil for one that does not serve.
+func (c Config) permit() func(context.Context, []cloud.Node) error {
+	if !c.Held {
+		return nil
+	}
+	return func(ctx context.Context, running []cloud.Node) error {
+		for _, n := range running {
+			if n.Name == c.Node && node.Answers(ctx, askInstance, n) {
+				return node.Taken(n)
+			}
+		}
+		return nil
+	}
+}
+
+// clockBehind is how far the clock may be behind what is stored before a start warns.
+const clockBehind = time.Hour
+
+// warnOfClock warns when the newest line of the audit log is dated well after now.
+func warnOfClock(ctx context.Context, s *Server) {
+	newest, err := s.Store.NewestAudit(ctx)
+	if now := time.Now().UTC(); err == nil && newest.Sub(now) > clockBehind {
+		s.log.Warn("this machine's clock is behind what the database holds, or was ahead when that was written: set the clock right. Until then new events stand before older ones, and codes, sessions and deadlines end at the wrong time", "now", now.Format(time.RFC3339), "newest", newest.Format(time.RFC3339))
+	}
+}
+
 // address is where other nodes reach this one's HTTP.
 func (c Config) address(ln Listeners) string {
 	scheme, l := "http", ln.HTTP

@@ -81,6 +81,10 @@ type Config struct {
 	Address string
 	// SchemaByCommand leaves migrations of the database to MigrateSchema.
 	SchemaByCommand bool
+	// Held says that this process is to serve, and has a SQLite database by store.Hold
+	// until Run has ended. On PostgreSQL New then runs no migration while another process
+	// has this node's name (node.ErrTaken).
+	Held bool
 	// Recovered is the moment that the database was recovered to by other means than a restore;
 	// zero: it was not. See store.NoteRecovery.
 	Recovered time.Time
@@ -221,6 +225,10 @@ type Server struct {
 	Broker      *mqttbroker.Broker
 	Metrics     *prometheus.Registry
 
+	// Lost is the keys file where it is older than the database, which was made now: the
+	// former one is gone; empty: it is not.
+	Lost string
+
 	Catalog *catalog.Catalog
 	Setup   *setup.Service
 
@@ -263,6 +271,8 @@ type Server struct {
 	refusals, allRefusals *limit.Budget
 	ctx                   context.Context // of the running server, for what commits wake
 	stop                  context.CancelFunc
+	// release lets go what Enter took; nil: nothing was entered.
+	release func() error
 }
 
 // bulkOnPostgres leaves some of the pool's 16 connections to what is urgent.
@@ -295,7 +305,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("outgoing proxy: %w", err)
 		}
 	}
-	if s.Keys, err = cfg.keys(); err != nil {
+	if s.Keys, err = cfg.keys(ctx); err != nil {
 		return nil, err
 	}
 	if s.Signer, err = signed.NewSigner(s.Keys.signing()); err != nil {
@@ -307,11 +317,15 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if s.Files, err = cfg.openFiles(ctx, s.Keys); err != nil {
 		return nil, err
 	}
-	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, SchemaByCommand: cfg.SchemaByCommand, Instance: node.NewInstance(), Box: s.Box, Observe: newCommitMetrics(s.Metrics).observe, Logger: cfg.Log}); err != nil {
+	if s.Store, err = store.Open(ctx, store.Config{URL: cfg.Database, Dir: cfg.Dir, SchemaByCommand: cfg.SchemaByCommand, Held: cfg.Held, Permit: cfg.permit(), Instance: node.NewInstance(), Box: s.Box, Observe: newCommitMetrics(s.Metrics).observe, Logger: cfg.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), s.Files.Close())
 	}
 	s.Setup = setup.New(setup.Config{Store: s.Store, Key: s.Keys.setup(), KeysDigest: s.Keys.digest(), Pinned: s.pinnedKeys(), NewToken: device.NewToken})
-	if err = s.Setup.Claim(ctx); err != nil {
+	claimed, err := s.Setup.Claim(ctx)
+	if claimed {
+		warnOfLoss(s)
+	}
+	if err != nil {
 		if errors.Is(err, setup.ErrKeys) {
 			err = fmt.Errorf("%w than %s: copy %s from the data folder of a node that uses this database, or name another database", err, cmp.Or(cfg.KeysFile, filepath.Join(cfg.Dir, keysFile)), keysFile)
 		}
@@ -479,19 +493,44 @@ type Listeners struct {
 	TLS          *tls.Config  // of those that have it; nil: that of Config.TLS
 }
 
+// Enter takes the database, or this node's name where nodes share one, for Run, which does
+// so itself otherwise. Leave is called when no Run follows. Errors: store.ErrInUse,
+// node.ErrTaken.
+func Enter(ctx context.Context, s *Server, ln Listeners) (err error) {
+	release := func() error { return nil }
+	if !s.cfg.Held {
+		if release, err = s.Store.Hold(); err != nil {
+			return err
+		}
+	}
+	if err := s.member.Enter(context.WithoutCancel(ctx), s.cfg.address(ln)); err != nil {
+		return errors.Join(err, release())
+	}
+	s.release = release
+	warnOfClock(ctx, s)
+	return nil
+}
+
+// Leave lets go what Enter took.
+func Leave(s *Server) error {
+	if s.release == nil {
+		return nil
+	}
+	return errors.Join(s.member.Leave(), s.release())
+}
+
 // Run runs the loops and takes connections until ctx ends. It returns nil
 // after an ordinary stop. The store is closed when it returns. Errors: store.ErrInUse,
 // node.ErrTaken, node.ErrEnded.
 func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
-	release, err := s.Store.Hold()
-	if err == nil {
-		defer func() { err = errors.Join(err, release()) }()
-		err = s.member.Enter(context.WithoutCancel(ctx), s.cfg.address(ln))
+	if s.release == nil {
+		err = Enter(ctx, s, ln)
 	}
 	if err != nil {
 		s.stop()
 		return errors.Join(err, s.Broker.Close(), s.Store.Close(), s.Files.Close())
 	}
+	defer func() { err = errors.Join(err, s.release()) }()
 	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup

@@ -74,22 +74,24 @@ var (
 	ErrKeys = errors.New("the database belongs to other keys")
 )
 
-// Claim binds the database to the deployment's keys. Error: ErrKeys when it is
-// bound to others, with which alone its secrets can be read.
-func (s *Service) Claim(ctx context.Context) error {
-	return s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+// Claim binds the database to the deployment's keys, and reports whether it was bound to none
+// before. Error: ErrKeys when it is bound to others, with which alone its secrets can be read.
+func (s *Service) Claim(ctx context.Context) (first bool, err error) {
+	err = s.cfg.Store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		first = false
 		row, err := v.Setup()
 		switch {
 		case err != nil:
 			return nil, err
 		case row.KeysDigest == nil:
-			row.KeysDigest = s.cfg.KeysDigest
+			first, row.KeysDigest = true, s.cfg.KeysDigest
 			return &cloud.Changes{SetupChanges: cloud.SetupChanges{Setup: &row}}, nil
 		case !bytes.Equal(row.KeysDigest, s.cfg.KeysDigest):
 			return nil, ErrKeys
 		}
 		return nil, nil
 	})
+	return first && err == nil, err
 }
 
 // IssueToken gives the one-time value that is good now, or a new one when the last has

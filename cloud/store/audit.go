@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -12,10 +14,22 @@ import (
 const (
 	sqlAudits = `SELECT n, business_id, at, actor, action, target, detail FROM audit WHERE business_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3`
 
+	sqlNewestAudit = `SELECT at FROM audit WHERE n < $1 ORDER BY n DESC LIMIT 1`
+
 	sqlAddAudit = `INSERT INTO audit (
   business_id, at, actor, action, target, detail)
 VALUES ($1, $2, $3, $4, $5, $6)`
 )
+
+// NewestAudit is the time of the last line of the audit log that was written; zero: there is
+// none.
+func (db accounts) NewestAudit(ctx context.Context) (at time.Time, err error) {
+	at, err = readOne(ctx, db.database, sqlNewestAudit, func(r rows, at *time.Time) error { return r.Scan(when(at)) }, int64(math.MaxInt64))
+	if errors.Is(err, cloud.ErrNotFound) {
+		err = nil
+	}
+	return at, err
+}
 
 // stamped is an audit line that says by which call it came.
 func stamped(a cloud.Audit, call *cloud.Call) cloud.Audit {

@@ -376,7 +376,7 @@ func TestContentOfApprovalsIsSealed(t *testing.T) {
 // A caller that leaves in the middle of a reading costs no caller after it: every
 // connection is as free as before.
 func TestReadersComeBackFree(t *testing.T) {
-	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), false, slog.New(slog.DiscardHandler), func(*cloud.Changes) {}, func(time.Duration, int) {})
+	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), Config{}, slog.New(slog.DiscardHandler), func(*cloud.Changes) {}, func(time.Duration, int) {})
 	require.NoError(t, err)
 	defer e.close()
 	one := func(ctx context.Context) error {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -70,7 +71,7 @@ const (
 
 var errClosed = errors.New("store is closed")
 
-func openLite(ctx context.Context, path string, byCommand bool, log *slog.Logger, committed func(*cloud.Changes), observe func(time.Duration, int)) (*lite, error) {
+func openLite(ctx context.Context, path string, cfg Config, log *slog.Logger, committed func(*cloud.Changes), observe func(time.Duration, int)) (*lite, error) {
 	e := &lite{
 		path: path, committed: committed, observe: observe,
 		readers:  make(chan *liteConn, liteReaders),
@@ -82,8 +83,8 @@ func openLite(ctx context.Context, path string, byCommand bool, log *slog.Logger
 	if err := makePrivate(path); err != nil {
 		return nil, err
 	}
-	if err := e.open(ctx, byCommand, log); err != nil {
-		return nil, errors.Join(err, e.closeDBs())
+	if err := e.open(ctx, cfg, log); err != nil {
+		return nil, errors.Join(damaged(path, err), e.closeDBs())
 	}
 	go e.loop()
 	return e, nil
@@ -108,7 +109,19 @@ func makePrivate(path string) error {
 	return nil
 }
 
-func (e *lite) open(ctx context.Context, byCommand bool, log *slog.Logger) error {
+// ErrDamaged says that the file of a SQLite database cannot be read.
+var ErrDamaged = errors.New("the file of the database is damaged")
+
+// damaged names the file, and what to do, in an error of a file that cannot be read.
+func damaged(path string, err error) error {
+	var said *sqlite.Error
+	if !errors.As(err, &said) || said.Code()&0xff != sqlite3.SQLITE_CORRUPT && said.Code()&0xff != sqlite3.SQLITE_NOTADB {
+		return err
+	}
+	return fmt.Errorf("%w: move %s away, with the files beside it whose names begin with its own, and restore a backup (cloud restore): %w", ErrDamaged, path, err)
+}
+
+func (e *lite) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	var err error
 	if e.writerDB, err = sql.Open("sqlite", "file:"+e.path+"?"+liteWriterDSN); err != nil {
 		return err
@@ -116,7 +129,8 @@ func (e *lite) open(ctx context.Context, byCommand bool, log *slog.Logger) error
 	e.writerDB.SetMaxOpenConns(1)
 	s, err := newSchema(e.writerDB, e.path, logProgress(log))
 	if err == nil {
-		err = s.open(ctx, byCommand)
+		s.held = cfg.Held
+		err = s.open(ctx, cfg.SchemaByCommand)
 	}
 	if err != nil {
 		return err

@@ -55,6 +55,7 @@ const (
 )
 
 const (
+	sqlIsClaimed     = `SELECT 1 FROM setup WHERE id = 1 AND keys_digest IS NOT NULL`
 	sqlOldestSchema  = `SELECT number FROM schema_oldest`
 	sqlRaiseOldest   = `UPDATE schema_oldest SET number = $1 WHERE number < $1`
 	sqlOlderNodes    = `SELECT instance, name, address, version, schema_number, beat FROM node WHERE schema_number < $1 ORDER BY name`
@@ -78,7 +79,9 @@ type schema struct {
 	db      *sql.DB
 	path    string // of a SQLite database
 	report  func(Progress)
-	silence time.Duration // after which a lease whose beat stands still is of no process
+	held    bool                                                  // this process has the SQLite database by Hold
+	permit  func(ctx context.Context, running []cloud.Node) error // see Config.Permit
+	silence time.Duration                                         // after which a lease whose beat stands still is of no process
 }
 
 // newSchema is the schema of a database: of the SQLite file at path, or of PostgreSQL.
@@ -124,6 +127,11 @@ func (s *schema) open(ctx context.Context, byCommand bool) error {
 	}
 	if len(at.Pending) == 0 {
 		return nil
+	}
+	if s.permit != nil {
+		if err := s.permit(ctx, at.Running); err != nil {
+			return err
+		}
 	}
 	return s.up(ctx, 0)
 }
@@ -180,6 +188,7 @@ func (s *schema) ran(ctx context.Context) (out []int64, err error) {
 }
 
 // up runs what is pending up to a number; 0 is all. Several processes may do so at once.
+// On SQLite no node may run meanwhile but the one that does it. Error: ErrOldRunning.
 func (s *schema) up(ctx context.Context, to int64) (err error) {
 	if s.path != "" {
 		f, err := lockfile.Acquire(s.path+".schema.lock", 10*time.Minute)
@@ -191,6 +200,16 @@ func (s *schema) up(ctx context.Context, to int64) (err error) {
 	ran, err := s.ran(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
+	}
+	if s.path != "" && !s.held && slices.ContainsFunc(s.all, func(m migration) bool { return !slices.Contains(ran, m.number) && (to == 0 || m.number <= to) }) {
+		release, refused := holdLite(s.path)
+		if errors.Is(refused, ErrInUse) {
+			return fmt.Errorf("migrate: %w: a program runs on the database %s; stop it first", ErrOldRunning, s.path)
+		}
+		if refused != nil {
+			return fmt.Errorf("migrate: %w", refused)
+		}
+		defer func() { err = errors.Join(err, release()) }()
 	}
 	for i := 0; i < len(s.all); i++ {
 		m := s.all[i]
@@ -216,11 +235,9 @@ func (m migration) special() bool { return m.oldest > 0 || m.fill != "" || m.bes
 // run runs a migration, and those before it that were not run.
 func (s *schema) run(ctx context.Context, m migration) (err error) {
 	if m.oldest > 0 {
-		release, err := s.raise(ctx, m.oldest)
-		if err != nil {
+		if err := s.raise(ctx, m.oldest); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, release()) }()
 	}
 	begun := time.Now()
 	if m.special() {
@@ -339,18 +356,11 @@ func (s *schema) fillOnce(ctx context.Context, m migration) (n int, filled int64
 }
 
 // raise keeps programs away that know less than a number, from now on. Error:
-// ErrOldRunning when one of them runs. On SQLite no other program runs until release.
-func (s *schema) raise(ctx context.Context, number int64) (release func() error, err error) {
+// ErrOldRunning when one of them runs. On SQLite up keeps all others away.
+func (s *schema) raise(ctx context.Context, number int64) error {
 	if s.path != "" {
-		f, err := lockfile.Acquire(s.path+".lock", 0)
-		if errors.Is(err, lockfile.ErrHeld) {
-			return nil, fmt.Errorf("%w: a program runs on the database %s; stop it first", ErrOldRunning, s.path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		_, err = s.db.ExecContext(ctx, sqlRaiseOldest, number)
-		return f.Close, err
+		_, err := s.db.ExecContext(ctx, sqlRaiseOldest, number)
+		return err
 	}
 	seen := map[string]int64{}
 	for begun := time.Now(); ; {
@@ -359,15 +369,12 @@ func (s *schema) raise(ctx context.Context, number int64) (release func() error,
 			still = seen
 		}
 		older, err := s.raiseOnce(ctx, number, still)
-		if err == nil {
-			return func() error { return nil }, nil
-		}
-		if !errors.Is(err, ErrOldRunning) {
-			return nil, err
+		if err == nil || !errors.Is(err, ErrOldRunning) {
+			return err
 		}
 		for _, n := range older {
 			if beat, known := seen[n.Instance]; known && beat != n.Beat || !known && len(seen) > 0 { // or was started since
-				return nil, fmt.Errorf("%w: %q at %s has schema %d (release %s), the migration takes programs of schema %d or newer; update it, or stop it, and try again", ErrOldRunning, n.Name, n.Address, n.SchemaNumber, n.Version, number)
+				return fmt.Errorf("%w: %q at %s has schema %d (release %s), the migration takes programs of schema %d or newer; update it, or stop it, and try again", ErrOldRunning, n.Name, n.Address, n.SchemaNumber, n.Version, number)
 			}
 		}
 		if len(seen) == 0 {
@@ -377,7 +384,7 @@ func (s *schema) raise(ctx context.Context, number int64) (release func() error,
 		}
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-time.After(time.Second):
 		}
 	}
@@ -459,9 +466,55 @@ func InspectSchema(ctx context.Context, cfg Config) (out SchemaStatus, err error
 	return out, err
 }
 
+// IsClaimed reports whether the database that cfg names is there and belongs to keys; it
+// changes nothing. Errors: ErrRestoring, ErrDamaged.
+func IsClaimed(ctx context.Context, cfg Config) (claimed bool, err error) {
+	if !isPostgres(cfg.URL) {
+		if empty, err := IsEmpty(ctx, cfg); err != nil || empty {
+			return false, err
+		}
+	} else if err := awaitAddress(ctx, cfg); err != nil {
+		return false, err
+	}
+	err = withSchema(ctx, cfg, nil, func(s *schema) error {
+		has := liteHasTable
+		if s.path == "" {
+			has = pgHasTable
+		}
+		var n int
+		if err := s.db.QueryRowContext(ctx, has, "setup").Scan(&n); err != nil || n == 0 {
+			return err
+		}
+		err := s.db.QueryRowContext(ctx, sqlIsClaimed).Scan(&n)
+		claimed = err == nil
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return claimed, err
+}
+
+// awaitAddress waits until a PostgreSQL database answers.
+func awaitAddress(ctx context.Context, cfg Config) error {
+	pool, err := openPool(ctx, cfg.URL)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	log := cfg.Logger
+	if log == nil {
+		log = slog.Default()
+	}
+	if err := awaitPostgres(ctx, pool, log); err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	return nil
+}
+
 // MigrateSchema runs the migrations that a database needs for this program, while other
-// programs use it. Several may do so at once: one runs them, the others wait. report may
-// be nil. Errors: ErrOldProgram, ErrOldRunning.
+// programs use it; on SQLite no node may. Several may do so at once: one runs them, the
+// others wait. report may be nil. Errors: ErrOldProgram, ErrOldRunning.
 func MigrateSchema(ctx context.Context, cfg Config, report func(Progress)) error {
 	return withSchema(ctx, cfg, report, func(s *schema) error { return s.open(ctx, false) })
 }
@@ -496,5 +549,5 @@ func withSchema(ctx context.Context, cfg Config, report func(Progress), f func(*
 	if err != nil {
 		return err
 	}
-	return f(s)
+	return damaged(path, f(s))
 }

@@ -1,11 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -235,6 +238,83 @@ func TestAContractionWaitsForOlderPrograms(t *testing.T) {
 		require.EqualValues(t, 1, next.number(t, `SELECT COUNT(*) FROM node`), "the lease of the one that stands still ended")
 		require.EqualValues(t, 993, next.number(t, sqlOldestSchema))
 	})
+}
+
+// On SQLite no migration runs beside a node: not even one that adds. The node that holds the
+// database runs them itself.
+func TestMigrationsOfSQLiteWaitForTheNode(t *testing.T) {
+	t.Parallel()
+	testSchemas(t, func(t *testing.T, at func(int64) *schema) {
+		old, adds, all := at(990), at(991), at(994)
+		require.NoError(t, old.open(t.Context(), false))
+		if old.path == "" {
+			return
+		}
+		release, err := Hold(Config{URL: old.path})
+		require.NoError(t, err)
+		_, err = Hold(Config{URL: old.path})
+		require.ErrorIs(t, err, ErrInUse)
+		err = adds.open(t.Context(), false)
+		require.ErrorIs(t, err, ErrOldRunning)
+		require.ErrorContains(t, err, old.path+"; stop it first")
+		ran, err := adds.ran(t.Context())
+		require.NoError(t, err)
+		require.NotContains(t, ran, int64(991))
+		require.NoError(t, old.open(t.Context(), false), "a program that needs no migration is let in")
+		all.held = true
+		require.NoError(t, all.open(t.Context(), false))
+		require.NoError(t, release())
+		release, err = Hold(Config{URL: old.path})
+		require.NoError(t, err)
+		require.NoError(t, release())
+	})
+}
+
+// Whether a process may migrate a PostgreSQL database is asked with those that run there.
+func TestAMigrationIsAskedFor(t *testing.T) {
+	t.Parallel()
+	testSchemas(t, func(t *testing.T, at func(int64) *schema) {
+		old, next := at(990), at(991)
+		require.NoError(t, old.open(t.Context(), false))
+		old.exec(t, `INSERT INTO node (name, instance, generation, address, version, schema, schema_number, edge, core, started_at, beat) VALUES ('one', 'i', 1, 'http://there', 'v1', '', 990, TRUE, TRUE, 0, 0)`)
+		refused := errors.New("refused")
+		var seen []cloud.Node
+		next.permit = func(_ context.Context, running []cloud.Node) error { seen = running; return refused }
+		require.ErrorIs(t, next.open(t.Context(), false), refused)
+		require.Len(t, seen, 1)
+		require.Equal(t, []string{"one", "i", "http://there"}, []string{seen[0].Name, seen[0].Instance, seen[0].Address})
+		ran, err := next.ran(t.Context())
+		require.NoError(t, err)
+		require.NotContains(t, ran, int64(991))
+		next.permit = nil
+		require.NoError(t, next.open(t.Context(), false))
+		next.permit = func(context.Context, []cloud.Node) error { return refused }
+		require.NoError(t, next.open(t.Context(), false), "nothing is pending")
+	})
+}
+
+// A damaged file is named, with what to do.
+func TestADamagedDatabaseIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db, err := Open(t.Context(), Config{Dir: dir, Box: testBox(t)})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	path := filepath.Join(dir, "postern.db")
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for name, bad := range map[string][]byte{
+		"its head":   append(bytes.Repeat([]byte{0xa5}, 4096), good[4096:]...),
+		"its schema": append(append(bytes.Clone(good[:100]), bytes.Repeat([]byte{0xa5}, 3996)...), good[4096:]...),
+	} {
+		require.NoError(t, os.WriteFile(path, bad, 0o600))
+		_, err := Open(t.Context(), Config{Dir: dir, Box: testBox(t)})
+		require.ErrorIs(t, err, ErrDamaged, name)
+		require.ErrorContains(t, err, "move "+path+" away", name)
+		require.ErrorContains(t, err, "cloud restore", name)
+		_, err = InspectSchema(t.Context(), Config{Dir: dir})
+		require.ErrorIs(t, err, ErrDamaged, name)
+	}
 }
 
 // A process that opened the database before a contraction, and enters after it, is refused.

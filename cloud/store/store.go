@@ -59,6 +59,12 @@ type Config struct {
 	// SchemaByCommand leaves migrations to MigrateSchema: a database that needs some is
 	// not opened. Otherwise Open runs them.
 	SchemaByCommand bool
+	// Held says that this process has the database by Hold, until it has closed it.
+	Held bool
+	// Permit is asked before Open runs migrations of a PostgreSQL database, with the name,
+	// address and instance of the processes that have a lease; its error is that of Open. nil:
+	// nothing is asked.
+	Permit func(ctx context.Context, running []cloud.Node) error
 	// Observe receives each transaction that was written: how long it took with its commit,
 	// and how many changes were in it. It must return at once. nil: nothing does.
 	Observe func(took time.Duration, changes int)
@@ -130,7 +136,7 @@ type task func(context.Context, session) (*cloud.Changes, error)
 
 // Open opens the database, brings its tables to this version and starts the
 // writer. Several nodes may open one PostgreSQL database at once. Errors: ErrOldProgram,
-// ErrSchemaPending, ErrOldRunning.
+// ErrSchemaPending, ErrOldRunning, ErrDamaged.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.Box == nil {
 		return nil, errors.New("open store: a sealing box is required")
@@ -153,7 +159,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	} else {
 		var path string
 		if path, err = litePath(cfg); err == nil {
-			db.engine, err = openLite(ctx, path, cfg.SchemaByCommand, db.log, db.committed, observe)
+			db.engine, err = openLite(ctx, path, cfg, db.log, db.committed, observe)
 		}
 	}
 	if err != nil {
@@ -181,21 +187,37 @@ func litePath(cfg Config) (string, error) {
 // ErrInUse says that another running node has the SQLite database.
 var ErrInUse = errors.New("another running node has this database; stop it first, or give several nodes a PostgreSQL database")
 
-// Hold keeps other nodes from running on the same SQLite database until release is
-// called or the process ends. Programs that only look or change a little, such as those
-// of an administrator, need no hold. On PostgreSQL, which several nodes share, it does
-// nothing. Errors: ErrInUse.
+// Hold keeps other nodes from running on the same SQLite database, and from migrating it,
+// until release is called or the process ends. A node holds it before it opens it, with
+// Config.Held. Programs that only look or change a little, such as those of an administrator,
+// need no hold. On PostgreSQL, which several nodes share, it does nothing. Errors: ErrInUse.
+func Hold(cfg Config) (release func() error, err error) {
+	if isPostgres(cfg.URL) {
+		return func() error { return nil }, nil
+	}
+	path, err := litePath(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return holdLite(path)
+}
+
+// Hold is that of a database that was opened without it.
 func (db *database) Hold() (release func() error, err error) {
 	e, ok := db.engine.(*lite)
 	if !ok {
 		return func() error { return nil }, nil
 	}
-	f, err := lockfile.Acquire(e.path+".lock", 0)
+	return holdLite(e.path)
+}
+
+func holdLite(path string) (release func() error, err error) {
+	f, err := lockfile.Acquire(path+".lock", 0)
 	if errors.Is(err, lockfile.ErrHeld) {
 		err = ErrInUse
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", e.path, err)
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return f.Close, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -36,7 +37,11 @@ func (s settings) hasData() error {
 	case s.KeysFile != "":
 		first = "postern.db"
 	}
-	if _, err := os.Stat(filepath.Join(s.Data, first)); err != nil {
+	_, err := os.Stat(filepath.Join(s.Data, first))
+	if _, there := os.Stat(filepath.Join(s.Data, "postern.db")); there == nil && s.Database == "" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is a database, and no %s beside it: put your saved keys.json back", server.ErrKeysMissing, filepath.Join(s.Data, first))
+	}
+	if err != nil {
 		return fmt.Errorf("there is no data to look at: %w", err)
 	}
 	return nil

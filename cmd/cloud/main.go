@@ -30,6 +30,7 @@ import (
 	"syscall"
 
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cmd/internal/cli"
 )
 
@@ -190,27 +191,35 @@ func unlessStopped(ctx context.Context, err error) error {
 }
 
 // serve runs until ctx ends. SIGHUP has the settings read again.
-func serve(ctx context.Context, opt options, s settings, logs *logs, stdout io.Writer) error {
+func serve(ctx context.Context, opt options, s settings, logs *logs, stdout io.Writer) (err error) {
 	log := logs.main
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
 	defer signal.Stop(again)
+	release, err := store.Hold(s.database()) // before it listens, migrates or prints
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	ln, err := listen(s, log)
 	if err != nil {
 		return err
 	}
 	cfg := s.server(log)
-	cfg.AccessLog = logs.access
+	cfg.AccessLog, cfg.Held = logs.access, true
 	srv, err := server.New(ctx, cfg)
 	if err != nil {
 		return errors.Join(unlessStopped(ctx, err), closeListeners(ln))
 	}
-	if err := begin(ctx, srv, s, ln, log, stdout); err != nil {
-		return errors.Join(unlessStopped(ctx, err), closeListeners(ln), closeAll(srv))
+	if err = server.Enter(ctx, srv, ln); err == nil {
+		err = begin(ctx, srv, s, ln, log, stdout)
+	}
+	if err != nil {
+		return errors.Join(unlessStopped(ctx, err), server.Leave(srv), closeListeners(ln), closeAll(srv))
 	}
 	settings, err := newReloader(opt, s, srv, logs)
 	if err != nil {
-		return errors.Join(err, closeListeners(ln), closeAll(srv))
+		return errors.Join(err, server.Leave(srv), closeListeners(ln), closeAll(srv))
 	}
 	rereads, stop := context.WithCancel(ctx)
 	var rereading sync.WaitGroup

@@ -88,6 +88,9 @@ func begin(ctx context.Context, srv *server.Server, s settings, ln server.Listen
 	if err != nil {
 		return fmt.Errorf("prepare the set-up address: %w", err)
 	}
+	if srv.Lost != "" {
+		_, _ = fmt.Fprintf(stdout, "\nA database belonged to the keys in %s, and it is gone. To have it back, stop this cloud,\nmove the new database away, and restore a backup: cloud restore\n", srv.Lost)
+	}
 	where := s.setupBase(ln)
 	if where == "" {
 		_, err = fmt.Fprintf(stdout, "\nNothing is set up yet. The set-up page needs HTTPS or the loopback, and this node listens on neither.\nMake the first business and its administrator with:\n\n    cloud setup --business NAME --email ADDRESS\n\n")

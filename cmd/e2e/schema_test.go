@@ -147,10 +147,28 @@ func TestReleasesFollowEachOther(t *testing.T) {
 			}
 			first := c.start(t, now)
 			out, err := c.run(t, adds, "schema", "up")
+			if c.database == "" { // its one node ends before the next release
+				require.Error(t, err)
+				require.Contains(t, out, "a program runs on the database")
+				for _, command := range [][]string{{"setup", "--email", "ops@platform.example", "--operator"}, {"demo-data"}, {"rebuild"}} {
+					out, err = c.run(t, adds, command...)
+					require.Error(t, err)
+					require.Contains(t, out, "a program runs on the database")
+				}
+				out, err = c.run(t, adds, "--listen", "", "--mqtt-listen", freeAddress(t))
+				require.Error(t, err)
+				require.Contains(t, out, "another running node has this database")
+				require.NotContains(t, out, "serving")
+				out, err = c.run(t, adds, "schema", "status")
+				require.NoError(t, err, out)
+				require.Contains(t, out, "pending   00991_expand.sql")
+				require.False(t, first.over())
+				first.stop(t)
+				out, err = c.run(t, adds, "schema", "up")
+			}
 			require.NoError(t, err, out)
 			require.Contains(t, out, "done      00992_index.sql")
 			if c.database == "" {
-				first.stop(t)
 				first = c.start(t, now)
 			} else {
 				second := c.start(t, adds, "--migrate", "command")
