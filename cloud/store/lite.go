@@ -302,7 +302,7 @@ func (e *lite) run(group []*job) {
 		}
 	}
 	for _, j := range group {
-		j.result <- j.err
+		j.result <- damaged(e.path, j.err)
 	}
 }
 
@@ -375,7 +375,7 @@ func (e *lite) readSnapshot(ctx context.Context, fn func(context.Context, querie
 		return err
 	}
 	defer func() { e.readers <- c }()
-	return fn(ctx, c)
+	return damaged(e.path, fn(ctx, c))
 }
 
 // walSize is the size of the write-ahead log in bytes.
@@ -401,7 +401,7 @@ func (e *lite) backup(ctx context.Context, path string) error {
 		made = f.Close()
 	}
 	_, err = db.ExecContext(ctx, "VACUUM INTO $1", path)
-	if err != nil && made == nil {
+	if err = damaged(e.path, err); err != nil && made == nil {
 		err = errors.Join(err, os.Remove(path))
 	}
 	return errors.Join(err, db.Close())

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -315,6 +316,29 @@ func TestADamagedDatabaseIsNamed(t *testing.T) {
 		_, err = InspectSchema(t.Context(), Config{Dir: dir})
 		require.ErrorIs(t, err, ErrDamaged, name)
 	}
+}
+
+// Damage that a start does not meet is named when it is met.
+func TestADamagedPageIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := Open(t.Context(), Config{Dir: dir, Box: testBox(t)})
+	require.NoError(t, err)
+	page, err := readOne(t.Context(), first.database, `SELECT rootpage FROM sqlite_schema WHERE name = 'setup'`, scanInt)
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	f, err := os.OpenFile(filepath.Join(dir, "postern.db"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(bytes.Repeat([]byte{0xa5}, 4096), (page-1)*4096)
+	require.NoError(t, errors.Join(err, f.Close()))
+	db := openTest(t, Config{Dir: dir})
+	read := func(v cloud.View) error { _, err := v.Setup(); return err }
+	require.ErrorIs(t, db.Look(t.Context(), read), ErrDamaged)
+	err = db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) { return nil, read(v) })
+	require.ErrorIs(t, err, ErrDamaged)
+	require.ErrorContains(t, err, filepath.Join(dir, "postern.db"))
+	_, err = db.Dump(t.Context(), t.TempDir(), io.Discard)
+	require.ErrorIs(t, err, ErrDamaged)
 }
 
 // A process that opened the database before a contraction, and enters after it, is refused.
