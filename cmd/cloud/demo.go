@@ -111,6 +111,8 @@ func (s settings) baseURL() string {
 		return s.BaseURL
 	case s.Listen == "":
 		return ""
+	case s.Listen == usualListen:
+		return usualPage
 	case s.Listen[0] == ':':
 		return "http://localhost" + s.Listen
 	}

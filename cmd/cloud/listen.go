@@ -27,6 +27,9 @@ func listen(s settings, log *slog.Logger) (ln server.Listeners, err error) {
 			*x.at, err = nil, nil
 			continue
 		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w: end the program that has it, or set %s to another address", err, x.setting)
+		}
 		if err != nil {
 			return ln, errors.Join(fmt.Errorf("listen (%s): %w", x.setting, err), closeListeners(ln))
 		}

@@ -133,8 +133,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return err
 	}
 	if opt.Check {
-		_, err := fmt.Fprintln(stdout, "in order:", s)
-		return err
+		return check(s, stdout, stderr)
 	}
 	logs, err := newLogs(stderr, s)
 	if err != nil {
@@ -182,6 +181,21 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return serve(ctx, opt, s, logs, stdout)
 }
 
+// check looks at what a start would need beside settings that are in order, and prints
+// what it found. What is most likely a mistake goes to stderr.
+func check(s settings, stdout, stderr io.Writer) error {
+	if err := checkFolder(s.Data); err != nil {
+		return fmt.Errorf("settings: data: %w", err)
+	}
+	for _, text := range s.warnings() {
+		if _, err := fmt.Fprintln(stderr, "warning:", text); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(stdout, "in order:", s)
+	return err
+}
+
 // unlessStopped is err, or nil when it is that the process was asked to end while it started.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -204,6 +218,9 @@ func serve(ctx context.Context, opt options, s settings, logs *logs, stdout io.W
 	ln, err := listen(s, log)
 	if err != nil {
 		return err
+	}
+	for _, text := range s.warnings() {
+		log.Warn(text)
 	}
 	cfg := s.server(log)
 	cfg.AccessLog, cfg.Held = logs.access, true

@@ -46,7 +46,7 @@ func TestTheFileInConfigsIsInOrder(t *testing.T) {
 	require.Contains(t, out, "broker addresses for devices: tcp://127.0.0.1:1883")
 	out, err = program(t, "-check")
 	require.NoError(t, err)
-	require.Contains(t, out, `HTTP at ":8080", TLS ""; MQTT at "127.0.0.1:1883"`, "defaults")
+	require.Contains(t, out, `HTTP at "127.0.0.1:8080", TLS ""; MQTT at "127.0.0.1:1883"`, "defaults")
 }
 
 func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
@@ -58,7 +58,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		args []string
 	}{
 		{"--help", []string{"-nonsense"}},
-		{"field mqqt not found", []string{"-config", file(t, "mqqt: {}")}},
+		{`there is no setting "mqqt"`, []string{"-config", file(t, "mqqt: {}")}},
 		{"mqtt.listen", []string{"-mqtt-listen", ":1883"}},
 		{"mqtt.ws_listen", []string{"-mqtt-ws-listen", "0.0.0.0:8083"}},
 		{"set tls.cert and tls.key", []string{"-mqtt-tls-listen", ":8883"}},

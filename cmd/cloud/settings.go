@@ -117,9 +117,17 @@ const (
 // maxOverlap is how long two secrets may be good at once.
 const maxOverlap = 7 * 24 * time.Hour
 
+// usualListen is where HTTP listens unless set: on this computer alone. Where that reaches
+// no caller, as in a container, the variable names another one.
+const (
+	usualListen         = "127.0.0.1:8080"
+	usualPage           = "http://localhost:8080" // the same for people: browsers keep passkeys for a name alone
+	usualListenVariable = "POSTERN_USUAL_LISTEN"
+)
+
 // defaults are the settings of a node without configuration.
 func defaults() settings {
-	s := settings{Listen: ":8080", Data: "data/cloud", Migrate: migrateStart, LogLevel: "info", OTLPShare: 0.05}
+	s := settings{Listen: cmp.Or(os.Getenv(usualListenVariable), usualListen), Data: "data/cloud", Migrate: migrateStart, LogLevel: "info", OTLPShare: 0.05}
 	s.Numbers.Legacy = tracking.LegacyReduced
 	s.Webhook.SecretOverlap = webhook.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
@@ -207,6 +215,9 @@ func (s *settings) check() error {
 	if s.Migrate != migrateStart && s.Migrate != migrateCommand {
 		bad("migrate %q: use %s or %s", s.Migrate, migrateStart, migrateCommand)
 	}
+	if err := checkDatabase(s.Database); err != nil {
+		bad("database: %w", err)
+	}
 	s.checkListeners(bad)
 	s.checkTLS(bad)
 	s.checkProxies(bad)
@@ -277,8 +288,11 @@ func (s *settings) check() error {
 func (s *settings) checkListeners(bad func(string, ...any)) {
 	for name, addr := range map[string]string{"listen": s.Listen, "mqtt.listen": s.MQTT.Listen, "mqtt.tls_listen": s.MQTT.TLSListen, "mqtt.ws_listen": s.MQTT.WSListen,
 		"mqtt.wss_listen": s.MQTT.WSSListen, "tls.listen": s.TLS.Listen, "admin.listen": s.Admin.Listen} {
-		if _, _, err := net.SplitHostPort(addr); addr != "" && err != nil {
-			bad("%s %q: use host:port, or :port for all interfaces", name, addr)
+		if addr == "" {
+			continue
+		}
+		if err := checkPort(addr); err != nil {
+			bad("%s %q: %w", name, addr, err)
 		}
 	}
 	if s.MQTT.Listen != "" && !s.MQTT.Plain && !loopback(s.MQTT.Listen) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
@@ -113,6 +114,9 @@ func (s settings) setupBase(ln server.Listeners) string {
 	if !ok || !at.IP.IsUnspecified() && !at.IP.IsLoopback() {
 		return ""
 	}
+	if s.BaseURL == "" && at.String() == usualListen {
+		return usualPage
+	}
 	if at.IP.IsLoopback() {
 		return "http://" + at.String()
 	}
@@ -152,6 +156,7 @@ func (c setupCommand) run(ctx context.Context, s settings, log *slog.Logger, std
 			return fmt.Errorf("setup: %w", err)
 		}
 	}
+	where := dataFolder(s)
 	srv, err := server.New(ctx, s.server(log))
 	if err != nil {
 		return err
@@ -171,11 +176,24 @@ func (c setupCommand) run(ctx context.Context, s settings, log *slog.Logger, std
 	if err != nil {
 		return fmt.Errorf("setup: %w", explain(err))
 	}
-	return c.print(stdout, out, in.Password, made)
+	return c.print(stdout, out, in.Password, made, where)
+}
+
+// dataFolder names the data folder that a command is about to use, in whole, and says
+// whether the command makes it.
+func dataFolder(s settings) string {
+	name, err := filepath.Abs(s.Data)
+	if err != nil {
+		name = s.Data
+	}
+	if s.hasData() != nil {
+		return name + ", made by this command"
+	}
+	return name
 }
 
 // print says what was made, and a password that was made with it, this once.
-func (c setupCommand) print(w io.Writer, out setup.Made, password string, made bool) error {
+func (c setupCommand) print(w io.Writer, out setup.Made, password string, made bool, where string) error {
 	kind := "administrator of " + out.Business.Name + " (" + out.Business.Code + ")"
 	if c.Operator {
 		kind = "operator of the platform"
@@ -187,6 +205,7 @@ func (c setupCommand) print(w io.Writer, out setup.Made, password string, made b
 	if made {
 		text += "password: " + password + "\n"
 	}
+	text += "data folder: " + where + "\n"
 	_, err := io.WriteString(w, text)
 	return err
 }

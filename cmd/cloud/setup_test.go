@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -166,7 +167,6 @@ func TestAStartWithoutASafeListener(t *testing.T) {
 }
 
 func TestSetUpByHand(t *testing.T) {
-	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	for want, args := range map[string][]string{
 		"name the business":    {"-email", "x@y.example"},
@@ -180,7 +180,13 @@ func TestSetUpByHand(t *testing.T) {
 	}
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-data", dir, "setup", "-email", "x@y.example", "-business", "X", "-password-file", "-"}, strings.NewReader("a long enough password\n"), &out, io.Discard))
-	require.Equal(t, "x@y.example: administrator of X (x)\n", out.String(), "a password that was given is not repeated")
+	require.Equal(t, "x@y.example: administrator of X (x)\ndata folder: "+dir+"\n", out.String(), "a password that was given is not repeated")
+	t.Chdir(t.TempDir())
+	made, err := program(t, "-data", "typo", "setup", "-email", "x@y.example", "-business", "X")
+	require.NoError(t, err)
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	require.Contains(t, made, "\ndata folder: "+filepath.Join(here, "typo")+", made by this command\n")
 }
 
 // A person who lost the second factor gets in again by who is at the machine.

@@ -246,7 +246,8 @@ func checkMounted(t *testing.T, bin programs, name, settings string, objects []r
 		}
 	}
 	config := filepath.Join(dir, "cloud.yaml")
-	writeFile(t, config, strings.ReplaceAll(settings, "/run/secrets/postern", dir))
+	data := filepath.Join(dir, "data")
+	writeFile(t, config, strings.NewReplacer("/run/secrets/postern", dir, "/var/lib/postern", data).Replace(settings))
 	check := exec.CommandContext(t.Context(), filepath.Join(string(bin), "cloud"), "--check", "--config", config)
 	if os.Getuid() == 0 {
 		files, err := os.ReadDir(dir)
@@ -260,6 +261,8 @@ func checkMounted(t *testing.T, bin programs, name, settings string, objects []r
 		}
 		check.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: podUser, Gid: podUser}}
 	}
+	require.NoError(t, os.Mkdir(data, 0o700)) // the pod's volume
+	require.NoError(t, os.Chmod(data, 0o777))
 	out, err = check.CombinedOutput()
 	require.NoError(t, err, "%s: %s", name, out)
 	require.Contains(t, string(out), "database: set")

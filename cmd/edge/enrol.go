@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -90,8 +91,28 @@ func (e enrol) run(ctx context.Context, s settings, next func(settings) (command
 	if missing != "" {
 		missing += "\n"
 	}
-	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\nnext: %s\n%s", secrets.DeviceCode, s.Secrets, command, missing)
+	_, err = fmt.Fprintf(stdout, "enrolled as %s; secrets are in %s\n%snext: %s\n%s", secrets.DeviceCode, s.Secrets, unreachable(secrets), command, missing)
 	return err
+}
+
+// unreachable warns of brokers that this computer cannot reach: those of another computer's
+// loopback.
+func unreachable(s access.Secrets) string {
+	cloud, err := url.Parse(s.CloudURL)
+	if err != nil || onLoopback(cloud) || len(s.Brokers) == 0 {
+		return ""
+	}
+	for _, b := range s.Brokers {
+		if u, err := url.Parse(b); err != nil || !onLoopback(u) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("warning: this cabinet will not connect: the cloud is at %s, and its broker addresses are on the loopback of this computer (%s). Let the cloud's mqtt.brokers name an address that others reach, and enrol again with another token\n", s.CloudURL, strings.Join(s.Brokers, ", "))
+}
+
+// onLoopback reports whether an address is of this computer.
+func onLoopback(u *url.URL) bool {
+	return loopback(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "0")))
 }
 
 // arguments takes the line of the device's page from behind the command, as three arguments

@@ -84,7 +84,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 	}{
 		{"--help", []string{"-nonsense"}},
 		{"/nowhere", []string{"-config", "/nowhere"}},
-		{"field doors not found", []string{"-config", file(t, "doors: 3"), "-check"}},
+		{`line 1: there is no setting "doors"`, []string{"-config", file(t, "doors: 3"), "-check"}},
 		{"kiosk.listen", []string{"-check", "-kiosk-listen", "0.0.0.0:8091"}},
 		{"kiosk.listen", []string{"-check", "-kiosk-listen", "8091"}},
 		{"kiosk.phone \"call me\": use 3 to 32 digits", []string{"-check", "-config", file(t, "kiosk: {phone: call me}")}},
@@ -96,7 +96,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"supply 9", []string{"-check", "-config", file(t, "supply: 9")}},
 		{"tcp://host:port", []string{"-check", "-config", file(t, "lines: [{name: a, port: 'tcp://x', boards: [{name: A, family: cu16}]}]")}},
 		{"name of its own", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu16},{name: A, family: cu16, address: 1}]}]")}},
-		{"family", []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu99}]}]")}},
+		{`line 1: lines.boards.family: unknown board family "cu99"; use cu48, cu48b, cu16`, []string{"-check", "-config", file(t, "lines: [{name: a, port: /dev/x, boards: [{name: A, family: cu99}]}]")}},
 		{`step "delivered": use one of picked_up, received`, []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x, use: labels, post: Dock, step: delivered}]")}},
 		{"use codes or labels", []string{"-check", "-config", file(t, "scanners: [{name: a, port: /dev/x}]")}},
 		{"set kiosk.listen, such as " + wiring.ScreenAddress, []string{"-check", "-config", file(t, "kiosk: {listen: ''}\nscanners: [{name: a, port: camera, use: codes}]")}},
@@ -275,6 +275,30 @@ func TestEnrolmentThatFailsLeavesNothing(t *testing.T) {
 	_, err := runEdge(t, "", "-data", t.TempDir(), "enrol", url, "-device", "CAB-1")
 	require.ErrorContains(t, err, "no token")
 	require.Zero(t, *calls)
+}
+
+// Brokers of another computer's loopback are reported while a person is there.
+func TestEnrolmentWarnsOfBrokersThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cloud   string
+		brokers []string
+		warns   bool
+	}{
+		{"https://cloud.example", []string{"tcp://127.0.0.1:11900"}, true},
+		{"https://cloud.example", []string{"tcp://localhost:1883", "ws://[::1]:2/mqtt"}, true},
+		{"https://cloud.example", []string{"tcp://127.0.0.1:1883", "ssl://cloud.example:8883"}, false},
+		{"http://127.0.0.1:8080", []string{"tcp://127.0.0.1:1883"}, false},
+		{"http://localhost", []string{"tcp://127.0.0.1:1883"}, false},
+		{"https://cloud.example", nil, false},
+	} {
+		got := unreachable(access.Secrets{CloudURL: c.cloud, Brokers: c.brokers})
+		require.Equal(t, c.warns, strings.HasPrefix(got, "warning: this cabinet will not connect"), "%v", c)
+		if c.warns {
+			require.Contains(t, got, strings.Join(c.brokers, ", "))
+			require.True(t, strings.HasSuffix(got, "\n"))
+		}
+	}
 }
 
 // The line of the QR code is all that is needed: a scanner types it, or a person.

@@ -286,14 +286,30 @@ func prepareTCP(at places, c *board.Cabinet, name string, i int, say sayer) (fun
 		n += uint64(i)
 	}
 	ln, err := listen(net.JoinHostPort(host, strconv.FormatUint(n, 10)), at.anyLine)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: end the program that has it, or set --tcp to another address", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("line %q: %w", name, err)
 	}
 	say("line %s is at tcp://%s", name, ln.Addr())
 	if at.next {
-		say("next: %s", shell.Command(cli.Sibling("edge"), "--line", "tcp://"+ln.Addr().String()))
+		sayNext("tcp://"+ln.Addr().String(), say)
 	}
 	return func(ctx context.Context) error { return c.ServeTCP(ctx, name, ln) }, nil
+}
+
+// agentData is where an agent without settings keeps its secrets and its store.
+const agentData = "data/edge"
+
+// sayNext says how an agent is started on a line: once it is enrolled, which an agent
+// without its folder is not.
+func sayNext(line string, say sayer) {
+	edge := cli.Sibling("edge")
+	if _, err := os.Stat(agentData); errors.Is(err, os.ErrNotExist) {
+		say("no cabinet is enrolled here yet (there is no %s): run %s with the line of the cabinet on the cloud's set-up page, or on the cabinet's page", agentData, shell.Command(edge, "enrol"))
+	}
+	say("next: %s", shell.Command(edge, "--line", line))
 }
 
 // plugIn makes a pseudo-terminal and points the link at it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -141,7 +142,7 @@ func TestAStartWithoutSettingsSaysWhereEverythingIs(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- run(ctx, []string{"--layout", "large"}, io.Discard, &live) }()
 		defer func() { cancel(); require.NoError(t, <-done) }()
-		said := regexp.MustCompile(`doors can be touched at (http://127\.0\.0\.1:[0-9]+/CABINET)\nline main is at (tcp://127\.0\.0\.1:[0-9]+)\nnext: edge --line (tcp://127\.0\.0\.1:[0-9]+)\n`)
+		said := regexp.MustCompile(`doors can be touched at (http://127\.0\.0\.1:[0-9]+/CABINET)\nline main is at (tcp://127\.0\.0\.1:[0-9]+)\nno cabinet is enrolled here yet .*\bedge enrol with the line of the cabinet on the cloud's set-up page.*\nnext: edge --line (tcp://127\.0\.0\.1:[0-9]+)\n`)
 		ring.Await(t, func() bool { return said.MatchString(live.String()) }, "the addresses")
 		m := said.FindStringSubmatch(live.String())
 		require.Equal(t, m[2], m[3])
@@ -164,6 +165,31 @@ func TestAStartWithoutSettingsSaysWhereEverythingIs(t *testing.T) {
 			require.False(t, addresses[a], a)
 			addresses[a] = true
 		}
+	}
+}
+
+// Where an agent has its folder, it is started at once.
+func TestTheNextCommandIsToEnrolOnANewInstall(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var said []string
+	say := func(format string, a ...any) { said = append(said, fmt.Sprintf(format, a...)) }
+	sayNext("tcp://127.0.0.1:7001", say)
+	require.Len(t, said, 2)
+	require.Contains(t, said[0], "edge enrol")
+	require.NoError(t, os.MkdirAll(agentData, 0o700))
+	said = nil
+	sayNext("tcp://127.0.0.1:7001", say)
+	require.Equal(t, []string{"next: edge --line tcp://127.0.0.1:7001"}, said)
+}
+
+func TestATakenAddressNamesItsFlag(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	for flag, other := range map[string]string{"--tcp": "--page", "--page": "--tcp"} {
+		err := run(t.Context(), []string{flag, ln.Addr().String(), other, "127.0.0.1:0"}, io.Discard, io.Discard)
+		require.ErrorContains(t, err, "set "+flag+" to another address")
 	}
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"syscall"
 
 	"github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/firmware-sim/page"
@@ -24,6 +26,9 @@ func preparePage(places places, c *board.Cabinet, sizes map[uint]string, say say
 		return nil, fmt.Errorf("--page %s: the host must be an address of the loopback, such as 127.0.0.1:%d", addr, at.Port())
 	}
 	ln, err := listen(addr, places.anyPage)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: end the program that has it, or set --page to another address", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--page %s: %w", addr, err)
 	}

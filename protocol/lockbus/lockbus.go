@@ -22,6 +22,7 @@ package lockbus
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Family is a kind of board. The zero value is none.
@@ -74,12 +75,14 @@ func Families() []Family { return []Family{CU48, CU48B, CU16, Station, Door80, P
 // ParseFamily returns the family with this name: cu48, cu48b, cu16, station,
 // door80 or preamble.
 func ParseFamily(name string) (Family, error) {
+	var known []string
 	for _, f := range Families() {
 		if f.row().name == name {
 			return f, nil
 		}
+		known = append(known, f.row().name)
 	}
-	return 0, fmt.Errorf("unknown board family %q", name)
+	return 0, fmt.Errorf("unknown board family %q; use %s", name, strings.Join(known, ", "))
 }
 
 func (f Family) String() string {

@@ -5,7 +5,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"go.yaml.in/yaml/v3"
 )
 
 // ErrHelp ends a run after the help text was printed.
@@ -84,24 +82,6 @@ func Version() string {
 func PrintVersion(w io.Writer, name string) error {
 	_, err := fmt.Fprintln(w, name, Version(), runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH)
 	return err
-}
-
-// ReadYAML decodes a settings file into v. Keys that v does not have are
-// refused, and so is a second document. An empty file changes nothing.
-func ReadYAML(name string, v any) error {
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("read configuration: %w", err)
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	dec.KnownFields(true)
-	if err := dec.Decode(v); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read configuration %s: %w", name, err)
-	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read configuration %s: there is more than one document in it", name)
-	}
-	return nil
 }
 
 // Levels of a log, as settings name them.

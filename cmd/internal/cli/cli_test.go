@@ -44,7 +44,7 @@ func TestSettingsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "x.yaml")
 	v := struct{ A int }{7}
-	for text, want := range map[string]string{"b: 1": "field b not found", "a: 1\n---\na: 2": "more than one document", "a: [": name} {
+	for text, want := range map[string]string{"b: 1": `line 1: there is no setting "b"; there are: a`, "a: 1\n---\na: 2": "more than one document", "a: [": name} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 		require.ErrorContains(t, ReadYAML(name, &v), want)
 	}

@@ -92,6 +92,7 @@ func TestImage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"/usr/bin/cloud"}, conf.Config.Entrypoint)
 	require.Equal(t, "65532:65532", conf.Config.User)
+	require.Equal(t, []string{"POSTERN_USUAL_LISTEN=:8080"}, conf.Config.Env, "the loopback of a container reaches no caller")
 	require.True(t, conf.Created.IsZero())
 
 	heads := unpack(t, img, root)

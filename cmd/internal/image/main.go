@@ -38,6 +38,9 @@ const (
 	program   = "usr/bin/cloud"
 	authority = "etc/ssl/certs/ca-certificates.crt"
 	modules   = "usr/share/postern/cloud.spdx.json"
+	// usualListen has HTTP listen on all interfaces of the container where settings say
+	// nothing: its loopback reaches no caller.
+	usualListen = "POSTERN_USUAL_LISTEN=:8080"
 )
 
 func main() {
@@ -128,6 +131,7 @@ func imageOf(file, release string, p v1.Platform) (v1.Image, error) {
 	conf = conf.DeepCopy()
 	conf.OS, conf.Architecture, conf.Variant = p.OS, p.Architecture, p.Variant
 	conf.Config = v1.Config{Entrypoint: []string{"/" + program}, User: fmt.Sprintf("%d:%d", user, user), WorkingDir: "/" + home,
+		Env:     []string{usualListen},
 		Volumes: map[string]struct{}{"/" + home: {}}, ExposedPorts: map[string]struct{}{"8080/tcp": {}, "8883/tcp": {}}, StopSignal: "SIGTERM",
 		Labels: map[string]string{"org.opencontainers.image.title": "postern cloud", "org.opencontainers.image.version": release, "org.opencontainers.image.licenses": "Apache-2.0"}}
 	return mutate.ConfigFile(img, conf)
