@@ -27,8 +27,8 @@ type LockerRow struct {
 	PostalCode      string                `json:"postal_code" doc:"Empty while it is not known"`
 	Country         string                `json:"country" doc:"ISO 3166-1 alpha-2; empty while it is not known"`
 	LocationID      *cloud.SiteID         `json:"location_id" doc:"Site at which it stands"`
-	Latitude        float64               `json:"latitude"`
-	Longitude       float64               `json:"longitude"`
+	Latitude        *float64              `json:"latitude" doc:"Degrees; null while it is not known where it stands"`
+	Longitude       *float64              `json:"longitude"`
 	Timezone        string                `json:"timezone"`
 	Livemode        bool                  `json:"livemode" doc:"False for a test locker"`
 	Status          string                `json:"status" doc:"online, offline, maintenance, disabled or retired"`
@@ -137,9 +137,10 @@ func (s partners) ListLockers(ctx context.Context, c cloud.Caller, in LockersInp
 // lockerRow shows a device to a provider; size leaves in its availability what takes it.
 func (f deviceFacts) lockerRow(size string) LockerRow {
 	d := f.device
-	out := LockerRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, PostalCode: d.PostalCode, Country: d.Country, LocationID: cloud.OrNull(d.Profile.SiteID), Latitude: d.Latitude, Longitude: d.Longitude, Timezone: d.Timezone,
+	out := LockerRow{DeviceID: d.ID, DeviceCode: d.Code, DeviceName: d.Name, DeviceType: d.Type, Address: d.Address, PostalCode: d.PostalCode, Country: d.Country, LocationID: cloud.OrNull(d.Profile.SiteID), Timezone: d.Timezone,
 		BusinessID: d.BusinessID, OwnerProviderID: cloud.OrNull(d.OwnerProviderID), Protocol: d.Protocol, Firmware: d.Firmware, LastSeenAt: cloud.Stamp(d.LastSeenAt, f.zone),
 		Livemode: d.Livemode, Status: d.Status(f.online), Features: f.features(), IndoorGuide: d.Profile.Guide, OpeningHours: f.hours(), GridCounts: f.gridCounts(), Availability: map[string]int{}}
+	out.Latitude, out.Longitude = d.Place()
 	for _, have := range sizes {
 		if fits(size, have) {
 			out.Availability[have] = 0

@@ -192,6 +192,17 @@ func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
 	ctx.SetUserValue(wayKey{}, w)
 }
 
+// Overlooks reports whether a request names a caller in a header that does not count,
+// because its connection is from this computer or a private network and from no trusted
+// proxy: most likely the proxy in front was not named. It is asked before Resolve.
+func (p Proxies) Overlooks(ctx *fasthttp.RequestCtx) bool {
+	if len(ctx.Request.Header.Peek("X-Forwarded-For")) == 0 && len(ctx.Request.Header.Peek("Forwarded")) == 0 {
+		return false
+	}
+	conn := addrOf(ctx.RemoteAddr())
+	return (conn.IsLoopback() || conn.IsPrivate()) && !p.Trusts(conn)
+}
+
 // Caller is the address of who sent a request of net/http: the one that limits,
 // log and audit speak of. It has no port when a proxy told it.
 func (p Proxies) Caller(r *http.Request) net.Addr {

@@ -182,3 +182,26 @@ func TestLocalAndSecure(t *testing.T) {
 		require.Equal(t, []any{c.local, c.secure, c.ip}, []any{Local(&ctx), Secure(&ctx), ctx.RemoteIP().String()}, name)
 	}
 }
+
+// A proxy in front that was not named is noticed, and a stranger's header is not.
+func TestAProxyThatIsNotTrustedIsNoticed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		conn, header string
+		want         bool
+	}{
+		"this computer":     {"127.0.0.1", "X-Forwarded-For", true},
+		"by IPv6":           {"::1", "Forwarded", true},
+		"a private network": {"192.168.1.7", "X-Forwarded-For", true},
+		"mapped":            {"::ffff:192.168.1.7", "Forwarded", true},
+		"a trusted proxy":   {"10.0.0.1", "X-Forwarded-For", false},
+		"a stranger":        {"203.0.113.5", "X-Forwarded-For", false},
+		"another header":    {"127.0.0.1", "Via", false},
+	} {
+		var req fasthttp.Request
+		req.Header.Set(c.header, "203.0.113.9")
+		var ctx fasthttp.RequestCtx
+		ctx.Init(&req, &net.TCPAddr{IP: net.ParseIP(c.conn), Port: 4711}, nil)
+		require.Equal(t, c.want, proxies(t, "", "10.0.0.0/8").Overlooks(&ctx), name)
+	}
+}

@@ -19,6 +19,7 @@ func (s *Server) entered(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 		defer func() { s.observe(ctx, begun) }()
 		s.room.shrink(&ctx.Request.Header, int64(len(ctx.Request.Body())))
 		defer s.room.release(&ctx.Request.Header)
+		s.warnOfProxy(ctx)
 		s.cfg.Proxies.Resolve(ctx)
 		if peer.Secure(ctx) {
 			h(ctx)
@@ -35,6 +36,15 @@ func (s *Server) entered(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 			named(opRedirect, s.guarded(s.toTLS))(ctx)
 		}
 	}
+}
+
+// warnOfProxy logs once that a proxy in front is not trusted, so that all of its callers
+// count as one. Nothing of what the header says is logged.
+func (s *Server) warnOfProxy(ctx *fasthttp.RequestCtx) {
+	if s.warnedOfProxy.Load() || !s.cfg.Proxies.Overlooks(ctx) || s.warnedOfProxy.Swap(true) {
+		return
+	}
+	s.log.Warn("a proxy says who calls and is not trusted: limits, allow-lists and audit lines take all of its callers for one; name it in proxies.trusted if it is yours", "proxy", ctx.RemoteIP().String())
 }
 
 // isProbe reports whether an address is for balancers, which ask nodes directly.

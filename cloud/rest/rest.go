@@ -20,6 +20,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -132,6 +133,8 @@ type Server struct {
 
 	descriptionOnce sync.Once
 	description     []byte // of the REST addresses, with someBase
+
+	warnedOfProxy atomic.Bool
 
 	slow      slow
 	room      *room

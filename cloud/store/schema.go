@@ -133,7 +133,20 @@ func (s *schema) open(ctx context.Context, byCommand bool) error {
 			return err
 		}
 	}
+	if at.Database == 0 {
+		s.report = reportWaits(s.report)
+	}
 	return s.up(ctx, 0)
+}
+
+// reportWaits reports of the migrations of a new database, which has no rows to change,
+// nothing but what they wait for.
+func reportWaits(report func(Progress)) func(Progress) {
+	return func(p Progress) {
+		if p.Phase != "" {
+			report(p)
+		}
+	}
 }
 
 // status reads how things stand and changes nothing.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cmd/httpdevice/client"
+	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -70,7 +71,14 @@ func readSecrets(cloud, code, token, file string) (s client.Secrets, err error) 
 func main() {
 	cloud, code := flag.String("cloud", "http://127.0.0.1:8080", "address of the cloud"), flag.String("code", "", "device code")
 	token, file := flag.String("token", "", "enrolment token"), flag.String("file", "device.json", "where the secret is kept")
+	version := flag.Bool("version", false, "print the version and stop")
 	flag.Parse()
+	if *version {
+		if err := cli.PrintVersion(os.Stdout, "httpdevice"); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
 	go func() {
