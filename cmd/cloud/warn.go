@@ -58,10 +58,9 @@ func checkDatabase(address string) error {
 		return nil
 	}
 	u, err := url.Parse(address)
-	if err == nil && strings.ContainsAny(u.Host, "@") {
-		err = errors.New("@ in the host")
-	}
-	if err != nil {
+	// A slash, a question mark or a hash in the password ends it early: what follows the
+	// login then stands in the path, the query or the fragment.
+	if err != nil || strings.Contains(u.Path, "@") || u.Fragment != "" || u.User == nil && strings.Contains(u.RawQuery, "@") {
 		return errors.New("the address cannot be read: use postgres://user:password@host:5432/name; in user and password write each of : / ? # [ ] @ % and space as its percent code, such as %40 for @ and %2F for /")
 	}
 	return nil

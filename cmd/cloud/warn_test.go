@@ -69,7 +69,12 @@ func TestACheckRefusesWhatCannotStart(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
-	for _, address := range []string{"postgres://u:p%40ss@one,two/x", "postgresql:///x?host=/run/postgresql", "postgres://u:p@h:5432,i:5433/x?sslmode=disable", "x.db"} {
+	for _, password := range []string{"hunter2/x", "hunt@er2/x", "12/hunter2", "12?hunter2", "12#hunter2", "hunter2#x", "hunt[er2", "hunter2%", "hunt er2"} {
+		err := checkDatabase("postgres://u:" + password + "@127.0.0.1:5432/x")
+		require.ErrorContains(t, err, "%40 for @", password)
+		require.NotContains(t, err.Error(), "hunt", password)
+	}
+	for _, address := range []string{"postgres://u:p@ss@db/x", "postgres://u:p%40ss@one,two/x", "postgresql:///x?host=/run/postgresql", "postgres://u:p@h:5432,i:5433/x?sslmode=disable", "x.db"} {
 		require.NoError(t, checkDatabase(address), address)
 	}
 	dir := filepath.Join(t.TempDir(), "a", "b")

@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -336,6 +341,74 @@ func (c commands) packaged(t *testing.T) {
 	m := newMachine(t, dir)
 	makePackages(t, dir, "v0.0.0", "amd64")
 	c.keepPromises(t, m.run(t, "sh", "-euc", "cd /packages\n"+c.script))
+}
+
+// The example of nginx is in order, and what it leads to are the addresses of the settings
+// beside it.
+func TestNginxOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds and starts programs")
+	}
+	_, err := exec.LookPath("nginx")
+	ring.Needs(t, ring.EnvTools, "nginx (Debian's nginx-light)", err == nil)
+	raw, err := os.ReadFile("../../docs/operate.md")
+	require.NoError(t, err)
+	block := func(head string) string {
+		_, rest, ok := strings.Cut(string(raw), head)
+		require.True(t, ok, head)
+		text, _, _ := strings.Cut(rest, "```")
+		return text
+	}
+	dir, front, web, socket := t.TempDir(), freeAddress(t), freeAddress(t), freeAddress(t)
+	cert, key := certificateOf(t, dir, 1)
+	local := strings.NewReplacer("listen 443", "listen "+front, "/etc/ssl/cloud.example.crt", cert, "/etc/ssl/cloud.example.key", key,
+		"127.0.0.1:8080", web, "127.0.0.1:8083", socket, "https://cloud.example", "https://"+front)
+	conf := filepath.Join(dir, "nginx.conf")
+	user := ""
+	if os.Getuid() == 0 {
+		user = "user root;\n" // the folder is readable by its owner alone
+	}
+	writeFile(t, conf, fmt.Sprintf(`%sdaemon off; master_process off; pid %[2]s/nginx.pid; error_log stderr warn;
+events { worker_connections 1024; }
+http {
+access_log off;
+client_body_temp_path %[2]s/body; proxy_temp_path %[2]s/proxy; fastcgi_temp_path %[2]s/f; uwsgi_temp_path %[2]s/u; scgi_temp_path %[2]s/s;
+%[3]s}
+`, user, dir, local.Replace(block("```nginx\n"))))
+	out, err := exec.CommandContext(t.Context(), "nginx", "-t", "-c", conf, "-p", dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	bin := build(t)
+	settings := filepath.Join(dir, "cloud.yaml")
+	writeFile(t, settings, local.Replace(block("```yaml\n# cloud.yaml behind nginx\n"))+fmt.Sprintf("data: %s\nadmin: {listen: ''}\n", filepath.Join(dir, "data")))
+	c := bin.start(t, "cloud", "--config", settings, "--mqtt-listen", freeAddress(t))
+	t.Cleanup(func() { c.stop(t) })
+	p := &process{name: "nginx", cmd: exec.Command("nginx", "-c", conf, "-p", dir), done: make(chan error, 1)}
+	p.cmd.Stderr = p
+	p.run(t)
+	t.Cleanup(func() { p.stop(t) })
+	pem, err := os.ReadFile(cert)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(pem))
+	trust := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust}, Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	ring.Await(t, func() bool {
+		r, err := client.Get("https://" + front + "/readyz")
+		return err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK
+	}, "the cloud answers through nginx")
+	require.NotContains(t, c.text(), "proxies.trusted", "nginx is trusted")
+	conn, err := tls.Dial("tcp", front, trust)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = fmt.Fprintf(conn, "GET /mqtt HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n", front)
+	require.NoError(t, err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, " 101 ", "the broker is behind /mqtt")
 }
 
 // A link of a document leads to a file of the repository.
