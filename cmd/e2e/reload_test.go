@@ -147,7 +147,7 @@ func TestSettingsAreReadAgain(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, status(web, "/nothing-3", ""))
 		ring.Await(t, func() bool { return strings.Count(p.text(), `"msg":"request"`) == lines+1 }, "the access log goes on")
 	}
-	require.Contains(t, p.text(), "acces_log not found")
+	require.Contains(t, p.text(), `there is no setting \"acces_log\"`)
 	require.Contains(t, p.text(), "private key does not match")
 
 	write(cert1, key1, "access_log: false\nlog_level: warn")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -95,4 +96,15 @@ func TestAStartSaysWhereTheScreenIs(t *testing.T) {
 	})
 	stop()
 	require.NoError(t, <-done)
+}
+
+func TestATakenAddressNamesItsSetting(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	dir := t.TempDir()
+	writeSecrets(t, filepath.Join(dir, "secrets.json"), 0o600)
+	_, err = runEdge(t, "", "--data", dir, "--kiosk-listen", ln.Addr().String(), "--line", "tcp://127.0.0.1:9")
+	require.ErrorContains(t, err, "end the program that has it, or set kiosk.listen to another address")
 }
