@@ -159,7 +159,7 @@ func (w reports) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
 		p := w.present(b.Door)
 		was := p.DoorStatus
 		if p.DoorStatus = "open"; was == doorJammed {
-			if err := w.keepJammed(r.OccurredAt); err != nil {
+			if err := keepJammed(w, r.OccurredAt); err != nil {
 				return "", err
 			}
 		}
@@ -671,7 +671,7 @@ func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 		}
 	}
 	if b.Reason == wire.EndOpenFailed {
-		if err := w.stayedShut(r, o); err != nil {
+		if err := stayedShut(w, r, o); err != nil {
 			return "", err
 		}
 	}
@@ -697,7 +697,7 @@ const doorJammed = "jammed"
 
 // stayedShut: no door of an opening opened, whomever it was for. Staff are asked to look at the
 // locks until the doors have opened again.
-func (w reports) stayedShut(r Occurrence, o *cloud.Opening) error {
+func stayedShut(w reports, r Occurrence, o *cloud.Opening) error {
 	for i := range o.Doors {
 		o.Doors[i].Status, o.Doors[i].Error = "closed", wire.DoorOpenFailed
 		if r.Present {
@@ -707,12 +707,12 @@ func (w reports) stayedShut(r Occurrence, o *cloud.Opening) error {
 	if !r.Present {
 		return nil
 	}
-	return w.keepJammed(r.OccurredAt)
+	return keepJammed(w, r.OccurredAt)
 }
 
 // keepJammed keeps the device's exception with all doors that stayed shut when they were last to
 // open, and closes it with the last of them.
-func (w reports) keepJammed(at time.Time) error {
+func keepJammed(w reports, at time.Time) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err

@@ -210,15 +210,15 @@ func serve(ctx context.Context, opt options, s settings, logs *logs, stdout io.W
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
 	defer signal.Stop(again)
-	release, err := store.Hold(s.database()) // before it listens, migrates or prints
+	ln, err := listen(s, log) // answers nothing yet
 	if err != nil {
 		return err
+	}
+	release, err := store.Hold(s.database()) // before it migrates or prints
+	if err != nil {
+		return errors.Join(err, closeListeners(ln))
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	ln, err := listen(s, log)
-	if err != nil {
-		return err
-	}
 	for _, text := range s.warnings() {
 		log.Warn(text)
 	}
