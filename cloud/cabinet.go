@@ -64,9 +64,10 @@ func (d Device) Status(online bool) string {
 	return StatusOffline
 }
 
-// TakesDeliveries reports whether new deliveries may be made for d.
+// TakesDeliveries reports whether new deliveries may be made for d: a cabinet that has never been
+// enrolled stands nowhere yet.
 func (d Device) TakesDeliveries() bool {
-	return !d.IsPost() && !d.Disabled && d.MaintenanceAt.IsZero() && d.RetiredAt.IsZero()
+	return !d.IsPost() && !d.EnrolledAt.IsZero() && !d.Disabled && d.MaintenanceAt.IsZero() && d.RetiredAt.IsZero()
 }
 
 // DeviceFilter chooses devices of a business. Empty members choose all, but those

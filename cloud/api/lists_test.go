@@ -107,11 +107,10 @@ func (x *world) lists() map[string]listCase {
 			x.made("POST", fmt.Sprintf("%s/webhook-deliveries/%d/redeliver", partner, x.w.Outbox), x.token(provider), "")
 		}},
 		"third_party.lockers.list": {as: provider, other: map[string]any{"keyword": "p"}, rows: "lockers", id: "device_id", add: func() {
-			x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
+			x.enrolledCabinet()
 		}},
 		"public.pickup_points": {key: map[string]any{"client_code": "acme"}, other: map[string]any{"q": "p"}, rows: "pickup_points", id: "device_id", add: func() {
-			made := x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
-			x.made("PATCH", fmt.Sprintf("/api/v1/smart-lockers/devices/%v", made["device"].(map[string]any)["device_id"]), x.token(admin), `{"public":true}`)
+			x.made("PATCH", fmt.Sprintf("/api/v1/smart-lockers/devices/%d", x.enrolledCabinet()), x.token(admin), `{"public":true}`)
 		}},
 		"customer.parcels.list":       {as: cloud.Customer, rows: "parcels", id: "delivery_number", add: func() { x.waitsFor(x.w.Emails[cloud.Customer]) }},
 		"third_party.deliveries.list": {as: provider, other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},

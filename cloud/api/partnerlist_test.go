@@ -87,6 +87,9 @@ func TestAProviderFindsLockers(t *testing.T) {
 			if d.Longitude > 180 {
 				d.Longitude -= 360 // beyond the date line
 			}
+			if rnd.IntN(6) > 0 {
+				d.EnrolledAt = time.Now()
+			}
 			switch rnd.IntN(6) {
 			case 0:
 				d.Disabled = true
@@ -104,7 +107,7 @@ func TestAProviderFindsLockers(t *testing.T) {
 			ask := url.Values{"per_page": {"200"}, "keyword": {"near-"}, "latitude": {fmt.Sprint(here.Latitude)}, "longitude": {fmt.Sprint(here.Longitude)}, "radius_km": {fmt.Sprint(radius)}}
 			want := func(n int) bool {
 				d := all[n]
-				return d.BusinessID == 42 && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
+				return d.BusinessID == 42 && !d.EnrolledAt.IsZero() && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
 			}
 			if rnd.IntN(2) == 0 {
 				before, live := want, rnd.IntN(2) == 0

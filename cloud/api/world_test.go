@@ -799,6 +799,17 @@ func (x *world) cabinetProfile() string {
 	return x.id(at(x.made("POST", "/api/v1/smart-lockers/profiles", x.token(admin), fmt.Sprintf(`{"name":%q}`, x.next("Profile "))), "cabinet_profile", "cabinet_profile_id"))
 }
 
+// enrolledCabinet is a new cabinet whose agent has been enrolled.
+func (x *world) enrolledCabinet() (id cloud.DeviceID) {
+	made := x.made("POST", "/api/v1/smart-lockers/devices", x.token(admin), cabinetOf(x.next("PIER-")))
+	id = cloud.DeviceID(at(made, "device", "device_id").(float64))
+	var d cloud.Device
+	require.NoError(x.t, x.w.DB.Look(x.t.Context(), func(v cloud.View) (err error) { d, err = v.Device(id); return err }))
+	d.EnrolledAt = time.Now()
+	x.w.Write(x.t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
+	return id
+}
+
 // site is a new one.
 func (x *world) site() string {
 	return x.id(at(x.made("POST", "/api/v1/sites", x.token(admin), fmt.Sprintf(`{"name":%q,"address":"1 King St"}`, x.next("Site "))), "site", "location_id"))

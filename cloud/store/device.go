@@ -219,7 +219,7 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 		c.and("d.country = $%d", f.Country)
 	}
 	if f.UsableBy != 0 {
-		c.and("d.owner_provider_id IN (0, $%d) AND NOT d.disabled AND d.maintenance_at IS NULL AND d.type <> 'scan_post'", int64(f.UsableBy))
+		c.and("d.owner_provider_id IN (0, $%d) AND "+taking, int64(f.UsableBy))
 	} else {
 		c.and("d.protocol <> 'mock'")
 	}
@@ -227,7 +227,7 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 		c.and("d.livemode = $%d", *f.Livemode)
 	}
 	if f.Public {
-		c.and("d.public AND NOT d.disabled AND d.maintenance_at IS NULL AND d.type <> 'scan_post'")
+		c.and("d.public AND " + taking)
 	}
 	if f.Only != 0 {
 		c.and("d.id = $%d", int64(f.Only))
@@ -250,6 +250,9 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 	}
 	return part(v.snapshot, list, sorts, scanDevice)
 }
+
+// taking is cloud.Device.TakesDeliveries of rows that are not retired.
+const taking = `d.enrolled_at IS NOT NULL AND NOT d.disabled AND d.maintenance_at IS NULL AND d.type <> 'scan_post'`
 
 // squaredDistance is the square of a device's distance from the middle of a circle, in
 // square metres, as cloud.Circle has it.

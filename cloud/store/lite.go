@@ -129,7 +129,7 @@ func (e *lite) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	e.writerDB.SetMaxOpenConns(1)
 	s, err := newSchema(e.writerDB, e.path, logProgress(log))
 	if err == nil {
-		s.held = cfg.Held
+		s.held, s.quiet = cfg.Held, true
 		err = s.open(ctx, cfg.SchemaByCommand)
 	}
 	if err != nil {

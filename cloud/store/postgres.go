@@ -80,7 +80,7 @@ func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed f
 	db := stdlib.OpenDBFromPool(pool)
 	s, err := newSchema(db, "", logProgress(log))
 	if err == nil {
-		s.permit = cfg.Permit
+		s.permit, s.quiet = cfg.Permit, true
 		err = s.open(ctx, cfg.SchemaByCommand)
 	}
 	if err == nil {

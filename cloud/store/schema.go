@@ -81,6 +81,7 @@ type schema struct {
 	report  func(Progress)
 	held    bool                                                  // this process has the SQLite database by Hold
 	permit  func(ctx context.Context, running []cloud.Node) error // see Config.Permit
+	quiet   bool                                                  // of the migrations of a new database
 	silence time.Duration                                         // after which a lease whose beat stands still is of no process
 }
 
@@ -133,7 +134,7 @@ func (s *schema) open(ctx context.Context, byCommand bool) error {
 			return err
 		}
 	}
-	if at.Database == 0 {
+	if at.Database == 0 && s.quiet {
 		s.report = reportWaits(s.report)
 	}
 	return s.up(ctx, 0)

@@ -267,7 +267,8 @@ func (b *httpBox) told() (told bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		told = !slices.ContainsFunc(cells, func(c cloud.Compartment) bool {
-			return c.DoorStatus != map[bool]string{true: "open", false: "closed"}[b.doors[c.Door-1].open]
+			isShut := c.DoorStatus == "closed" || c.DoorStatus == "jammed" // and did not open when it was to
+			return b.doors[c.Door-1].open == isShut || !isShut && c.DoorStatus != "open"
 		})
 		return nil
 	})

@@ -24,6 +24,7 @@ func cabinets(t *testing.T, db *store.DB) {
 		c.Devices = append(c.Devices, d)
 	}
 	c.Devices[1].Type = "kiosk"
+	c.Devices[0].EnrolledAt = now
 	c.Devices[0].PostalCode, c.Devices[0].Country = "M5V 2T6", "CA"
 	c.Devices[3].PostalCode, c.Devices[3].Country = "m5v2t6", "DE"
 	c.Devices[4].PostalCode, c.Devices[4].Country = "10115", "DE"
@@ -82,11 +83,12 @@ func cabinets(t *testing.T, db *store.DB) {
 	require.Len(t, all, 4, "not the retired one")
 
 	post := device(7)
-	post.Type, post.Public = cloud.TypeScanPost, true
+	post.Type, post.Public, post.EnrolledAt = cloud.TypeScanPost, true, now
 	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{post}}})
 	require.Equal(t, ids{7}, list(cloud.DeviceFilter{Type: cloud.TypeScanPost}))
 	require.NotContains(t, list(cloud.DeviceFilter{UsableBy: 1}), cloud.DeviceID(7), "no provider uses a post")
 	require.Contains(t, list(cloud.DeviceFilter{UsableBy: 1}), cloud.DeviceID(1))
+	require.NotContains(t, list(cloud.DeviceFilter{UsableBy: 1}), cloud.DeviceID(2), "nor one that was never enrolled")
 	require.Empty(t, list(cloud.DeviceFilter{Public: true}), "it is no pickup point")
 	counts, err = db.ListOccupancy(t.Context(), 1)
 	require.NoError(t, err)
