@@ -101,8 +101,13 @@ func (d doors) reading(in Reading) {
 	default:
 		d.foundClosed(door)
 	}
-	if !in.Open && in.Item == wire.ItemAbsent {
+	switch door := d.Doors[in.Door]; {
+	case in.Open:
+	case in.Item == wire.ItemAbsent:
 		d.itemGone(in.Door, was)
+	case in.Item == wire.ItemPresent && door.Delivery != "" && !door.Seen:
+		door.Seen = true
+		d.setDoor(door)
 	}
 }
 

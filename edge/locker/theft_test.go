@@ -58,6 +58,24 @@ func TestAParcelTakenThroughAForcedDoorIsMissing(t *testing.T) {
 	require.Len(t, opened, 1, "said once")
 }
 
+// A sensor that lost sight of a parcel sees it again: its theft is noticed all the same.
+func TestAParcelThatIsSeenAgainCanBeMissedAgain(t *testing.T) {
+	t.Parallel()
+	w := deposited(t, wire.ItemPresent)
+	w.item(1, false, wire.ItemAbsent)
+	require.Len(t, w.evidences(wire.ExItemMissing), 1)
+	w.item(1, false, wire.ItemPresent)
+	for id := range w.s.Exceptions { // staff have found it
+		delete(w.s.Exceptions, id)
+	}
+	w.item(1, true, wire.ItemPresent)
+	w.wait(3 * time.Second)
+	w.item(1, true, wire.ItemAbsent)
+	w.item(1, false, wire.ItemAbsent)
+	w.wait(time.Second)
+	require.Equal(t, []string{"item gone while the door was open without a session"}, w.evidences(wire.ExItemMissing))
+}
+
 // The thief leaves the parcel: nothing is missing.
 func TestAForcedDoorOverAParcelThatStays(t *testing.T) {
 	t.Parallel()
