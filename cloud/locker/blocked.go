@@ -103,19 +103,30 @@ func (w reports) overtakeUnblock(c *cloud.Compartment) error {
 // keepBlocked keeps the device's exception with all compartments that couriers had blocked, and
 // closes it with the last of them.
 func (w *handling) keepBlocked(at time.Time) error {
+	return keepDoors(w, cloud.DevCompartmentBlocked, at, func(c *cloud.Compartment) string {
+		if c.State != cloud.GridBlocked || !slices.Contains(blockReasons, c.BlockReason) {
+			return ""
+		}
+		return fmt.Sprintf("door %d: %s", c.Door, c.BlockReason)
+	})
+}
+
+// keepDoors keeps a device's exception of a type with what is said of each of its doors, "" for
+// nothing, and closes it where nothing is said of any.
+func keepDoors(w *handling, typ string, at time.Time, say func(*cloud.Compartment) string) error {
 	cells, err := w.allCells()
 	if err != nil {
 		return err
 	}
-	f := cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevCompartmentBlocked, ClosedAt: at}
-	var blocked []string
+	f := cloud.DeviceException{DeviceID: w.device.ID, Type: typ, ClosedAt: at}
+	var doors []string
 	for _, c := range cells {
-		if c.State == cloud.GridBlocked && slices.Contains(blockReasons, c.BlockReason) {
-			blocked = append(blocked, fmt.Sprintf("door %d: %s", c.Door, c.BlockReason))
+		if text := say(c); text != "" {
+			doors = append(doors, text)
 		}
 	}
-	if len(blocked) > 0 {
-		f.Detail, f.OpenedAt, f.SeenAt, f.ClosedAt = cloud.DetailText(strings.Join(blocked, "; ")), at, at, time.Time{}
+	if len(doors) > 0 {
+		f.Detail, f.OpenedAt, f.SeenAt, f.ClosedAt = cloud.DetailText(strings.Join(doors, "; ")), at, at, time.Time{}
 	}
 	w.ch.DeviceFaults = append(w.ch.DeviceFaults, f)
 	return nil

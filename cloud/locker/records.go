@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -713,26 +712,16 @@ func stayedShut(w reports, r Occurrence, o *cloud.Opening) error {
 // keepJammed keeps the device's exception with all doors that stayed shut when they were last to
 // open, and closes it with the last of them.
 func keepJammed(w reports, at time.Time) error {
-	cells, err := w.allCells()
-	if err != nil {
-		return err
-	}
-	f := cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevDoorShut, ClosedAt: at}
-	var jammed []string
-	for _, c := range cells {
+	return keepDoors(w.handling, cloud.DevDoorShut, at, func(c *cloud.Compartment) string {
 		status := c.DoorStatus
 		if p := w.presents[c.Door]; p != nil {
 			status = p.DoorStatus
 		}
-		if status == doorJammed {
-			jammed = append(jammed, fmt.Sprintf("door %d", c.Door))
+		if status != doorJammed {
+			return ""
 		}
-	}
-	if len(jammed) > 0 {
-		f.Detail, f.OpenedAt, f.SeenAt, f.ClosedAt = cloud.DetailText(strings.Join(jammed, "; ")), at, at, time.Time{}
-	}
-	w.ch.DeviceFaults = append(w.ch.DeviceFaults, f)
-	return nil
+		return fmt.Sprintf("door %d", c.Door)
+	})
 }
 
 // openFailed: no door opened. The compartments are blocked, and packages that were
