@@ -27,7 +27,7 @@ func (s *story) shutDoors() (detail string) {
 }
 
 // A recipient stands before a door that does not open: staff are asked to look at its lock until
-// it has opened, whoever opens it, and no report says that it was open.
+// it has opened, also for staff, and no report says that it was open.
 func TestStaffLearnOfADoorThatDoesNotOpenForItsRecipient(t *testing.T) {
 	t.Parallel()
 	tell(t, 1, nil, func(s *story) {

@@ -108,8 +108,8 @@ type UnblockInput struct {
 }
 
 // atCompartment changes one compartment of a cabinet of the caller's business, by an action
-// that may be called again. Errors: DEVICE_NOT_FOUND,
-// DEVICE_HAS_NO_DOORS, GRID_NOT_FOUND, and those of the action.
+// that may be called again. Errors: DEVICE_NOT_FOUND, DEVICE_HAS_NO_DOORS, GRID_NOT_FOUND, and
+// those of the action.
 func (s staff) atCompartment(ctx context.Context, c cloud.Caller, cabinet cloud.DeviceID, grid cloud.GridID, change func(*Work, *cloud.Compartment) error) error {
 	now := time.Now().UTC()
 	return s.cfg.Store.Decide(ctx, cabinet, func(v cloud.View) (*cloud.Changes, error) {
