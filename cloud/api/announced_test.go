@@ -80,6 +80,18 @@ func TestCarriersAnnouncePackages(t *testing.T) {
 		require.Len(t, list, 1, "%s: %s", raw, a.body)
 		require.Equal(t, []any{1.0, "VALIDATION_FAILED"}, []any{at(list[0], "index"), at(list[0], "code")})
 		require.NotEmpty(t, at(list[0], "errors", member), "%s: %s", raw, a.body)
+		// GraphQL rejects it alone as well, unless it has another type than GraphQL's.
+		a = x.do("POST", "/api/graphql", own, `{"query":"mutation ($p: [DistributionPackageInput!]!) { thirdPartyAnnouncedPackagesCreate(packages: $p) { accepted rejected { index errors } } }","variables":{"p":[`+good+`,`+raw+`]}}`)
+		if refused, ok := a.json["errors"].([]any); ok {
+			require.Contains(t, at(refused[0], "extensions", "errors"), strings.TrimSuffix("p.1."+member, ".body"), "%s", a.body)
+			require.Regexp(t, `:7,|"2 kg"|^"B"`, raw, "%s", a.body)
+			continue
+		}
+		out := at(a.json, "data", "thirdPartyAnnouncedPackagesCreate")
+		require.EqualValues(t, 1, at(out, "accepted"), "%s: %s", raw, a.body)
+		rejected := at(out, "rejected").([]any)[0]
+		require.EqualValues(t, 1, at(rejected, "index"), "%s: %s", raw, a.body)
+		require.NotEmpty(t, at(rejected, "errors", member), "%s: %s", raw, a.body)
 	}
 	require.Equal(t, before+3, total(own, ""), "those that were right, once")
 	require.Equal(t, 200, x.do("DELETE", at1+"/"+at(announce(own, `{"packages":[`+good+`]}`).json["packages"].([]any)[0], "package_number").(string), own, "").status)

@@ -36,7 +36,7 @@ func (c Config) mocks() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "third_party.mock.faults",
 			Summary:     "Set the faults of the mock locker",
-			Description: "Takes the provider's mock locker off the network, lets its next order to open doors go without an answer, loses the reports of doors that are closed, or puts it out of service. clear ends all of it and closes the doors; deliveries stay. advance_seconds lets its time run ahead, so that door sessions, deliver_before and due_at end in seconds. The answer has its exceptions and device orders, which staff see of real lockers.",
+			Description: "Takes the provider's mock locker off the network, lets its next order to open doors go without an answer, loses the reports of doors that are closed, or puts it out of service. clear resets it: faults and openings end, doors are closed, and every compartment is empty and free. advance_seconds lets its time run ahead, so that door sessions, deliver_before and due_at end in seconds. The answer has its exceptions and device orders, which staff see of real lockers.",
 			Tag:         "ThirdPartyDelivery",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/third-party-delivery/mock/lockers/{device_id}/faults",

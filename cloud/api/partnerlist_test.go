@@ -81,6 +81,7 @@ func TestAProviderFindsLockers(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(2, 20))
 		var all []cloud.Device
 		var cells []cloud.Compartment
+		var seen []cloud.DeviceSeen
 		for n := range 40 {
 			d := cloud.Device{ID: cloud.DeviceID(7000 + n), BusinessID: []cloud.BusinessID{42, 42, 42, 43}[rnd.IntN(4)], Code: fmt.Sprintf("NEAR-%d", n), Name: fmt.Sprintf("Near %d", n%5), Type: "smart_locker", Timezone: "UTC", Protocol: "mqtt",
 				Address: "1 Long St", PostalCode: []string{"", "M5V 2T6", "m5v2t6", "10115"}[rnd.IntN(4)], Country: []string{"", "CA", "DE"}[rnd.IntN(3)], Latitude: 69.6 + rnd.Float64()/2, Longitude: 179.4 + rnd.Float64()*1.2, Livemode: rnd.IntN(2) == 0, OwnerProviderID: []cloud.ProviderID{0, 0, 17, 18}[rnd.IntN(4)], CreatedAt: time.Now()}
@@ -96,18 +97,22 @@ func TestAProviderFindsLockers(t *testing.T) {
 			case 1:
 				d.MaintenanceAt = time.Now()
 			}
+			if rnd.IntN(6) > 0 {
+				d.Applied = 1
+				seen = append(seen, cloud.DeviceSeen{DeviceID: d.ID, Applied: 1})
+			}
 			all = append(all, d)
 			cells = append(cells, cloud.Compartment{GridID: cloud.GridID(700_000 + n), DeviceID: d.ID, Door: 1, GridCode: "A01", ShelfCode: "A", Column: 1, Row: 1, Size: []string{"S", "M", "L", "XL"}[rnd.IntN(4)],
 				PickupEnabled: true, State: []string{cloud.GridFree, cloud.GridOccupied}[rnd.IntN(2)], DoorStatus: "closed"})
 		}
-		x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: all}, LockerChanges: cloud.LockerChanges{Compartments: cells}})
+		x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: all, Seen: seen}, LockerChanges: cloud.LockerChanges{Compartments: cells}})
 		for range ring.Count(60, 300) {
 			here := all[rnd.IntN(len(all))]
 			radius := 0.1 + rnd.Float64()*49
 			ask := url.Values{"per_page": {"200"}, "keyword": {"near-"}, "latitude": {fmt.Sprint(here.Latitude)}, "longitude": {fmt.Sprint(here.Longitude)}, "radius_km": {fmt.Sprint(radius)}}
 			want := func(n int) bool {
 				d := all[n]
-				return d.BusinessID == 42 && !d.EnrolledAt.IsZero() && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
+				return d.BusinessID == 42 && !d.EnrolledAt.IsZero() && d.Applied > 0 && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
 			}
 			if rnd.IntN(2) == 0 {
 				before, live := want, rnd.IntN(2) == 0

@@ -345,7 +345,13 @@ func (s *Server) problems(q Request, list gqlerror.List) []failed {
 	list = list[:min(len(list), MaxProblems)]
 	out := make([]failed, len(list))
 	for i, e := range list {
-		out[i] = failed{Message: e.Message, Extensions: s.extensions(q, &cloud.Error{Kind: cloud.Malformed, Code: "BAD_REQUEST"})}
+		refused := &cloud.Error{Kind: cloud.Malformed, Code: "BAD_REQUEST"}
+		out[i] = failed{Message: e.Message}
+		if fields := ofVariable(e); fields != nil {
+			refused.Fields = locale.Fields(q.Language, fields)
+			out[i].Message = slices.Collect(maps.Values(refused.Fields))[0][0]
+		}
+		out[i].Extensions = s.extensions(q, refused)
 		for _, l := range e.Locations {
 			out[i].Locations = append(out[i].Locations, location{l.Line, l.Column})
 		}

@@ -159,6 +159,30 @@ func TestRights(t *testing.T) {
 	r.failed(m, "INVALID_CREDENTIALS", 401)
 }
 
+// A variable that does not fit is named by its path, in the caller's language, and so is what it
+// has to be.
+func TestVariablesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for variables, want := range map[string][2]string{
+		`"query ($n: String!) { otepTracking(trackingNumber: $n) }","variables":{}`:                                                                                               {"n", "n is required."},
+		`"query ($n: String!) { otepTracking(trackingNumber: $n) }","variables":{"n":null}`:                                                                                       {"n", "n is required."},
+		`"query ($n: String!) { otepTracking(trackingNumber: $n) }","variables":{"n":7}`:                                                                                          {"n", "n must be a text."},
+		`"query ($a: [String!]) { otepTracking(trackingNumber: $a) }","variables":{"a":["x",[]]}`:                                                                                 {"", ""},
+		`"mutation ($p: [DistributionPackageInput!]!) { thirdPartyAnnouncedPackagesCreate(packages: $p) { packages { package_number } } }","variables":{"p":[{},{"weight":"x"}]}`: {"p.1.weight", "p[1].weight must be a number."},
+		`"mutation ($p: [DistributionPackageInput!]!) { thirdPartyAnnouncedPackagesCreate(packages: $p) { packages { package_number } } }","variables":{"p":[{"nope":1}]}`:        {"p.0.nope", "p.0.nope: unknown field"},
+	} {
+		_, m := r.send([]byte(`{"query":` + variables + `}`))
+		first := m["errors"].([]any)[0].(map[string]any)
+		if want[0] == "" {
+			require.NotContains(t, first["message"], "slice")
+			continue
+		}
+		require.Equal(t, want[1], first["message"], variables)
+		require.Equal(t, []any{want[1]}, first["extensions"].(map[string]any)["errors"].(map[string]any)[want[0]], variables)
+	}
+}
+
 // GraphQL over HTTP: what is answered with which status.
 func TestStatuses(t *testing.T) {
 	t.Parallel()

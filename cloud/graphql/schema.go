@@ -253,7 +253,7 @@ func (w *writer) members(t reflect.Type, input bool) string {
 			name = f.Name
 		}
 		kind := w.typed(f.Type, f, input)
-		if input && f.Tag.Get("required") == "true" && f.Tag.Get("graphql") == "" { // a type of its own says it itself
+		if input && f.Tag.Get("required") == "true" && f.Tag.Get("graphql") == "" && !isRow(t) { // a type of its own says it itself
 			kind = strings.TrimSuffix(kind, "!") + "!"
 		}
 		if d := f.Tag.Get("doc"); d != "" {
@@ -262,6 +262,12 @@ func (w *writer) members(t reflect.Type, input bool) string {
 		b.WriteString("  " + name + ": " + kind + "\n")
 	}
 	return b.String()
+}
+
+// isRow reports whether a type reads itself: the elements of lists of which each is refused by
+// itself, so that what is missing in one is no error of the others.
+func isRow(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 // isShown reports whether a promoted field has no named struct around it.

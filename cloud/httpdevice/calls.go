@@ -255,7 +255,7 @@ type doorInput struct {
 
 type reportInput struct {
 	Seq   uint64      `json:"seq" required:"true" min:"1" doc:"Counts the reports of this start, from 1"`
-	Doors []doorInput `json:"doors" required:"true" doc:"Every door of the device; one that is left out is unknown"`
+	Doors []doorInput `json:"doors" required:"true" doc:"Every door of the device; one that is left out is unknown, and one that its layout does not have, as before a new layout has come, is passed over"`
 }
 
 type reportOutput struct {

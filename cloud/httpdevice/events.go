@@ -18,7 +18,7 @@ type eventInput struct {
 	ID         string            `json:"event_id" required:"true" max:"64" doc:"The device's own name of it; one that was taken before for the same parcel changes nothing"`
 	Number     string            `json:"tracking_number" required:"true" max:"512" doc:"Of the parcel, or the text of its label"`
 	Status     string            `json:"status_code" required:"true" max:"64"`
-	OccurredAt string            `json:"occurred_at" format:"moment" doc:"Now when absent, and not in the future; UTC where it has no offset"`
+	OccurredAt string            `json:"occurred_at" format:"moment" doc:"Now when absent; not in the future, and not more than a day before the device was made; UTC where it has no offset"`
 	Location   string            `json:"location" max:"100" line:"true" doc:"Name of the place; the device's own when absent"`
 	Extensions map[string]string `json:"extensions" max:"20" item_max:"200"`
 }
@@ -43,10 +43,13 @@ const clockSlack = time.Minute
 
 // readTime is a time by a device's clock, to the millisecond: now where there is none, and where
 // it is a little ahead. One that is further ahead is a fault of its member.
-func readTime(f check.Fields, member, text string, now time.Time) time.Time {
+func readTime(f check.Fields, member, text string, made, now time.Time) time.Time {
 	at := check.Moment(text, time.UTC)
-	if at.After(now.Add(clockSlack)) {
+	switch {
+	case at.After(now.Add(clockSlack)):
 		f.Add(member, "The time must not be in the future.")
+	case !at.IsZero() && at.Before(made.AddDate(0, 0, -1)):
+		f.Add(member, "The time must not be more than a day before the device was made here: leave it out while the clock is not set.")
 	}
 	if at.IsZero() || at.After(now) {
 		at = now
@@ -69,7 +72,7 @@ func (s *Service) events(ctx context.Context, c *call, r *fasthttp.RequestCtx) (
 		if _, _, ok := otep.Canonical(e.Status); !ok {
 			f.Add(fmt.Sprintf("events.%d.status_code", i), "Use a status code of the Open Tracking Event Protocol, such as received.")
 		}
-		at[i] = readTime(f, fmt.Sprintf("events.%d.occurred_at", i), e.OccurredAt, now)
+		at[i] = readTime(f, fmt.Sprintf("events.%d.occurred_at", i), e.OccurredAt, c.device.CreatedAt, now)
 	}
 	if err := f.Err(); err != nil {
 		return nil, err

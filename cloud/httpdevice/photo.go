@@ -45,7 +45,7 @@ func (s *Service) photo(ctx context.Context, c *call, r *fasthttp.RequestCtx) (a
 		return nil, err
 	}
 	f, now := check.Fields{}, time.Now().UTC()
-	at := readTime(f, "taken_at", in.TakenAt, now)
+	at := readTime(f, "taken_at", in.TakenAt, c.device.CreatedAt, now)
 	if err := f.Err(); err != nil {
 		return nil, err
 	}

@@ -2,9 +2,12 @@ package locker
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // This file has what stands in, at the mock cabinet of a provider, for people and for time
@@ -14,39 +17,45 @@ import (
 // cabinets.
 func (w *Work) withoutAudit(n int) { w.ch.Audits = w.ch.Audits[:n] }
 
-// ResetMock brings back into use what is out of use at a mock cabinet, as staff would that
-// have looked: blocked compartments are in service again, those of which it is doubtful
-// what lies inside count as empty. Doors on which an opening runs stay as they are.
-func ResetMock(w *Work, c cloud.Caller) error {
+// CancelMock has a mock cabinet cancel the openings that run there.
+func CancelMock(w *Work) error {
+	running, err := w.runningDoors("")
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Compact(slices.Sorted(maps.Values(running))) {
+		if _, err := w.send(id, wire.CmdCloseSession, wire.CloseSession{OpeningID: id, How: wire.CloseCancel}, nil, commandLife); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ResetMock empties a mock cabinet at which no opening runs: what counts as inside is taken
+// out, as by staff that found nothing, deliveries that were not deposited are cancelled, as by
+// their partner, and every compartment is in service.
+func ResetMock(w *Work) error {
 	const reason = "The mock locker was cleared"
 	cells, err := w.allCells()
 	if err != nil {
 		return err
 	}
-	running, err := w.runningDoors("")
-	if err != nil {
-		return err
-	}
 	defer w.withoutAudit(len(w.ch.Audits))
 	for _, cell := range cells {
-		if running[cell.Door] != "" {
-			continue
-		}
-		clearing := clearing{w.requests, foundEmpty}
-		doubts, err := clearing.doubtsAt(cell)
-		if err != nil {
+		if _, err := (clearing{w.requests, foundEmpty}).clear(cell, reason); err != nil {
 			return err
 		}
-		if len(doubts) > 0 || cell.Dispute != nil {
-			if _, err := clearing.clear(cell, reason); err != nil {
-				return err
-			}
-		}
-		if err := w.unblock(c, cell, reason); err != nil {
+		if err := w.unblock(cloud.Caller{}, cell, reason); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.eachAtMock(func(d *cloud.Delivery) error {
+		_, err := w.giveUp(d, func(_ *handling, d *cloud.Delivery) error {
+			d.CancelReason, d.CancelledBy, d.FailureCode = reason, "partner_api", ""
+			return nil
+		})
+		return err
+	}, cloud.DeliveryCreated, cloud.DeliveryDoorsOpened)
 }
 
 // ConfirmMock confirms the deposit of the delivery that a compartment of a mock cabinet holds,
@@ -90,20 +99,10 @@ func AdvanceMock(w *Work, by time.Duration) error {
 	if err != nil {
 		return err
 	}
-	for _, status := range []cloud.DeliveryStatus{cloud.DeliveryCreated, cloud.DeliveryDoorsOpened, cloud.DeliveryDelivered, cloud.DeliveryCorrecting, cloud.DeliveryFailed} {
-		list, _, err := w.v.Deliveries(cloud.DeliveryFilter{BusinessID: w.device.BusinessID, DeviceID: w.device.ID, Status: status, Page: cloud.Page{Sort: "id", Down: true, Limit: advanced}})
-		if err != nil {
-			return err
-		}
-		for _, x := range list {
-			d, err := w.delivery(x.ID)
-			if err != nil {
-				return err
-			}
-			if err := bringNearer(w.requests, d, by); err != nil {
-				return err
-			}
-		}
+	err = w.eachAtMock(func(d *cloud.Delivery) error { return bringNearer(w.requests, d, by) },
+		cloud.DeliveryCreated, cloud.DeliveryDoorsOpened, cloud.DeliveryDelivered, cloud.DeliveryCorrecting, cloud.DeliveryFailed)
+	if err != nil {
+		return err
 	}
 	for _, id := range running {
 		o, err := w.opening(id)
@@ -116,8 +115,31 @@ func AdvanceMock(w *Work, by time.Duration) error {
 	return nil
 }
 
-// advanced are the deliveries of each status that AdvanceMock brings nearer.
-const advanced = 1000
+// newestAtMock bounds the deliveries of each status that acts at a mock cabinet look at.
+const newestAtMock = 1000
+
+// eachAtMock calls f with the newest deliveries of a mock cabinet in each of some statuses.
+func (w *Work) eachAtMock(f func(*cloud.Delivery) error, statuses ...cloud.DeliveryStatus) error {
+	for _, status := range statuses {
+		list, _, err := w.v.Deliveries(cloud.DeliveryFilter{BusinessID: w.device.BusinessID, DeviceID: w.device.ID, Status: status, Page: cloud.Page{Sort: "id", Down: true, Limit: newestAtMock}})
+		if err != nil {
+			return err
+		}
+		for _, x := range list {
+			d, err := w.delivery(x.ID)
+			if err != nil {
+				return err
+			}
+			if d.Status != status { // this step has changed it
+				continue
+			}
+			if err := f(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // bringNearer moves the time limits of a delivery, and ends what is over by them.
 func bringNearer(w requests, d *cloud.Delivery, by time.Duration) error {

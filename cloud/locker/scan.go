@@ -3,6 +3,7 @@ package locker
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -20,15 +21,43 @@ func (w reports) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, erro
 	case err != nil:
 		return "", err
 	case problem == foreign: // of another business or of none: staff learn which label it was, and no more
-		w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevUnknownLabel,
-			Detail: cloud.DetailText(labelDetail(b)), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
-		return "", nil
+		return "", w.unknownLabel(r, labelDetail(b))
 	case problem != "":
 		return problem, nil
 	}
 	w.add(s, e)
 	return "", nil
 }
+
+// unknownLabel keeps a label that names no parcel, before those that were scanned earlier.
+func (w reports) unknownLabel(r Occurrence, label string) error {
+	known, err := w.v.DeviceExceptions(w.device.ID)
+	if err != nil {
+		return err
+	}
+	labels := []string{cloud.DetailText(strings.ReplaceAll(label, labelEnds, " "))}
+	known = append(known, w.ch.DeviceFaults...) // the last one of the type holds those before it
+	for _, x := range slices.Backward(known) {
+		if x.Type != cloud.DevUnknownLabel {
+			continue
+		}
+		for l := range strings.SplitSeq(x.Detail, labelEnds) {
+			if !slices.Contains(labels, l) && len(strings.Join(labels, labelEnds)+labelEnds+l) <= labelsLength {
+				labels = append(labels, l)
+			}
+		}
+		break
+	}
+	w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevUnknownLabel,
+		Detail: strings.Join(labels, labelEnds), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})
+	return nil
+}
+
+// Labels that name no parcel are kept in one text.
+const (
+	labelEnds    = "; " // between two of them
+	labelsLength = 2000 // bytes
+)
 
 // labelDetail is a label that names no parcel, and where it was scanned.
 func labelDetail(b wire.TrackingEvent) string {

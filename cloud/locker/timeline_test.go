@@ -1,6 +1,7 @@
 package locker_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -178,10 +179,17 @@ func TestEventsOfDevicesAreNormalised(t *testing.T) {
 		say(wire.TrackingEvent{Subject: "UPS-8", StatusCode: "in_transit"})
 		say(wire.TrackingEvent{Subject: "ELSEWHERE", StatusCode: "in_transit"})
 		require.EqualValues(s.t, 2, s.Faults()[cloud.DevUnknownLabel].Count)
-		require.Equal(s.t, "ELSEWHERE", s.Faults()[cloud.DevUnknownLabel].Detail)
+		require.Equal(s.t, "ELSEWHERE; UPS-8", s.Faults()[cloud.DevUnknownLabel].Detail, "the newest first")
+		say(wire.TrackingEvent{Subject: "UPS-8", StatusCode: "in_transit"})
+		require.Equal(s.t, "UPS-8; ELSEWHERE", s.Faults()[cloud.DevUnknownLabel].Detail, "each once")
 		say(wire.TrackingEvent{Subject: "NO\x00WHERE" + strings.Repeat("x", 2000), StatusCode: "in_transit", Location: "Dock 3"})
-		require.EqualValues(s.t, 3, s.Faults()[cloud.DevUnknownLabel].Count)
-		require.LessOrEqual(s.t, len(s.Faults()[cloud.DevUnknownLabel].Detail), 520)
+		require.EqualValues(s.t, 4, s.Faults()[cloud.DevUnknownLabel].Count)
+		require.True(s.t, strings.HasSuffix(s.Faults()[cloud.DevUnknownLabel].Detail, "x…; UPS-8; ELSEWHERE"))
+		for n := range 300 {
+			say(wire.TrackingEvent{Subject: fmt.Sprint("NONE-", n), StatusCode: "in_transit"})
+		}
+		require.Less(s.t, len(s.Faults()[cloud.DevUnknownLabel].Detail), 2010)
+		require.True(s.t, strings.HasPrefix(s.Faults()[cloud.DevUnknownLabel].Detail, "NONE-299; NONE-298; "))
 		require.NotContains(s.t, s.Faults()[cloud.DevUnknownLabel].Detail, "\x00")
 		require.NotContains(s.t, s.Faults(), cloud.DevForeignReference)
 	})

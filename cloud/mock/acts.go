@@ -180,38 +180,33 @@ type FaultsInput struct {
 	DropCloseReports *bool          `json:"drop_close_reports" doc:"The report of a door that is closed is lost: its state is unknown until its session is over, or this is false again"`
 	Disabled         *bool          `json:"disabled" doc:"It takes no new deliveries, as a locker that its operator has put out of service"`
 	AdvanceSeconds   int            `json:"advance_seconds" min:"0" max:"2678400" doc:"The locker's time runs ahead by so much, 31 days at most: door sessions end, the keypad takes codes again, and deliver_before, due_at and deposited_at of the deliveries that are not over lie so much earlier. A deposit that this settles is made now"`
-	Clear            bool           `json:"clear" doc:"First end every fault and jam, close what is open, bring blocked and doubtful compartments back into use, and let the keypad take codes again. Deliveries that wait or are inside stay."`
+	Clear            bool           `json:"clear" doc:"First reset the locker: every fault and jam ends, its doors are closed, openings end, packages inside count as taken out and their deliveries as failed, those that wait for their deposit are cancelled, every compartment is free and in use, and the keypad takes codes again."`
 }
 
 // SetFaults breaks or mends the calling provider's mock cabinet, and lets its time run ahead.
 // Errors: DEVICE_NOT_FOUND,
 // DEVICE_NOT_SHARED, NOT_A_TEST_LOCKER. Source: lockers-devices 5, operation 40.
 func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput) (Output, error) {
-	return s.playAct(ctx, c, in.Device, func(m *machine) error {
-		was := m.kept.Faults.Offline
-		if in.Clear {
-			m.kept.Faults = Faults{}
+	if in.Clear {
+		if _, err := s.playAct(ctx, c, in.Device, func(m *machine) error { return m.end() }, nil); err != nil {
+			return Output{}, err
 		}
+	}
+	return s.playAct(ctx, c, in.Device, func(m *machine) error {
 		set(&m.kept.Faults.TimeoutNextOpen, in.TimeoutNextOpen)
 		set(&m.kept.Faults.DropCloseReports, in.DropCloseReports)
+		was := m.kept.Faults.Offline
 		if in.Clear { // which comes before anything else
 			m.leaves = in.Offline != nil && *in.Offline
 		} else {
 			set(&m.kept.Faults.Offline, in.Offline)
 		}
-		for _, l := range m.Rules.Config.Layout {
-			n := edge.DoorNumber(l.Door)
-			switch d := m.kept.Doors[n]; {
-			case in.Clear && d != (door{Item: d.Item}):
-				m.move(n, func(d *door) { *d = door{Item: d.Item} })
-			case d.Unreported && !m.kept.Faults.DropCloseReports:
+		for n, d := range m.kept.Doors {
+			if d.Unreported && !m.kept.Faults.DropCloseReports {
 				m.move(n, func(d *door) { d.Unreported = false })
 			}
 		}
-		if in.Clear {
-			m.Rules.Meta.Budgets = rules.Budgets{}
-		}
-		m.after = func() error { return m.setCloud(c, in) }
+		m.after = func() error { return m.setCloud(in) }
 		if m.kept.Faults.Offline != was {
 			if err := m.connect(); err != nil {
 				return err
@@ -228,6 +223,32 @@ func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput)
 	}, nil)
 }
 
+// end ends every fault and all that runs at the cabinet: its doors are closed with nothing new
+// behind them, and the openings of which doors were never opened are cancelled.
+func (m *machine) end() error {
+	was := m.kept.Faults.Offline
+	m.kept.Faults = Faults{}
+	for _, l := range m.Rules.Config.Layout {
+		n := edge.DoorNumber(l.Door)
+		item := wire.ItemUnknown
+		if m.Rules.Doors[n].Opening != "" {
+			item = wire.ItemAbsent
+		}
+		if m.kept.Doors[n] != (door{Item: item}) {
+			m.move(n, func(d *door) { *d = door{Item: item} })
+		}
+	}
+	m.Rules.Meta.Budgets = rules.Budgets{}
+	m.after = func() error {
+		locker.DisableMock(m.Work, false)
+		return locker.CancelMock(m.Work)
+	}
+	if !was {
+		return nil
+	}
+	return m.connect()
+}
+
 // connect takes the cabinet off the network or back to it; there it says what it has kept and
 // takes what waits for it.
 func (m *machine) connect() error {
@@ -241,14 +262,14 @@ func (m *machine) connect() error {
 }
 
 // setCloud does what faults are to do outside the cabinet.
-func (m *machine) setCloud(c cloud.Caller, in FaultsInput) error {
+func (m *machine) setCloud(in FaultsInput) error {
 	if in.Clear {
-		if err := locker.ResetMock(m.Work, c); err != nil {
+		if err := locker.ResetMock(m.Work); err != nil {
 			return err
 		}
 	}
-	if in.Disabled != nil || in.Clear {
-		locker.DisableMock(m.Work, in.Disabled != nil && *in.Disabled)
+	if in.Disabled != nil {
+		locker.DisableMock(m.Work, *in.Disabled)
 	}
 	return nil
 }

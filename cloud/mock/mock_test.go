@@ -211,7 +211,7 @@ func TestMockCabinet(t *testing.T) {
 		require.Equal(r.t, []any{"send", []string{"third_party.deliveries.retrieve"}}, []any{e.Details["purpose"], e.Details["allowed"]})
 	})
 	rehearse(t, "codes", func(r *rehearsal) {
-		grids := r.deposit("R-1", "M")
+		r.deposit("R-1", "M")
 		for _, in := range []mock.PickupInput{{}, {Delivery: 1, Code: "123456"}} {
 			in.Device = r.device.ID
 			_, err := r.Mocks.PickUp(ctx, r.me, in)
@@ -231,14 +231,17 @@ func TestMockCabinet(t *testing.T) {
 		require.ErrorAs(r.t, err, &e)
 		require.Equal(r.t, "locked_out", e.Details["outcome"])
 		r.faults(mock.FaultsInput{Clear: true})
-		_, err = r.Lockers.RotatePickupCode(ctx, r.me, locker.RotateInput{Delivery: "ref:R-1"})
+		require.Equal(r.t, cloud.DeliveryFailed, r.find("R-1").Status, "it was taken out")
+		grids := r.deposit("R-2", "M")
+		pickup = r.find("R-2").PickupCode
+		_, err = r.Lockers.RotatePickupCode(ctx, r.me, locker.RotateInput{Delivery: "ref:R-2"})
 		require.NoError(r.t, err)
 		_, err = r.Mocks.PickUp(ctx, r.me, mock.PickupInput{Device: r.device.ID, Code: *pickup})
 		require.Equal(r.t, "CODE_REFUSED", code(err), "it was replaced")
-		_, err = r.Mocks.PickUp(ctx, r.me, mock.PickupInput{Device: r.device.ID, Delivery: r.find("R-1").DeliveryID})
+		_, err = r.Mocks.PickUp(ctx, r.me, mock.PickupInput{Device: r.device.ID, Delivery: r.find("R-2").DeliveryID})
 		require.NoError(r.t, err)
 		r.close(grids...)
-		require.Equal(r.t, cloud.DeliveryPickedUp, r.find("R-1").Status)
+		require.Equal(r.t, cloud.DeliveryPickedUp, r.find("R-2").Status)
 	})
 	rehearse(t, "a jammed door", func(r *rehearsal) {
 		r.create("R-1", "XL")

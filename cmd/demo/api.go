@@ -28,8 +28,9 @@ type api struct {
 	again time.Duration
 }
 
-// steadfast is how long partners and people try to reach a cloud that is being killed.
-const steadfast = 30 * time.Second
+// steadfast is how long partners and people try to reach a cloud that is being killed: longer
+// than the 30 s for which the call of a killed node counts as running.
+const steadfast = 45 * time.Second
 
 // as speaks to the cloud with a token.
 func (s *stage) as(token string, headers ...string) *api {

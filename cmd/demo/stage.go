@@ -288,6 +288,9 @@ func (c *cabinet) fact(f simboard.Fact) {
 	}
 }
 
+// errNotIn is that of what did not come in time.
+var errNotIn = errors.New("not in")
+
 func (s *stage) awaits(ctx context.Context, what string, limit time.Duration, ok func() bool) error {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if ctx.Err() != nil {
@@ -297,7 +300,7 @@ func (s *stage) awaits(ctx context.Context, what string, limit time.Duration, ok
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: not in %v", what, limit)
+	return fmt.Errorf("%s: %w %v", what, errNotIn, limit)
 }
 
 // greet prints where to look.

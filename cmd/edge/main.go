@@ -267,7 +267,7 @@ func once(ctx context.Context, cfg agent.Config, s settings, log *slog.Logger, s
 }
 
 func newPage(cfg agent.Config, a *agent.Agent, operator kiosk.Operator, camera *scanner.Camera, key string, log *slog.Logger) *kiosk.Kiosk {
-	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Operator: operator, Key: key, Scanners: a.Scanners, ChooseStep: a.ChooseStep, Camera: camera, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, CloudURL: cfg.Secrets.CloudURL, Learn: a.Learn, KeepLearned: a.KeepLearned, Log: log,
+	return kiosk.New(kiosk.Config{DeviceCode: cfg.Secrets.DeviceCode, Operator: operator, Key: key, Post: cfg.IsPost(), Scanners: a.Scanners, ChooseStep: a.ChooseStep, Camera: camera, Codes: a.Codes(), Loop: a.Loop(), Link: a.Link(), Now: a.Now, Health: a.Health, OnSite: a.OnSite, CloudURL: cfg.Secrets.CloudURL, Learn: a.Learn, KeepLearned: a.KeepLearned, Log: log,
 		Store: func() kiosk.StoreState {
 			return kiosk.StoreState{FilledPercent: a.Store().Filled(), Waiting: a.Store().Present().Backlog}
 		}})

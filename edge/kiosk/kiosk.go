@@ -65,7 +65,7 @@ type StoreState struct {
 	Waiting       [2]uint64 // records that the cloud does not have yet, per lane
 }
 
-// Config is what New needs. All fields but Operator, Key, Health, Learn, KeepLearned, CloudURL, OnSite, Scanners, ChooseStep, Camera and Log are required.
+// Config is what New needs. All fields but Operator, Key, Health, Learn, KeepLearned, CloudURL, OnSite, Scanners, Post, ChooseStep, Camera and Log are required.
 type Config struct {
 	DeviceCode string
 	Operator   Operator // as Check allows
@@ -89,6 +89,7 @@ type Config struct {
 	// Scanners are the device's scanners as they work now; nil, or none of labels at
 	// New: there is no post page. ChooseStep chooses the step of one of them.
 	Scanners   func() []scanner.Config
+	Post       bool // there are no doors: its page stands in the place of the cabinet's
 	ChooseStep func(ctx context.Context, name string, step otep.Code) error
 	Camera     *scanner.Camera // which looks at the pictures of the screen's camera; nil: there is none
 	Log        *slog.Logger
@@ -136,35 +137,47 @@ func New(cfg Config) *Kiosk {
 	}
 	static := http.FileServerFS(page)
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", static)
-	for _, name := range []string{"kiosk.css", "kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "camera.js", "collect.js"} {
-		mux.Handle("GET /"+name, static)
-	}
+	mux.Handle("GET /camera.js", static)
 	mux.HandleFunc("GET /operator.json", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, struct {
 			Operator
 			Camera bool `json:"camera,omitempty"` // pages show pictures of it
 		}{k.cfg.Operator, k.cfg.Camera != nil})
 	})
+	mux.HandleFunc("GET /api/staff", k.staff) // for programs of this machine as well
+	if cfg.Camera != nil {
+		mux.HandleFunc("POST "+picturePath, k.picture)
+	}
+	if len(k.labelScanners()) > 0 {
+		k.servePost(mux, static)
+	}
+	if cfg.Post {
+		mux.Handle("GET /{$}", http.RedirectHandler("/post", http.StatusSeeOther))
+	} else {
+		k.serveCabinet(mux, static)
+	}
+	k.handler = guard(mux, cfg.Camera != nil)
+	return k
+}
+
+// serveCabinet serves the screen of a cabinet.
+func (k *Kiosk) serveCabinet(mux *http.ServeMux, static http.Handler) {
+	mux.Handle("GET /{$}", static)
+	for _, name := range []string{"kiosk.css", "kiosk.js", "screens.js", "words.js", "drawing.js", "sound.js", "collect.js"} {
+		mux.Handle("GET /"+name, static)
+	}
 	mux.HandleFunc("GET /texts.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(k.texts)
 	})
 	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.publicView()) })
 	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { k.events(func() any { return k.publicView() }, w, r) })
-	mux.HandleFunc("GET /api/staff", k.staff)
 	mux.HandleFunc("POST /api/staff/stay", staffAct(k.session.extend))
 	mux.HandleFunc("POST /api/staff/learn", k.learn)
 	mux.HandleFunc("POST /api/staff/learned", k.learned)
 	mux.HandleFunc("POST /api/staff/leave", staffAct(k.session.end))
 	mux.HandleFunc("POST /api/staff/next", k.next)
 	mux.HandleFunc("POST /api/staff/remove", k.remove)
-	if len(k.labelScanners()) > 0 {
-		k.servePost(mux, static)
-	}
-	if cfg.Camera != nil {
-		mux.HandleFunc("POST "+picturePath, k.picture)
-	}
 	mux.HandleFunc("POST /api/code", k.code)
 	mux.HandleFunc("POST "+scanPath, k.scan)
 	mux.HandleFunc("POST /api/label", k.label)
@@ -173,8 +186,6 @@ func New(cfg Config) *Kiosk {
 	mux.HandleFunc("POST /api/reopen", k.reopen)
 	mux.HandleFunc("POST /api/another", k.another)
 	mux.HandleFunc("POST /api/done", k.done)
-	k.handler = guard(mux, cfg.Camera != nil)
-	return k
 }
 
 // Handler is the page with its guards.

@@ -114,6 +114,30 @@ func TestOnlyAPostHasThePage(t *testing.T) {
 	}
 }
 
+// A post has no doors: nothing of a cabinet's screen is there.
+func TestAPostHasNoCabinetsPage(t *testing.T) {
+	t.Parallel()
+	f := &fake{state: newState()}
+	k := newPost(f)
+	k.cfg.Post = true
+	k = New(k.cfg)
+	status, _, header := call(k, "GET", "/", "")
+	require.Equal(t, []any{303, "/post"}, []any{status, header.Get("Location")})
+	for _, path := range []string{"/post", "/post.js", "/post.css", "/camera.js", "/operator.json", "/post-texts.json"} {
+		status, _, _ := call(k, "GET", path, "")
+		require.Equal(t, 200, status, path)
+	}
+	for _, path := range []string{"/kiosk.js", "/api/state", "/api/events"} {
+		status, _, _ := call(k, "GET", path, "")
+		require.Equal(t, 404, status, path)
+	}
+	for _, path := range []string{"/api/code", "/api/scan", "/api/label", "/api/reopen", "/api/done"} {
+		status, _, _ := call(k, "POST", path, `{"code":"123456"}`)
+		require.Equal(t, 404, status, path)
+	}
+	require.Empty(t, f.asked)
+}
+
 func TestEveryLanguageHasEveryWordOfThePost(t *testing.T) {
 	t.Parallel()
 	require.Len(t, postTexts, len(texts))
