@@ -269,9 +269,9 @@ func (s *stage) deposit(ctx context.Context, c *cabinet, size string) (*parcel, 
 
 // collect types the pickup code at the cabinet and takes the parcel.
 func (s *stage) collect(ctx context.Context, p *parcel) error {
-	a, err := s.openByCode(ctx, p)
+	a, err := openByCode(ctx, s, p)
 	for n := 1; errors.Is(err, errNotIn) && n < 3; n++ { // people enter the code once more
-		a, err = s.openByCode(ctx, p)
+		a, err = openByCode(ctx, s, p)
 	}
 	if err != nil {
 		return err
@@ -287,7 +287,7 @@ func (s *stage) collect(ctx context.Context, p *parcel) error {
 }
 
 // openByCode opens the doors of a parcel by its pickup code.
-func (s *stage) openByCode(ctx context.Context, p *parcel) (entered, error) {
+func openByCode(ctx context.Context, s *stage, p *parcel) (entered, error) {
 	a, err := s.enterCode(ctx, p, wire.CodePickup, p.code)
 	if err != nil {
 		return a, fmt.Errorf("enter pickup code: %w", err)

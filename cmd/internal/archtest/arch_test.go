@@ -109,7 +109,7 @@ var allowed = map[string][]string{
 	"cloud/approval":           {"cloud", "cloud/check"},
 	"cloud/chat":               {"cloud", "cloud/check", "cloud/limit", "cloud/picture"},
 	"cloud/oauth":              {"cloud", "cloud/auth", "cloud/catalog", "cloud/limit", "cloud/mcp"},
-	"cloud/graphql":            {"cloud", "cloud/catalog", "cloud/locale"},
+	"cloud/graphql":            {"cloud", "cloud/catalog", "cloud/check", "cloud/locale"},
 	"cloud/peer":               {},
 	"cloud/admin":              {"cloud/peer"},
 	"cloud/setup":              {"cloud", "cloud/auth", "cloud/check", "protocol/passcode", "protocol/topic", "protocol/wire", "protocol/wiring"},
