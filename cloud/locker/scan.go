@@ -21,7 +21,7 @@ func (w reports) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, erro
 	case err != nil:
 		return "", err
 	case problem == foreign: // of another business or of none: staff learn which label it was, and no more
-		return "", w.unknownLabel(r, labelDetail(b))
+		return "", unknownLabel(w, r, labelDetail(b))
 	case problem != "":
 		return problem, nil
 	}
@@ -30,7 +30,7 @@ func (w reports) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, erro
 }
 
 // unknownLabel keeps a label that names no parcel, before those that were scanned earlier.
-func (w reports) unknownLabel(r Occurrence, label string) error {
+func unknownLabel(w reports, r Occurrence, label string) error {
 	known, err := w.v.DeviceExceptions(w.device.ID)
 	if err != nil {
 		return err
