@@ -117,6 +117,27 @@ func E(kind Kind, code string, args ...any) *Error {
 	return &Error{Kind: kind, Code: code, Args: args}
 }
 
+// Shown is the error of a chain that callers may see; nil for one of ours.
+func Shown(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) && e.Kind != Internal {
+		return e
+	}
+	return nil
+}
+
+// Answered is what callers are answered to an error: the one that they may see, or that the
+// database is away, or that something of ours went wrong. ours says that it is to be logged.
+func Answered(err error) (e *Error, ours bool) {
+	if e = Shown(err); e != nil {
+		return e, false
+	}
+	if errors.Is(err, ErrAway) {
+		return &Error{Kind: Unavailable, Code: "MODULE_UNAVAILABLE", RetryAfter: 5, Err: err}, true
+	}
+	return &Error{Kind: Internal, Code: "INTERNAL_ERROR", Err: err}, true
+}
+
 // Errors of the store.
 var (
 	// ErrNotFound is returned by Find methods and by a View.
@@ -130,4 +151,7 @@ var (
 	// ErrRepeated is returned by a decision for a call that another call is the
 	// first of. Nothing was written.
 	ErrRepeated = errors.New("another call was the first")
+	// ErrAway says that the database is not there now, or takes no writes: its disk is full, its
+	// server ended. What was asked of it did not happen, or its commit was not answered.
+	ErrAway = errors.New("the database is away")
 )

@@ -97,9 +97,9 @@ func TestAProviderFindsLockers(t *testing.T) {
 			case 1:
 				d.MaintenanceAt = time.Now()
 			}
-			if rnd.IntN(6) > 0 {
-				d.Applied = 1
-				seen = append(seen, cloud.DeviceSeen{DeviceID: d.ID, Applied: 1})
+			if rnd.IntN(3) > 0 {
+				d.StatusAt, d.Applied = time.Now(), uint64(min(1, rnd.IntN(6)))
+				seen = append(seen, cloud.DeviceSeen{DeviceID: d.ID, StatusAt: d.StatusAt, Applied: d.Applied})
 			}
 			all = append(all, d)
 			cells = append(cells, cloud.Compartment{GridID: cloud.GridID(700_000 + n), DeviceID: d.ID, Door: 1, GridCode: "A01", ShelfCode: "A", Column: 1, Row: 1, Size: []string{"S", "M", "L", "XL"}[rnd.IntN(4)],
@@ -112,7 +112,7 @@ func TestAProviderFindsLockers(t *testing.T) {
 			ask := url.Values{"per_page": {"200"}, "keyword": {"near-"}, "latitude": {fmt.Sprint(here.Latitude)}, "longitude": {fmt.Sprint(here.Longitude)}, "radius_km": {fmt.Sprint(radius)}}
 			want := func(n int) bool {
 				d := all[n]
-				return d.BusinessID == 42 && !d.EnrolledAt.IsZero() && d.Applied > 0 && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
+				return d.BusinessID == 42 && !d.EnrolledAt.IsZero() && (d.StatusAt.IsZero() || d.Applied > 0) && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
 			}
 			if rnd.IntN(2) == 0 {
 				before, live := want, rnd.IntN(2) == 0

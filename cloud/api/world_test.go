@@ -806,7 +806,7 @@ func (x *world) enrolledCabinet() (id cloud.DeviceID) {
 	var d cloud.Device
 	require.NoError(x.t, x.w.DB.Look(x.t.Context(), func(v cloud.View) (err error) { d, err = v.Device(id); return err }))
 	d.EnrolledAt = time.Now()
-	x.w.Write(x.t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}, Seen: []cloud.DeviceSeen{{DeviceID: id, Applied: 1}}}})
+	x.w.Write(x.t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{d}}})
 	return id
 }
 

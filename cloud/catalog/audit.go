@@ -47,7 +47,7 @@ func (o *Operation) about(in any) string {
 
 // refused leaves a line about an attempt at an operation of high risk.
 func (p *Pipeline) refused(ctx context.Context, o *Operation, c cloud.Caller, err error) {
-	shown, call := shownError(err), cloud.CallOf(ctx)
+	shown, call := cloud.Shown(err), cloud.CallOf(ctx)
 	if o.Risk != RiskHigh || c.Anonymous() || p.cfg.Calls == nil || shown == nil || shown.Kind == cloud.Limited || call == nil {
 		return
 	}

@@ -150,7 +150,7 @@ func (r *running) storeAnswer(ctx context.Context, o *cloud.Once, a Answer, fail
 	stored, taken := o.Taken()
 	var answer []byte
 	var err error
-	switch shown := shownError(failed); {
+	switch shown := cloud.Shown(failed); {
 	case failed == nil:
 		answer, err = encodeKept(a)
 	case shown == nil: // ours, or out of time: what is stored stands
@@ -174,15 +174,6 @@ func (r *running) logged(err error) error {
 		r.p.cfg.Log.Error("answer of a call is not kept", "operation", r.o.Name, "err", err)
 	}
 	return err
-}
-
-// shownError is an error that callers see; nil for others.
-func shownError(err error) *cloud.Error {
-	var e *cloud.Error
-	if errors.As(err, &e) && e.Kind != cloud.Internal {
-		return e
-	}
-	return nil
 }
 
 // final reports whether a refusal is for good: others ask to come again.

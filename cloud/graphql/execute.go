@@ -174,10 +174,9 @@ func (e *execution) fail(f *ast.Field, err error) {
 		e.errors = append(e.errors, e.held(f, held))
 		return
 	}
-	var shown *cloud.Error
-	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+	shown, ours := cloud.Answered(err)
+	if ours {
 		e.s.cfg.Log.Error("graphql field failed", "request_id", e.q.RequestID, "field", f.Name, "err", err)
-		shown = cloud.E(cloud.Internal, "INTERNAL_ERROR")
 		if errors.Is(err, context.DeadlineExceeded) {
 			shown = &cloud.Error{Kind: cloud.Unavailable, Code: "MODULE_UNAVAILABLE", RetryAfter: 5}
 		}

@@ -399,10 +399,9 @@ const tooMuch = "The query asks for too much at once: at most 240 selections as 
 
 // turnedAway is the answer to a request of which nothing was run.
 func (s *Server) turnedAway(q Request, err error) result {
-	var shown *cloud.Error
-	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+	shown, ours := cloud.Answered(err)
+	if ours {
 		s.cfg.Log.Error("introspection failed", "request_id", q.RequestID, "err", err)
-		shown = cloud.E(cloud.Internal, "INTERNAL_ERROR")
 	}
 	return result{Errors: []failed{{Message: locale.Error(q.Language, shown.Code, shown.Args...), Extensions: s.extensions(q, shown)}}}
 }

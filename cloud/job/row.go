@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -247,13 +246,4 @@ func choices(cfg Config, lang string, known []Column, path string) []string {
 // isColumn reports whether a member is one of those that a file can fill.
 func isColumn(known []Column, path string) bool {
 	return slices.ContainsFunc(known, func(c Column) bool { return c.Path == path })
-}
-
-// shownError is an error that callers see; nil for others.
-func shownError(err error) *cloud.Error {
-	var e *cloud.Error
-	if errors.As(err, &e) && e.Kind != cloud.Internal {
-		return e
-	}
-	return nil
 }

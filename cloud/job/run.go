@@ -232,7 +232,7 @@ func (s *Service) try(ctx context.Context, j cloud.Job, n *catalog.Noun, o *cata
 	if err == nil {
 		err = s.call(cloud.WithPreview(ctx, pv), j, o, c, in)
 	}
-	if e := shownError(err); e != nil {
+	if e := cloud.Shown(err); e != nil {
 		return refusal(x, e), nil
 	}
 	out = outcome{ID: x.ID, Title: x.Title}
@@ -262,7 +262,7 @@ func (s *Service) check(ctx context.Context, j cloud.Job) error {
 			return s.checked(ctx, j)
 		}
 		c, err := s.caller(ctx, j, o)
-		if e := shownError(err); e != nil {
+		if e := cloud.Shown(err); e != nil {
 			return s.end(ctx, j, cloud.JobFailed, messageOf(s.cfg, j.Language, e))
 		}
 		if err != nil {
@@ -451,7 +451,7 @@ func (r *runner) row(ctx context.Context, x cloud.JobRow) error {
 		return fmt.Errorf("check of row %d of %s: %w", x.Row, r.j.ID, err)
 	}
 	c, err := r.caller(call, r.j, r.o)
-	if e := shownError(err); e != nil {
+	if e := cloud.Shown(err); e != nil {
 		return lost{e}
 	}
 	if err != nil {
@@ -468,7 +468,7 @@ func (r *runner) row(ctx context.Context, x cloud.JobRow) error {
 		}
 		err = r.call(run, r.j, r.o, c, in)
 	}
-	switch e := shownError(err); {
+	switch e := cloud.Shown(err); {
 	case err == nil && step.Taken():
 		return nil
 	case err == nil: // there was nothing to change
@@ -479,8 +479,8 @@ func (r *runner) row(ctx context.Context, x cloud.JobRow) error {
 		return r.later(ctx, x, it, err)
 	default:
 		if e.Kind == cloud.Forbidden || e.Kind == cloud.Unauthenticated { // of the record, or of the caller
-			if _, err := r.caller(ctx, r.j, r.o); shownError(err) != nil {
-				return lost{shownError(err)}
+			if _, err := r.caller(ctx, r.j, r.o); cloud.Shown(err) != nil {
+				return lost{cloud.Shown(err)}
 			}
 		}
 		if step.Taken() {
@@ -565,7 +565,7 @@ func (r *runner) later(ctx context.Context, x cloud.JobRow, it item, err error) 
 	if n < maxTries {
 		return nil
 	}
-	e := shownError(err)
+	e := cloud.Shown(err)
 	if e == nil {
 		e = cloud.E(cloud.Internal, "INTERNAL_ERROR")
 	}

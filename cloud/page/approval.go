@@ -222,15 +222,14 @@ func describeError(f frame, e *cloud.Error) string {
 
 // why is the text for an error; the details of one that may be ours are only logged.
 func (p *kit) why(f frame, err error) string {
-	var shown *cloud.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
-	case errors.As(err, &shown) && shown.Kind != cloud.Internal:
-		return describeError(f, shown)
 	}
-	p.log.Error("operation of a page failed", "err", err)
-	return locale.Error(f.Lang, "INTERNAL_ERROR")
+	shown, ours := cloud.Answered(err)
+	if ours {
+		p.log.Error("operation of a page failed", "err", err)
+	}
+	return describeError(f, shown)
 }
 
 func (p approvalPages) approvals(ctx *fasthttp.RequestCtx) {

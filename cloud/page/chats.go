@@ -354,17 +354,13 @@ func callUpload(ctx *fasthttp.RequestCtx) (map[string]any, error) {
 
 // refuseCall answers a script with an error.
 func (p chatPages) refuseCall(ctx *fasthttp.RequestCtx, lang string, err error) {
-	status, code := fasthttp.StatusInternalServerError, "INTERNAL_ERROR"
 	f := frame{Lang: lang}
 	message := p.why(f, err)
-	var shown *cloud.Error
-	if errors.As(err, &shown) && shown.Kind != cloud.Internal {
-		status, code, message = catalog.Status(shown), shown.Code, cmp.Or(fieldProblem(f, shown), message)
-		if shown.RetryAfter > 0 {
-			ctx.Response.Header.Set("Retry-After", strconv.Itoa(shown.RetryAfter))
-		}
+	shown, _ := cloud.Answered(err)
+	if shown.RetryAfter > 0 {
+		ctx.Response.Header.Set("Retry-After", strconv.Itoa(shown.RetryAfter))
 	}
-	p.writeJSON(ctx, status, map[string]any{"result": false, "error_code": code, "message": message})
+	p.writeJSON(ctx, catalog.Status(shown), map[string]any{"result": false, "error_code": shown.Code, "message": cmp.Or(fieldProblem(f, shown), message)})
 }
 
 func (p chatPages) writeJSON(ctx *fasthttp.RequestCtx, status int, body any) {

@@ -499,15 +499,17 @@ func (p *kit) missing(ctx *fasthttp.RequestCtx) {
 // trouble shows an error as a page. Internal errors are logged.
 func (p *kit) trouble(ctx *fasthttp.RequestCtx, err error) {
 	code, status := "INTERNAL_ERROR", fasthttp.StatusInternalServerError
-	var shown *cloud.Error
-	switch {
-	case errors.As(err, &shown) && shown.Kind == cloud.Limited:
+	switch shown, ours := cloud.Answered(err); {
+	case shown.Kind == cloud.Limited:
 		code, status = shown.Code, fasthttp.StatusTooManyRequests
 		ctx.Response.Header.Set("Retry-After", fmt.Sprint(shown.RetryAfter))
 	case errors.Is(err, context.DeadlineExceeded):
 		code, status = "MODULE_UNAVAILABLE", fasthttp.StatusServiceUnavailable
 	default:
 		p.log.Error("page failed", "path", string(ctx.Path()), "err", err)
+		if ours {
+			code, status = shown.Code, catalog.Status(shown)
+		}
 	}
 	f := p.frame(ctx, "trouble.title")
 	p.show(ctx, status, "message.html", messagePage{frame: f, Heading: f.T("trouble.title"), Body: locale.Error(f.Lang, code)})

@@ -78,16 +78,14 @@ func withMembers(body errorBody, more map[string]any) any {
 
 // publicError is the error that the caller may see.
 func (s *Server) publicError(ctx *fasthttp.RequestCtx, id string, err error) *cloud.Error {
-	var e *cloud.Error
-	if errors.As(err, &e) && e.Kind != cloud.Internal {
-		return e
+	if cloud.Shown(err) == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		err = ended(err)
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		_ = errors.As(ended(err), &e)
-		return e
+	e, ours := cloud.Answered(err)
+	if ours {
+		s.log.Error("request failed", "request_id", id, "method", string(ctx.Method()), "path", loggedPath(ctx), "err", err)
 	}
-	s.log.Error("request failed", "request_id", id, "method", string(ctx.Method()), "path", loggedPath(ctx), "err", err)
-	return cloud.E(cloud.Internal, "INTERNAL_ERROR")
+	return e
 }
 
 // longSegment is from how many characters on a part of a path may be a secret, such as the

@@ -213,10 +213,7 @@ func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, k cat
 	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag || a.Tag != "", tag: a.Tag, about: a.About, again: a.Replayed}
 }
 
-func isShown(err error) bool {
-	var shown *cloud.Error
-	return errors.As(err, &shown) && shown.Kind != cloud.Internal
-}
+func isShown(err error) bool { return cloud.Shown(err) != nil }
 
 // ended is the error of a request whose context ended first.
 func ended(cause error) error {

@@ -20,8 +20,8 @@ import (
 
 const lockersPath = "/api/mcp/lockers"
 
-// cabinet makes a cabinet of the sandbox's business and enrols it; its agent has
-// applied the layout. Its doors are not connected.
+// cabinet makes a cabinet of the sandbox's business and enrols it. Its doors are not
+// connected.
 func (w *agentWorld) cabinet(code string) (id cloud.DeviceID, grids []int64) {
 	w.t.Helper()
 	var made struct {
@@ -34,9 +34,6 @@ func (w *agentWorld) cabinet(code string) (id cloud.DeviceID, grids []int64) {
 	}
 	require.Equal(w.t, 201, call(w.t, "POST", w.base+"/api/v1/smart-lockers/devices", w.box.Admin.Token, map[string]any{"device_name": "Pier", "device_code": code, "layout": "small"}, &made))
 	require.Equal(w.t, 200, call(w.t, "POST", w.base+"/api/v1/devices/enrol", "", map[string]any{"device_code": code, "token": made.Enrolment.Token}, nil))
-	require.NoError(w.t, w.s.Store.Decide(w.t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
-		return &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: made.Device.ID, Applied: 1}}}}, nil
-	}))
 	require.NoError(w.t, w.s.Store.Look(w.t.Context(), func(v cloud.View) error {
 		cells, err := v.Compartments(made.Device.ID)
 		for _, c := range cells {

@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -200,6 +202,34 @@ func (o *op) done(rows int64) error {
 		*o.count = rows
 	}
 	return o.need.check(rows)
+}
+
+// away marks the errors of an engine that say that the database is not there now, or takes no
+// writes.
+func away(err error) error {
+	if err == nil || errors.Is(err, cloud.ErrAway) {
+		return err
+	}
+	gone := absent(err)
+	var lite *sqlite.Error
+	var pg *pgconn.PgError
+	var line net.Error
+	switch {
+	case errors.As(err, &lite):
+		switch lite.Code() & 0xff {
+		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
+			gone = true
+		}
+	case errors.As(err, &pg):
+		gone = gone || pg.Code == "25006" // a standby, or a server that was made one
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // the caller's time is over
+	case errors.As(err, &line), errors.Is(err, io.ErrUnexpectedEOF):
+		gone = true
+	}
+	if !gone {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cloud.ErrAway, err)
 }
 
 // known maps an engine's error to the store's own where there is one. Neither

@@ -12,7 +12,9 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +28,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -405,6 +408,42 @@ func TestReadersComeBackFree(t *testing.T) {
 	for range 4 * liteReaders {
 		require.NoError(t, one(t.Context()))
 	}
+}
+
+// A full disk is a database that takes no writes: what is asked of it is not lost, it is refused
+// in a way that callers see, and reads go on. What an operation does wrong stays its own.
+func TestAFullDiskIsADatabaseThatIsAway(t *testing.T) {
+	e, err := openLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), Config{}, slog.New(slog.DiscardHandler), func(*cloud.Changes) {}, func(time.Duration, int) {})
+	require.NoError(t, err)
+	defer e.close()
+	write := func(sql string) error {
+		return e.write(t.Context(), 0, func(ctx context.Context, s session) (*cloud.Changes, error) {
+			_, err := list(ctx, s, sql, scanInt)
+			return nil, err
+		})
+	}
+	require.NoError(t, write("PRAGMA max_page_count = 1"), "as many as it has, and no more")
+	fill := `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+INSERT INTO audit (business_id, at, actor, action, target, detail) SELECT i, 1, 'a', 'b', 'c', hex(randomblob(500)) FROM n RETURNING 1`
+	err = write(fill)
+	require.ErrorIs(t, err, cloud.ErrAway)
+	e2, ours := cloud.Answered(err)
+	require.True(t, ours)
+	require.Equal(t, []any{cloud.Unavailable, "MODULE_UNAVAILABLE", 5}, []any{e2.Kind, e2.Code, e2.RetryAfter})
+	require.NoError(t, e.read(t.Context(), func(ctx context.Context, q querier) error {
+		_, err := list(ctx, q, "SELECT 1", scanInt)
+		return err
+	}))
+	require.NoError(t, write("PRAGMA max_page_count = 1000000"))
+	require.NoError(t, write(fill))
+
+	for _, own := range []error{cloud.ErrNotFound, cloud.ErrExists, cloud.E(cloud.Conflict, "X"), context.DeadlineExceeded, &pgconn.PgError{Code: "23505"}, &pgconn.PgError{Code: "40001"}, &pgconn.PgError{Code: "42P01"}} {
+		require.NotErrorIs(t, away(own), cloud.ErrAway)
+	}
+	for _, code := range []string{"57P01", "57P03", "53100", "53300", "25006"} {
+		require.ErrorIs(t, away(fmt.Errorf("read: %w", &pgconn.PgError{Code: code})), cloud.ErrAway, code)
+	}
+	require.ErrorIs(t, away(&net.OpError{Op: "read", Err: io.EOF}), cloud.ErrAway)
 }
 
 // Whatever stands beside each other, merging keeps every value, in its order,

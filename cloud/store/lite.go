@@ -227,7 +227,7 @@ func (e *lite) write(ctx context.Context, _ cloud.DeviceID, fn task) error {
 	}
 	select {
 	case err := <-j.result:
-		return err
+		return away(err)
 	case <-ctx.Done():
 		if j.state.CompareAndSwap(jobWaiting, jobLeft) {
 			return context.Cause(ctx)
@@ -237,7 +237,7 @@ func (e *lite) write(ctx context.Context, _ cloud.DeviceID, fn task) error {
 			return errClosed
 		}
 	}
-	return <-j.result
+	return away(<-j.result)
 }
 
 // loop owns the writer: it takes what waits, commits it together, and answers.
@@ -372,10 +372,10 @@ func (e *lite) readSnapshot(ctx context.Context, fn func(context.Context, querie
 	defer cancel()
 	c, err := e.reader(ctx)
 	if err != nil {
-		return err
+		return away(err)
 	}
 	defer func() { e.readers <- c }()
-	return damaged(e.path, fn(ctx, c))
+	return away(damaged(e.path, fn(ctx, c)))
 }
 
 // walSize is the size of the write-ahead log in bytes.

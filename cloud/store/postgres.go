@@ -146,7 +146,7 @@ func (e *postgres) write(ctx context.Context, dev cloud.DeviceID, fn task) error
 			return nil
 		}
 		if !overtaken(err) {
-			return err
+			return away(err)
 		}
 	}
 	return fmt.Errorf("gave up after %d tries: %w", pgTries, err)
@@ -226,13 +226,13 @@ func (e *postgres) within(ctx context.Context, begin string, fn func(*pgSession)
 func (e *postgres) read(ctx context.Context, fn func(context.Context, querier) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	return e.within(ctx, pgBeginReading, func(s *pgSession) error { return fn(ctx, s) })
+	return away(e.within(ctx, pgBeginReading, func(s *pgSession) error { return fn(ctx, s) }))
 }
 
 func (e *postgres) readSnapshot(ctx context.Context, fn func(context.Context, querier) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	return fn(ctx, &pgSession{tx: e.pool})
+	return away(fn(ctx, &pgSession{tx: e.pool}))
 }
 
 // pgSession is one transaction, or the pool for a single query. What begins and

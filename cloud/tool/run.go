@@ -35,8 +35,8 @@ func (r *running) Caller() cloud.Caller { return r.caller }
 
 // Shown is an error in the caller's language, nil for one of ours.
 func (r *running) Shown(err error) *catalog.PublicError {
-	var e *cloud.Error
-	if !errors.As(err, &e) || e.Kind == cloud.Internal {
+	e := cloud.Shown(err)
+	if e == nil {
 		return nil
 	}
 	return &catalog.PublicError{Kind: e.Kind, Code: e.Code, Message: locale.Error(r.caller.Language, e.Code, e.Args...), Fields: locale.Fields(r.caller.Language, e.Fields)}

@@ -3,7 +3,6 @@ package tool
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -183,8 +182,8 @@ func (u *session) missingScope(t *catalog.Tool, have []string) string {
 
 // turnedAway is the answer to who is not let in at all.
 func (u *session) turnedAway(err error, state limit.State) error {
-	var shown *cloud.Error
-	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+	shown, _ := cloud.Answered(err)
+	if shown.Kind == cloud.Internal {
 		return err
 	}
 	status := catalog.Status(shown)

@@ -157,7 +157,7 @@ func (k *call) refuse(err error) (*mcp.Result, error) {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		shown = &cloud.Error{Kind: cloud.Timeout, Code: "TOOL_TIMEOUT", Args: []any{k.tool.Name}}
-	} else if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+	} else if shown, _ = cloud.Answered(err); shown.Kind == cloud.Internal {
 		k.code = "INTERNAL_ERROR"
 		return nil, err
 	}

@@ -234,8 +234,7 @@ func (w *World) fill(t testing.TB) {
 	ch.Sessions = []cloud.Session{
 		{DeviceID: 88, Generation: 1, Node: "test", Online: true, ConnectedAt: now.Add(-3 * time.Hour), LastSeenAt: now},
 		{DeviceID: 89, Generation: 1, Node: "test", LastSeenAt: now.Add(-26 * time.Hour), ConnectedAt: now.Add(-50 * time.Hour)}}
-	ch.Seen = append(ch.Seen, cloud.DeviceSeen{DeviceID: 89, Applied: 1}, cloud.DeviceSeen{DeviceID: 90, Applied: 1},
-		cloud.DeviceSeen{DeviceID: 88, Applied: 1, Firmware: "v1.3.0", Program: &cloud.DeviceProgram{Platform: "linux/arm64", Updates: true}})
+	ch.Seen = append(ch.Seen, cloud.DeviceSeen{DeviceID: 88, Firmware: "v1.3.0", Program: &cloud.DeviceProgram{Platform: "linux/arm64", Updates: true}})
 	sizes := []string{"S", "S", "M", "M", "L", "XL"}
 	for _, d := range ch.Devices {
 		for i := range 12 {

@@ -82,13 +82,6 @@ func NewOn(t testing.TB, database string, log *slog.Logger, more ...server.Sandb
 	w.Box, err = w.Sandbox(context.Background(), server.SandboxConfig{Codes: wire.CodeParams{MemoryKiB: 8, Passes: 1}, WebhookURL: "https://8.8.8.8/hook",
 		Devices: append(devices, more...)})
 	require.NoError(t, err)
-	require.NoError(t, w.Store.Decide(context.Background(), 0, func(cloud.View) (*cloud.Changes, error) {
-		ch := &cloud.Changes{}
-		for _, d := range w.Box.Devices { // each has been in use before
-			ch.Seen = append(ch.Seen, cloud.DeviceSeen{DeviceID: d.DeviceID, Applied: 1})
-		}
-		return ch, nil
-	}))
 	return w
 }
 

@@ -84,7 +84,8 @@ func cabinets(t *testing.T, db *store.DB) {
 
 	post := device(7)
 	post.Type, post.Public, post.EnrolledAt = cloud.TypeScanPost, true, now
-	require.NotContains(t, list(cloud.DeviceFilter{UsableBy: 1}), cloud.DeviceID(1), "it has no configuration yet")
+	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: 1, StatusAt: now}}}})
+	require.NotContains(t, list(cloud.DeviceFilter{UsableBy: 1}), cloud.DeviceID(1), "it has come and applied no configuration")
 	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Seen: []cloud.DeviceSeen{{DeviceID: 1, Applied: 1}}}})
 	write(t, db, 0, &cloud.Changes{DeviceChanges: cloud.DeviceChanges{Devices: []cloud.Device{post}}})
 	require.Equal(t, ids{7}, list(cloud.DeviceFilter{Type: cloud.TypeScanPost}))
