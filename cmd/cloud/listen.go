@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/cli"
 )
 
 // listen opens all sockets of a node before anything else starts.
@@ -27,11 +28,8 @@ func listen(s settings, log *slog.Logger) (ln server.Listeners, err error) {
 			*x.at, err = nil, nil
 			continue
 		}
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w: end the program that has it, or set %s to another address", err, x.setting)
-		}
 		if err != nil {
-			return ln, errors.Join(fmt.Errorf("listen (%s): %w", x.setting, err), closeListeners(ln))
+			return ln, errors.Join(fmt.Errorf("listen (%s): %w", x.setting, cli.InUse(err, x.setting)), closeListeners(ln))
 		}
 		if slices.Contains(s.Proxies.Protocol, x.setting) {
 			*x.at = s.proxies.Listener(*x.at)

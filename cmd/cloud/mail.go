@@ -42,7 +42,7 @@ func (s *settings) checkMail(bad func(string, ...any)) {
 	if s.BaseURL == "" {
 		bad("mail.server: set base_url too, links in mails begin with it")
 	}
-	if m.Encryption == notification.Plain && !loopback(m.Server) {
+	if m.Encryption == notification.Plain && !cli.IsLoopback(m.Server) {
 		bad("mail.encryption: none shows links that let people in to the network; use starttls or tls")
 	}
 	if (m.User == "") != (m.PasswordFile == "") {

@@ -49,7 +49,7 @@ func (s *settings) checkAdmin(bad func(string, ...any)) {
 	if named && len(a.token) < admin.MinToken {
 		bad("admin: the token has fewer than %d characters; make one with openssl rand -hex 16", admin.MinToken)
 	}
-	if a.Listen != "" && !named && !loopback(a.Listen) {
+	if a.Listen != "" && !named && !cli.IsLoopback(a.Listen) {
 		bad("admin.listen %q: metrics and profiles beyond the loopback need a token; set admin.token_file", a.Listen)
 	}
 	if a.TLS && !s.TLS.hasCertificate() {

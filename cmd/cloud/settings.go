@@ -295,10 +295,10 @@ func (s *settings) checkListeners(bad func(string, ...any)) {
 			bad("%s %q: %w", name, addr, err)
 		}
 	}
-	if s.MQTT.Listen != "" && !s.MQTT.Plain && !loopback(s.MQTT.Listen) {
+	if s.MQTT.Listen != "" && !s.MQTT.Plain && !cli.IsLoopback(s.MQTT.Listen) {
 		bad("mqtt.listen %q: plain MQTT shows device passwords to the network; use mqtt.tls_listen with a certificate, or set mqtt.plain", s.MQTT.Listen)
 	}
-	if s.MQTT.WSListen != "" && !s.MQTT.Plain && !loopback(s.MQTT.WSListen) {
+	if s.MQTT.WSListen != "" && !s.MQTT.Plain && !cli.IsLoopback(s.MQTT.WSListen) {
 		bad("mqtt.ws_listen %q: plain WebSocket shows device passwords to the network; use mqtt.wss_listen with a certificate, let a proxy with TLS stand before a loopback address, or set mqtt.plain", s.MQTT.WSListen)
 	}
 	for name, addr := range map[string]string{"tls.listen": s.TLS.Listen, "mqtt.tls_listen": s.MQTT.TLSListen, "mqtt.wss_listen": s.MQTT.WSSListen} {
@@ -335,7 +335,7 @@ func (s *settings) checkBrokers(bad func(string, ...any)) {
 			s.MQTT.Brokers = append(s.MQTT.Brokers, "ssl://"+net.JoinHostPort(base.Hostname(), port))
 		}
 	}
-	if s.MQTT.Listen != "" && loopback(s.MQTT.Listen) {
+	if s.MQTT.Listen != "" && cli.IsLoopback(s.MQTT.Listen) {
 		s.MQTT.Brokers = append(s.MQTT.Brokers, "tcp://"+s.MQTT.Listen)
 	}
 	if len(s.MQTT.Brokers) == 0 {
@@ -368,7 +368,7 @@ func (s *settings) checkApps(bad func(string, ...any)) {
 	case s.MQTT.AppWSURL != "":
 	case port != "" && err == nil && base.Hostname() != "":
 		s.MQTT.AppWSURL = "wss://" + net.JoinHostPort(base.Hostname(), port) + "/mqtt"
-	case s.MQTT.WSListen != "" && loopback(s.MQTT.WSListen):
+	case s.MQTT.WSListen != "" && cli.IsLoopback(s.MQTT.WSListen):
 		s.MQTT.AppWSURL = "ws://" + s.MQTT.WSListen + "/mqtt"
 	}
 }
@@ -472,12 +472,6 @@ func (s *settings) checkStop(bad func(string, ...any)) {
 func isURL(s string, schemes ...string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Hostname() != "" && u.User == nil && slices.Contains(schemes, u.Scheme)
-}
-
-func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // server is what the assembly takes.

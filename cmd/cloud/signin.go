@@ -34,7 +34,7 @@ func (s *settings) checkSignIn(bad func(string, ...any)) {
 		switch {
 		case x.Business == "" || seen[strings.ToLower(x.Business)]:
 			say("business: name the code of a business, each once")
-		case err != nil || !isURL(x.Issuer, "https", "http") || u.Scheme == "http" && !loopback(u.Hostname()+":0"):
+		case err != nil || !isURL(x.Issuer, "https", "http") || u.Scheme == "http" && !cli.IsLoopback(u.Hostname()+":0"):
 			say("issuer %q: use the provider's address, https://…", x.Issuer)
 		case x.ClientID == "":
 			say("client_id: set the one that the provider gave")

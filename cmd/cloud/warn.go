@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/server"
+	"github.com/postern-io/postern/cmd/internal/cli"
 )
 
 // warnings are what these settings allow and what is most likely a mistake, one sentence
@@ -20,23 +21,13 @@ func (s settings) warnings() (out []string) {
 	if s.part == server.Edge { // it enrols no cabinet and has no page
 		return nil
 	}
-	if base, err := url.Parse(s.BaseURL); err == nil && base.Host != "" && !peer.LoopbackName(base.Host) && onLoopback(s.MQTT.Brokers) {
+	if base, err := url.Parse(s.BaseURL); err == nil && base.Host != "" && !peer.LoopbackName(base.Host) && cli.AreLoopback(s.MQTT.Brokers) {
 		out = append(out, fmt.Sprintf("cabinets on other computers cannot connect: base_url is %s, and every broker address that cabinets are given is on the loopback (%s); set mqtt.tls_listen with a certificate (tls), or mqtt.brokers to the address of a proxy in front", base.Redacted(), strings.Join(s.MQTT.Brokers, ", ")))
 	}
-	if s.Listen != "" && !loopback(s.Listen) && s.TLS.Listen == "" && len(s.Proxies.Trusted) == 0 {
+	if s.Listen != "" && !cli.IsLoopback(s.Listen) && s.TLS.Listen == "" && len(s.Proxies.Trusted) == 0 {
 		out = append(out, fmt.Sprintf("plain HTTP is served beyond this computer: passwords and tokens cross the network in the clear at listen %q; set listen to 127.0.0.1 with a proxy that has TLS before it, name that proxy in proxies.trusted, or set tls.listen with a certificate", s.Listen))
 	}
 	return out
-}
-
-// onLoopback reports whether there are broker addresses and each is of this computer.
-func onLoopback(brokers []string) bool {
-	for _, b := range brokers {
-		if u, err := url.Parse(b); err != nil || !peer.LoopbackName(u.Host) {
-			return false
-		}
-	}
-	return len(brokers) > 0
 }
 
 // checkPort reports what is wrong with the port of an address.

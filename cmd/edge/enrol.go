@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/internal/wholefile"
 	"github.com/postern-io/postern/protocol/signed"
@@ -98,21 +98,10 @@ func (e enrol) run(ctx context.Context, s settings, next func(settings) (command
 // unreachable warns of brokers that this computer cannot reach: those of another computer's
 // loopback.
 func unreachable(s access.Secrets) string {
-	cloud, err := url.Parse(s.CloudURL)
-	if err != nil || onLoopback(cloud) || len(s.Brokers) == 0 {
+	if s.CloudURL == "" || cli.AreLoopback([]string{s.CloudURL}) || !cli.AreLoopback(s.Brokers) {
 		return ""
 	}
-	for _, b := range s.Brokers {
-		if u, err := url.Parse(b); err != nil || !onLoopback(u) {
-			return ""
-		}
-	}
 	return fmt.Sprintf("warning: this cabinet will not connect: the cloud is at %s, and its broker addresses are on the loopback of this computer (%s). Let the cloud's mqtt.brokers name an address that others reach, and enrol again with another token\n", s.CloudURL, strings.Join(s.Brokers, ", "))
-}
-
-// onLoopback reports whether an address is of this computer.
-func onLoopback(u *url.URL) bool {
-	return loopback(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "0")))
 }
 
 // arguments takes the line of the device's page from behind the command, as three arguments
@@ -181,7 +170,7 @@ func (e enrol) address() (string, error) {
 	if port == "" {
 		port = "443"
 	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname()+":"+port)) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !cli.IsLoopback(u.Hostname()+":"+port)) {
 		return "", fmt.Errorf("enrol: %s is not https; secrets would cross the network in the clear", u.Redacted())
 	}
 	return strings.TrimSuffix(u.String(), "/") + enrolPath, nil

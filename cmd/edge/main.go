@@ -280,11 +280,8 @@ func servePage(page *kiosk.Kiosk, s settings, log *slog.Logger, stdout io.Writer
 		return func() error { return nil }, nil
 	}
 	ln, err := net.Listen("tcp", s.Kiosk.Listen)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w: end the program that has it, or set kiosk.listen to another address", err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("listen for the local page (kiosk.listen): %w", err)
+		return nil, fmt.Errorf("listen for the local page (kiosk.listen): %w", cli.InUse(err, "kiosk.listen"))
 	}
 	log.Info("the local page is served", "addr", ln.Addr().String())
 	screen := "the cabinet's screen is at http://%s\n"

@@ -126,7 +126,7 @@ func (s settings) check() error {
 	if !slices.Contains(cli.Levels, s.LogLevel) {
 		bad("log_level %q: use one of %s", s.LogLevel, strings.Join(cli.Levels, ", "))
 	}
-	if s.Kiosk.Listen != "" && !loopback(s.Kiosk.Listen) {
+	if s.Kiosk.Listen != "" && !cli.IsLoopback(s.Kiosk.Listen) {
 		bad("kiosk.listen %q: use an address of the loopback such as %s, or an empty one for no page; the page has no login", s.Kiosk.Listen, wiring.ScreenAddress)
 	}
 	if err := s.Kiosk.Operator.Check(); err != nil {
@@ -210,12 +210,6 @@ func (s settings) isPost() bool {
 func hostPort(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	return err == nil && host != "" && port != ""
-}
-
-func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 func (s settings) supply() board.Supply { return board.Supply(s.Supply) }

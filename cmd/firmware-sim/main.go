@@ -286,11 +286,8 @@ func prepareTCP(at places, c *board.Cabinet, name string, i int, say sayer) (fun
 		n += uint64(i)
 	}
 	ln, err := listen(net.JoinHostPort(host, strconv.FormatUint(n, 10)), at.anyLine)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w: end the program that has it, or set --tcp to another address", err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("line %q: %w", name, err)
+		return nil, fmt.Errorf("line %q: %w", name, cli.InUse(err, "--tcp"))
 	}
 	say("line %s is at tcp://%s", name, ln.Addr())
 	if at.next {

@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
-	"syscall"
 
+	"github.com/postern-io/postern/cmd/internal/cli"
 	"github.com/postern-io/postern/firmware-sim/board"
 	"github.com/postern-io/postern/firmware-sim/page"
 )
@@ -26,11 +25,8 @@ func preparePage(places places, c *board.Cabinet, sizes map[uint]string, say say
 		return nil, fmt.Errorf("--page %s: the host must be an address of the loopback, such as 127.0.0.1:%d", addr, at.Port())
 	}
 	ln, err := listen(addr, places.anyPage)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w: end the program that has it, or set --page to another address", err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("--page %s: %w", addr, err)
+		return nil, fmt.Errorf("--page %s: %w", addr, cli.InUse(err, "--page"))
 	}
 	say("doors can be touched at http://%s/%s", ln.Addr(), pageName)
 	p := page.New(page.Config{Cabinets: []page.Cabinet{{Code: pageName, Name: "Simulated cabinet", Sim: c, Sizes: sizes}}})
