@@ -17,8 +17,32 @@ import (
 // cabinets.
 func (w *Work) withoutAudit(n int) { w.ch.Audits = w.ch.Audits[:n] }
 
-// CancelMock has a mock cabinet cancel the openings that run there.
+// CancelMock ends the openings of which a mock cabinet has not taken the order, and has it cancel
+// those that run there.
 func CancelMock(w *Work) error {
+	orders, err := w.v.OpenCommands(w.device.ID)
+	if err != nil {
+		return err
+	}
+	for _, x := range orders {
+		if x.Kind != wire.CmdOpenDoors || x.State == cloud.CommandAccepted {
+			continue
+		}
+		c, err := w.command(x.ID)
+		if err != nil {
+			return err
+		}
+		o, err := w.opening(c.OpeningID)
+		if err != nil {
+			return err
+		}
+		c.State, c.EndedAt = cloud.CommandExpired, w.received
+		w.touch(c)
+		if o != nil && o.State == cloud.OpeningRequested {
+			o.State, o.EndReason, o.EndedAt = cloud.OpeningEnded, string(cloud.CommandExpired), w.received
+			w.touch(o)
+		}
+	}
 	running, err := w.runningDoors("")
 	if err != nil {
 		return err
@@ -48,6 +72,8 @@ func ResetMock(w *Work) error {
 		if err := w.unblock(cloud.Caller{}, cell, reason); err != nil {
 			return err
 		}
+		p := w.present(cell.Door)
+		p.DoorStatus, p.Occupied, p.OpeningID = "closed", nil, ""
 	}
 	return w.eachAtMock(func(d *cloud.Delivery) error {
 		_, err := w.giveUp(d, func(_ *handling, d *cloud.Delivery) error {

@@ -279,6 +279,7 @@ func (w reports) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 	if d == nil {
 		return badBody, nil
 	}
+	w.overAt(r, o)
 	closed, openedAt := settleTimes(r, b)
 	if o.Ended() {
 		return "", w.settledAgain(r, o, d, b)
@@ -306,9 +307,7 @@ func (w reports) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 			o.Doors[i].ClosedAt = closedAt
 		}
 		if r.Present {
-			p := w.present(o.Doors[i].Door)
-			p.OpeningID = ""
-			p.DoorStatus = "closed"
+			w.present(o.Doors[i].Door).DoorStatus = "closed"
 		}
 	}
 	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, b.ConfirmedBy, r.OccurredAt
@@ -656,6 +655,7 @@ func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 	if problem != "" || err != nil {
 		return problem, err
 	}
+	w.overAt(r, o)
 	if o.Ended() {
 		if o.State == cloud.OpeningSettled && d != nil {
 			return "", w.raise(r, "evidence:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet ended it as "+b.Reason)
@@ -664,11 +664,6 @@ func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 	}
 	o.State, o.EndReason, o.EndedAt = cloud.OpeningEnded, b.Reason, r.OccurredAt
 	w.touch(o)
-	for i := range o.Doors {
-		if r.Present {
-			w.present(o.Doors[i].Door).OpeningID = ""
-		}
-	}
 	if b.Reason == wire.EndOpenFailed {
 		if err := stayedShut(w, r, o); err != nil {
 			return "", err
@@ -929,6 +924,7 @@ func (w reports) pickedUp(r Occurrence, b wire.PickupCompleted) (string, error) 
 		return foreign, nil
 	}
 	if o != nil {
+		w.overAt(r, o)
 		// One that ended with its store alone (StoreLost) went on at a cabinet whose memory
 		// outlived the store.
 		if o.Ended() && (o.State != cloud.OpeningEnded || o.EndReason != wire.EndDepositUnverified) {
@@ -938,9 +934,6 @@ func (w reports) pickedUp(r Occurrence, b wire.PickupCompleted) (string, error) 
 		for i := range o.Doors {
 			if !b.StillOpen {
 				o.Doors[i].Status = "closed"
-			}
-			if r.Present {
-				w.present(o.Doors[i].Door).OpeningID = ""
 			}
 		}
 		w.touch(o)

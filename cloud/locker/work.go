@@ -272,6 +272,15 @@ func (w *rows) present(door uint) *cloud.DoorPresent {
 	return p
 }
 
+// overAt notes that an opening runs on its doors no more, by a record of its end.
+func (w *rows) overAt(r Occurrence, o *cloud.Opening) {
+	for _, d := range o.Doors {
+		if r.Present && w.present(d.Door).OpeningID == o.ID {
+			w.present(d.Door).OpeningID = ""
+		}
+	}
+}
+
 // Finish writes what was changed into ch.
 func (w *Work) Finish(ch *cloud.Changes) error {
 	if err := w.answerDoubts(); err != nil {

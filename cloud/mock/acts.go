@@ -193,6 +193,9 @@ func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput)
 		}
 	}
 	return s.playAct(ctx, c, in.Device, func(m *machine) error {
+		if in.Clear {
+			m.Advance(ending, m.readMissed)
+		}
 		set(&m.kept.Faults.TimeoutNextOpen, in.TimeoutNextOpen)
 		set(&m.kept.Faults.DropCloseReports, in.DropCloseReports)
 		was := m.kept.Faults.Offline
@@ -222,6 +225,9 @@ func (s *Service) SetFaults(ctx context.Context, c cloud.Caller, in FaultsInput)
 		return nil
 	}, nil)
 }
+
+// ending is how long a door that was pulsed may still open, and its opening run, at most.
+const ending = 10 * time.Second
 
 // end ends every fault and all that runs at the cabinet: its doors are closed with nothing new
 // behind them, and the openings of which doors were never opened are cancelled.

@@ -49,6 +49,20 @@ func TestAClearedMockCabinetIsAsANewOne(t *testing.T) {
 				require.Equal(r.t, cloud.GridFree, d.State, "%+v", d)
 				require.Equal(r.t, "closed", d.Status, "%+v", d)
 			}
+			cells, err := r.Lockers.FindLocker(ctx, r.me, locker.LockerInput{Device: r.device.ID})
+			require.NoError(r.t, err)
+			for _, shelf := range cells.Locker.Shelves {
+				for _, c := range shelf.Grids {
+					require.True(r.t, c.Available, "%+v", c)
+				}
+			}
+			r.Look(func(v cloud.View) error {
+				stored, err := v.Compartments(r.device.ID)
+				for _, c := range stored {
+					require.Equal(r.t, []any{"closed", (*bool)(nil), ""}, []any{c.DoorStatus, c.Occupied, c.OpeningID}, "%+v", c)
+				}
+				return err
+			})
 			for i, size := range []string{"S", "S", "S", "S", "M", "M", "L", "L", "XL"} {
 				ref := fmt.Sprint("NEW-", i)
 				grids := r.deposit(ref, size)
@@ -72,7 +86,7 @@ func (r *rehearsal) anything(dice *rand.Rand, refs *[]string, n int) {
 	}
 	key := func() locker.DeliveryKey { return locker.DeliveryKey("ref:" + some()) }
 	coin := func() *bool { return []*bool{nil, &yes, &no}[dice.IntN(3)] }
-	switch dice.IntN(10) {
+	switch dice.IntN(11) {
 	case 0, 1:
 		in := locker.CreateInput{ReferenceNumber: fmt.Sprint("R-", n), DeviceID: r.device.ID, Recipient: cloud.Recipient{Name: "Ada", Phone: "+14165550123"}}
 		for i := range 1 + dice.IntN(2) {
@@ -82,7 +96,7 @@ func (r *rehearsal) anything(dice *rand.Rand, refs *[]string, n int) {
 			*refs = append(*refs, in.ReferenceNumber)
 		}
 	case 2, 3:
-		_, _ = r.Lockers.OpenDoors(ctx, r.me, locker.OpenInput{Delivery: key()})
+		_, _ = r.Lockers.OpenDoors(ctx, r.me, locker.OpenInput{Delivery: key(), WaitSeconds: new(dice.IntN(2) * 20)})
 	case 4, 5:
 		doors := r.faults(mock.FaultsInput{}).Locker.Doors
 		action := []string{"close", "close", "close", "open", "jam", "done", "staff_confirm"}[dice.IntN(7)]
@@ -97,6 +111,11 @@ func (r *rehearsal) anything(dice *rand.Rand, refs *[]string, n int) {
 		_, _ = r.Lockers.Retrieve(ctx, r.me, locker.RetrieveInput{Delivery: key(), Reason: "recall"})
 	case 9:
 		r.faults(mock.FaultsInput{Offline: coin(), TimeoutNextOpen: coin(), DropCloseReports: coin(), Disabled: coin(), AdvanceSeconds: dice.IntN(4) * dice.IntN(400)})
+	case 10:
+		_, _ = r.Lockers.Confirm(ctx, r.me, locker.ConfirmInput{Delivery: key()})
+	}
+	if dice.IntN(3) == 0 {
+		return
 	}
 	time.Sleep(time.Duration(dice.IntN(40)) * time.Second)
 	synctest.Wait()
