@@ -65,9 +65,10 @@ func (d Device) Status(online bool) string {
 }
 
 // TakesDeliveries reports whether new deliveries may be made for d: a cabinet that has never been
-// enrolled stands nowhere yet, and one that has come and has applied no configuration has no doors to open.
+// enrolled stands nowhere yet, one that waits for its hardware has no locks, and one that has come
+// and has applied no configuration has no doors.
 func (d Device) TakesDeliveries() bool {
-	return !d.IsPost() && !d.EnrolledAt.IsZero() && (d.Applied > 0 || d.StatusAt.IsZero()) && !d.Disabled && d.MaintenanceAt.IsZero() && d.RetiredAt.IsZero()
+	return !d.IsPost() && !d.EnrolledAt.IsZero() && !d.IsCutOff() && (d.Applied > 0 || d.StatusAt.IsZero()) && !d.Disabled && d.MaintenanceAt.IsZero() && d.RetiredAt.IsZero()
 }
 
 // DeviceFilter chooses devices of a business. Empty members choose all, but those

@@ -91,6 +91,12 @@ func TestAProviderFindsLockers(t *testing.T) {
 			if rnd.IntN(6) > 0 {
 				d.EnrolledAt = time.Now()
 			}
+			if rnd.IntN(6) == 0 {
+				d.CutOffAt = time.Now()
+			}
+			if rnd.IntN(2) == 0 {
+				d.SecretMAC = []byte{1}
+			}
 			switch rnd.IntN(6) {
 			case 0:
 				d.Disabled = true
@@ -112,7 +118,7 @@ func TestAProviderFindsLockers(t *testing.T) {
 			ask := url.Values{"per_page": {"200"}, "keyword": {"near-"}, "latitude": {fmt.Sprint(here.Latitude)}, "longitude": {fmt.Sprint(here.Longitude)}, "radius_km": {fmt.Sprint(radius)}}
 			want := func(n int) bool {
 				d := all[n]
-				return d.BusinessID == 42 && !d.EnrolledAt.IsZero() && (d.StatusAt.IsZero() || d.Applied > 0) && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
+				return d.BusinessID == 42 && !d.EnrolledAt.IsZero() && (d.StatusAt.IsZero() || d.Applied > 0) && !d.IsCutOff() && !d.Disabled && d.MaintenanceAt.IsZero() && (d.OwnerProviderID == 0 || d.OwnerProviderID == 17)
 			}
 			if rnd.IntN(2) == 0 {
 				before, live := want, rnd.IntN(2) == 0

@@ -320,7 +320,9 @@ func setConfig(w *devicetest.World, d *devicetest.Device, version uint64) {
 
 func TestConfigurationIsSentOnlyWhenNewer(t *testing.T) {
 	bubble(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
-		require.EqualValues(t, 1, devicetest.Wait(t, "configuration on connect", d.Config).Version)
+		d.Applied = 0
+		d.Status(nil)
+		require.EqualValues(t, 1, devicetest.Wait(t, "configuration of one that has none", d.Config).Version)
 		d.Applied = 1
 		d.Tell(wire.KindConfigApplied, wire.ConfigApplied{Version: 1, Result: "ok"})
 		d.Status(nil)

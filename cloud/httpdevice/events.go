@@ -48,7 +48,7 @@ func readTime(f check.Fields, member, text string, made, now time.Time) time.Tim
 	switch {
 	case at.After(now.Add(clockSlack)):
 		f.Add(member, "The time must not be in the future.")
-	case !at.IsZero() && at.Before(made.AddDate(0, 0, -1)):
+	case text != "" && at.Before(made.AddDate(0, 0, -1)):
 		f.Add(member, "The time must not be more than a day before the device was made here: leave it out while the clock is not set.")
 	}
 	if at.IsZero() || at.After(now) {

@@ -85,6 +85,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 		for want, in := range map[string][]map[string]any{
 			"events.1.status_code": {b.event("a", "PK-1", "received"), b.event("b", "PK-1", "lost in space")},
 			"events.0.occurred_at": {b.event("a", "PK-1", "received", "occurred_at", time.Now().Add(time.Hour).Format(time.RFC3339))},
+			"events.2.occurred_at": {b.event("a", "PK-1", "received"), b.event("b", "PK-1", "received"), b.event("c", "PK-1", "received", "occurred_at", "0001-01-01T00:00:00Z")},
 			"events.1.occurred_at": {b.event("a", "PK-1", "received"), b.event("b", "PK-1", "received", "occurred_at", "1990-01-01T00:00:00Z")},
 			"events.0.event_id":    {b.event("", "PK-1", "received")},
 			"events.0.location":    {b.event("a", "PK-1", "received", "location", strings.Repeat("x", 101))},

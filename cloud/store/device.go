@@ -252,7 +252,7 @@ func (v deviceView) Devices(f cloud.DeviceFilter) ([]cloud.Device, cloud.Listed,
 }
 
 // taking is cloud.Device.TakesDeliveries of rows that are not retired.
-const taking = `d.enrolled_at IS NOT NULL AND (s.applied > 0 OR s.status_at IS NULL) AND NOT d.disabled AND d.maintenance_at IS NULL AND d.type <> 'scan_post'`
+const taking = `d.enrolled_at IS NOT NULL AND (d.cut_off_at IS NULL OR COALESCE(LENGTH(d.secret_mac), 0) > 0) AND (s.applied > 0 OR s.status_at IS NULL) AND NOT d.disabled AND d.maintenance_at IS NULL AND d.type <> 'scan_post'`
 
 // squaredDistance is the square of a device's distance from the middle of a circle, in
 // square metres, as cloud.Circle has it.

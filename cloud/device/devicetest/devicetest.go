@@ -188,7 +188,7 @@ func (m *Memory) NewEpoch(e wire.Epoch, prev *wire.Epoch) {
 func (w *World) NewMemory() *Memory {
 	w.mu.Lock()
 	w.ids++
-	m := &Memory{Boot: 1, Mono: 1e9, Instance: []byte{w.ids}, Versions: map[uint]uint64{}, Contents: map[uint]string{}}
+	m := &Memory{Applied: 1, Boot: 1, Mono: 1e9, Instance: []byte{w.ids}, Versions: map[uint]uint64{}, Contents: map[uint]string{}}
 	id := w.ids
 	w.mu.Unlock()
 	m.NewEpoch(EpochOf(id), nil)
