@@ -53,6 +53,7 @@ const (
 	MessageForm      = "%s must look like %s."
 	MessageCountry   = "%s must be a country code of two letters that ISO 3166-1 assigns, such as CA, DE or US."
 	MessageTwice     = "%s is in the list twice."
+	MessageNoMember  = "%s is no member that is known here."
 	MessageControl   = "%s must not contain control characters."
 	MessageLine      = "%s must be one line, without control characters."
 	MessageUTF8      = "%s must be valid UTF-8."
@@ -67,7 +68,7 @@ const (
 // Messages lists them all.
 func Messages() []string {
 	return []string{MessageRequired, MessageTrue, MessageBetween, MessageLeast, MessageMost, MessageAbove, MessageLength, MessageShort, MessageLong, MessageItems,
-		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageCountry, MessageTwice, MessageControl, MessageLine, MessageUTF8,
+		MessageFewItems, MessageManyItems, MessageEnum, MessageForm, MessageCountry, MessageTwice, MessageNoMember, MessageControl, MessageLine, MessageUTF8,
 		MessageWith, MessageFixed, MessageKeyLength, MessageKeyEnum, MessageText, MessageWhole, MessageNumber, MessageAmount, MessageBool, MessageTime, MessageList, MessageObject, MessageZero, MessageFuture, MessageOneOf}
 }
 

@@ -55,7 +55,7 @@ func (r *PackageInput) check(references map[string]bool) error {
 		return r.unreadable
 	}
 	f := check.Of(&r.PackageMembers)
-	if references[r.CarrierReference] {
+	if r.CarrierReference != "" && references[r.CarrierReference] {
 		f.Say("carrier_reference", check.MessageTwice)
 	}
 	references[r.CarrierReference] = true

@@ -170,7 +170,7 @@ func TestVariablesThatDoNotFit(t *testing.T) {
 		`"query ($n: String!) { otepTracking(trackingNumber: $n) }","variables":{"n":7}`:                                                                                          {"n", "n must be a text."},
 		`"query ($a: [String!]) { otepTracking(trackingNumber: $a) }","variables":{"a":["x",[]]}`:                                                                                 {"", ""},
 		`"mutation ($p: [DistributionPackageInput!]!) { thirdPartyAnnouncedPackagesCreate(packages: $p) { packages { package_number } } }","variables":{"p":[{},{"weight":"x"}]}`: {"p.1.weight", "p[1].weight must be a number."},
-		`"mutation ($p: [DistributionPackageInput!]!) { thirdPartyAnnouncedPackagesCreate(packages: $p) { packages { package_number } } }","variables":{"p":[{"nope":1}]}`:        {"p.0.nope", "p.0.nope: unknown field"},
+		`"mutation ($p: [DistributionPackageInput!]!) { thirdPartyAnnouncedPackagesCreate(packages: $p) { packages { package_number } } }","variables":{"p":[{"nope":1}]}`:        {"p.0.nope", "p[0].nope is no member that is known here."},
 	} {
 		_, m := r.send([]byte(`{"query":` + variables + `}`))
 		first := m["errors"].([]any)[0].(map[string]any)

@@ -36,6 +36,8 @@ func ofVariable(e *gqlerror.Error) check.Fields {
 	switch {
 	case e.Message == "must be defined" || e.Message == "cannot be null":
 		f.Say(path, check.MessageRequired)
+	case e.Message == "unknown field":
+		f.Say(path, check.MessageNoMember)
 	case m == nil:
 		f.Add(path, path+": "+e.Message)
 	case typeMessages[m[1]+m[2]] != "":
