@@ -1,6 +1,8 @@
 package truth
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -132,4 +134,21 @@ func TestGuestsOpenNothingWithoutACode(t *testing.T) {
 		v := Judge(c)
 		require.True(t, slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Rule == "authority" }), "%s: %v", name, v.Findings)
 	}
+}
+
+// A delivery of another provider, as of the console's first parcel, lies where it lies; its events
+// go to an address of its own.
+func TestADeliveryOfAnotherProviderHasOtherNews(t *testing.T) {
+	t.Parallel()
+	c := calmDay()
+	c.Cloud.Events[0].Name, c.Cloud.Events[0].Reference, c.Cloud.Events[0].OccurredAt = "locker_delivery.doors_opened", "LD-1", at(11)
+	change(&c, func(d *Device) {
+		d.Deliveries = maps.Clone(d.Deliveries)
+		x := d.Deliveries["LD-1"]
+		x.DepositedAt = at(17)
+		d.Deliveries["LD-1"] = x
+	})
+	require.Contains(t, fmt.Sprint(Judge(c).Findings), "no event says so", "its provider is told")
+	c.Cloud.Provider = 9
+	require.Empty(t, Judge(c).Findings)
 }

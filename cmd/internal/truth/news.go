@@ -46,6 +46,9 @@ func (j statements) news() {
 		b := &cabinets[i]
 		d := j.Cloud.Devices[b.Code]
 		for number, x := range d.Deliveries {
+			if x.ProviderID != j.Cloud.Provider {
+				continue // others are told at an address of their own
+			}
 			if !x.DepositedAt.IsZero() && j.Cloud.newest(newsDelivered, number) == nil {
 				j.find("news", b, 0, x.DepositedAt, "%s was deposited, and no event says so", number)
 			}

@@ -18,11 +18,11 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// Read reads the cloud's part of a case: everything about its devices, the
-// commands that the cabinets' traces name, and the provider's webhook log. The
+// Read reads the cloud's part of a case: everything about its devices, whoever's deliveries lie
+// there, the commands that the cabinets' traces name, and the provider's webhook log. The
 // error is the store's.
 func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabinets []Cabinet, simple ...Simple) (Cloud, error) {
-	c := Cloud{Commands: map[string]cloud.Command{}, Devices: map[string]Device{}, Timelines: map[string][]Step{}}
+	c := Cloud{Provider: provider, Commands: map[string]cloud.Command{}, Devices: map[string]Device{}, Timelines: map[string][]Step{}}
 	var err error
 	if c.Audit, err = s.Audit(ctx); err != nil {
 		return c, err
@@ -36,7 +36,7 @@ func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabi
 		cabinets = append(cabinets, Cabinet{Code: x.Code})
 	}
 	for _, b := range cabinets {
-		d, err := readDevice(ctx, s, provider, b.Code)
+		d, err := readDevice(ctx, s, b.Code)
 		if err != nil {
 			return c, fmt.Errorf("read device %s: %w", b.Code, err)
 		}
@@ -138,7 +138,7 @@ func readRecords(ctx context.Context, s *server.Server) (map[cloud.DeviceID][]wi
 
 const many = 100_000
 
-func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID, code string) (Device, error) {
+func readDevice(ctx context.Context, s *server.Server, code string) (Device, error) {
 	d := Device{Cells: map[uint]cloud.Compartment{}, Deliveries: map[string]cloud.Delivery{}, Openings: map[string]cloud.Opening{}}
 	var err error
 	if d.Row, err = s.Store.FindDeviceByCode(ctx, code); err != nil {
@@ -151,7 +151,7 @@ func readDevice(ctx context.Context, s *server.Server, provider cloud.ProviderID
 	for _, c := range cells {
 		d.Cells[c.Door] = c
 	}
-	deliveries, err := s.Store.ListDeliveries(ctx, store.DeliveryFilter{ProviderID: provider, Limit: many})
+	deliveries, err := s.Store.ListDeliveries(ctx, store.DeliveryFilter{BusinessID: d.Row.BusinessID, Limit: many})
 	if err != nil {
 		return d, err
 	}

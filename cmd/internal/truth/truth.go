@@ -188,7 +188,8 @@ type Cloud struct {
 	// Timelines are the events of parcels, by tracking number, in the order
 	// in which a reader sees them.
 	Timelines map[string][]Step
-	Events    []Event // that the webhook log holds
+	Provider  cloud.ProviderID
+	Events    []Event // that the webhook log of the provider holds
 }
 
 // Event is one event for one endpoint.
