@@ -12,22 +12,27 @@ import (
 	"github.com/postern-io/postern/edge/locker"
 )
 
-// receipt answers the receipt of an opening that has just ended, as a QR symbol.
+// receipt answers the receipt of an opening that has just ended, as a QR symbol; nothing for one
+// that left and took nothing, and for one that ended a while ago.
 func (k *Kiosk) receipt(w http.ResponseWriter, r *http.Request) {
 	var in openingInput
 	if !read(w, r, &in) {
 		return
 	}
 	s := k.cfg.Loop.State()
+	if _, ended := s.Ended[in.OpeningID]; !ended {
+		refuse(w, http.StatusNotFound, "opening_id")
+		return
+	}
 	found, ok := s.Receipt(in.OpeningID, k.cfg.Now())
 	if !ok {
-		refuse(w, http.StatusNotFound, "opening_id")
+		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	text, link := k.receiptText(&s, in.OpeningID, found)
 	code, err := qr.Encode(text, qr.M)
 	if err != nil { // it is longer than a symbol holds
-		refuse(w, http.StatusNotFound, "opening_id")
+		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	rows := make([]string, code.Size)

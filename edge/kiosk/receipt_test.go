@@ -1,8 +1,10 @@
 package kiosk
 
 import (
+	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/internal/browsertest"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -63,4 +66,53 @@ func TestReceiptsAreReadAsWhatTheySay(t *testing.T) {
 		status, _, _ = call(k, "POST", "/api/receipt", `{"opening_id":"op_2"}`)
 		require.Equal(t, 404, status)
 	}
+}
+
+// An opening that left and took nothing has no receipt, which is no error of its page's: nothing
+// stands in the browser's console of it.
+func TestOpeningsWithoutAReceiptAreNoErrors(t *testing.T) {
+	t.Parallel()
+	f := &fake{state: newState()}
+	k := newKiosk(f, io.Discard)
+	ended := locker.EndedOpening{ID: "op_1", Kind: wire.OpenStaff, Settled: true, Doors: []edge.DoorNumber{7}, At: locker.Instant{Boot: 1, Mono: moment.Mono}}
+	for name, change := range map[string]func(*locker.EndedOpening){
+		"of staff":                   func(*locker.EndedOpening) {},
+		"the door did not open":      func(e *locker.EndedOpening) { e.Kind, e.Settled, e.Delivery = wire.OpenPickup, false, "LD-1" },
+		"nothing was left":           func(e *locker.EndedOpening) { e.Kind, e.Delivery = wire.OpenDeposit, "LD-1" },
+		"it was more than a bit ago": func(e *locker.EndedOpening) { e.At.Mono -= int64(time.Hour) },
+	} {
+		e := ended
+		change(&e)
+		f.state.Ended["op_1"] = e
+		status, body, _ := call(k, "POST", "/api/receipt", `{"opening_id":"op_1"}`)
+		require.Equal(t, 204, status, name)
+		require.Empty(t, body)
+	}
+	browser := browsertest.Start(t)
+	if browser == nil {
+		return
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx, ln) }()
+	defer func() { stop(); require.NoError(t, <-done) }()
+	x := browser.Open("http://" + ln.Addr().String() + "/")
+	x.Await(`document.body.dataset.screen === "start"`)
+	f.set(func(s *locker.State) {
+		s.Openings = map[string]locker.Opening{"op_2": {ID: "op_2", Kind: wire.OpenStaff, Doors: []locker.OpeningDoor{{Door: 7, Phase: locker.Opened}}}}
+	})
+	x.Await(`document.body.dataset.screen === "flow"`)
+	f.set(func(s *locker.State) {
+		s.Openings = map[string]locker.Opening{}
+		e := ended
+		e.ID = "op_2"
+		s.Ended = map[string]locker.EndedOpening{"op_2": e}
+	})
+	x.Await(`document.body.dataset.screen === "finished" && performance.getEntriesByType("resource").some((e) => e.name.endsWith("/api/receipt"))`)
+	var failed []string
+	x.Eval(`performance.getEntriesByType("resource").filter((e) => e.responseStatus >= 400).map((e) => e.responseStatus + " " + e.name)`, &failed)
+	require.Empty(t, failed)
+	require.False(t, x.Has("#receipt"))
 }

@@ -187,7 +187,7 @@ function enter(value) {
 async function ask(path, body, method = "POST") {
   const headers = { "Content-Type": "application/json", ...(token && { Authorization: "Bearer " + token }) };
   const r = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
-  return [r.status, await r.json()];
+  return [r.status, r.status === 204 ? null : await r.json()];
 }
 
 async function send(path, body, then = tell) {
