@@ -111,6 +111,9 @@ func date(i int, t, now time.Time) string {
 	return r.Replace(f[i])
 }
 
+// TimeOfDay is the hour and minute of a time.
+func TimeOfDay(lang string, t time.Time) string { return clock(index(lang), t) }
+
 func dayNumber(t time.Time) int {
 	y, m, d := t.Date()
 	return int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400)

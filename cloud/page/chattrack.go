@@ -67,6 +67,14 @@ func (p trackingPages) verify(c context.Context, ctx *fasthttp.RequestCtx) {
 		status, view.Problem = fasthttp.StatusTooManyRequests, f.T("track.locked", strconv.Itoa((*wait+59)/60))
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(*wait))
 	}
+	p.showUnproved(ctx, status, view)
+}
+
+// showUnproved shows a parcel to a visitor whose proof was refused, and why.
+func (p trackingPages) showUnproved(ctx *fasthttp.RequestCtx, status int, view trackPage) {
+	if view.offerProof(p.cfg.Chats); !view.Asks {
+		view.Warning, view.Problem = view.Problem, ""
+	}
 	p.show(ctx, status, "track.html", view)
 }
 
@@ -80,7 +88,7 @@ func (p trackingPages) trackSend(c context.Context, ctx *fasthttp.RequestCtx) {
 	if out.Chat.Enabled && out.Chat.Token == nil {
 		view := trackView(f, out)
 		view.Problem = f.T("track.needproof")
-		p.show(ctx, fasthttp.StatusForbidden, "track.html", view)
+		p.showUnproved(ctx, fasthttp.StatusForbidden, view)
 		return
 	}
 	if out.Chat.Token == nil {

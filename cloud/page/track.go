@@ -33,7 +33,8 @@ type trackPage struct {
 	Steps     []step
 	Collect   *collectPanel // nil: the visitor has no link, or the parcel goes to no locker
 	Chat      *chatPanel    // nil: there is none
-	Asks      bool          // for proof: the visitor may be the recipient
+	Asks      bool          // for proof: digits would show more
+	Offer     string        // what proof is good for; "" where nothing is
 	Problem   string        // with the proof that was given
 }
 
@@ -131,6 +132,7 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 		p.why(f, err)
 	}
 	view.Collect = collect
+	view.offerProof(p.cfg.Chats)
 	if collect != nil && len(collect.Parcels) > 0 && !slices.ContainsFunc(collect.Parcels, func(x collectParcel) bool { return x.Handover == nil }) {
 		view.Next = "" // it says how the visitor's own code is used, which does not work
 	}
@@ -165,13 +167,14 @@ func (p trackingPages) showParcel(c context.Context, ctx *fasthttp.RequestCtx, f
 // trackView is what the page shows of an answer.
 func trackView(f frame, out tracking.PublicOutput) trackPage {
 	f.Zone = out.Zone
-	v := trackPage{frame: f, Parcel: out, Tone: "going", Events: []trackEvent{}, Asks: out.Access.Level != tracking.LevelRecipient}
+	v := trackPage{frame: f, Parcel: out, Tone: "going", Events: []trackEvent{}}
 	confirmed := out.LastAt
 	if s := out.OTEPStatus; s != nil {
 		v.Next, v.Tone = locale.Next(f.Lang, *s), tone(*s)
 		v.Steps = steps(*s)
 		v.Headline = locale.Headline(f.Lang, *s)
 	}
+	v.plan(out)
 	if l := out.Locker; l != nil {
 		v.Due = f.Time(l.Due)
 		if (l.Status == "waiting" || l.Status == "overdue") && out.Device.LastSeenAt.After(confirmed) {
@@ -197,6 +200,84 @@ func trackView(f frame, out tracking.PublicOutput) trackPage {
 		v.Events = append(v.Events, x)
 	}
 	return v
+}
+
+// planWords are the keys of what is said about a planned stop.
+type planWords struct{ headline, open, day, window string }
+
+var (
+	deliveryWords = planWords{"plan.delivery", "plan.delivery.open", "plan.delivery.day", "plan.delivery.window"}
+	pickupWords   = planWords{"plan.pickup", "plan.pickup.open", "plan.pickup.day", "plan.pickup.window"}
+)
+
+// plan says what is planned for an order, where its latest event is older than that or says less.
+func (v *trackPage) plan(out tracking.PublicOutput) {
+	plan, words := out.Plan, deliveryWords
+	if out.Terminal || plan == (tracking.Plan{}) {
+		return
+	}
+	if out.Type != nil && *out.Type == string(cloud.PickupOrder) {
+		words = pickupWords
+	}
+	if s := out.OTEPStatus; s == nil || *s == otep.InformationSubmitted || *s == otep.AwaitingPickup || *s == otep.BookingConfirmed {
+		switch {
+		case plan.Driver:
+			v.Headline = v.T("plan.driver")
+		case plan.Routed:
+			v.Headline = v.T(words.headline)
+		default:
+			v.Headline = v.T("plan.partner")
+		}
+	}
+	if plan.Partner {
+		v.Next = v.T("plan.partner.next")
+		return
+	}
+	v.Next = v.T(words.open)
+	day, err := time.ParseInLocation(time.DateOnly, plan.Day, v.zone())
+	if err != nil || plan.Day < v.Made.In(v.zone()).Format(time.DateOnly) {
+		return
+	}
+	v.Next = v.T(words.day, locale.DayMonth(v.Lang, day))
+	if w := out.TimeWindow; w != nil {
+		v.Next = v.T(words.window, locale.DayMonth(v.Lang, day), v.hour(day, w.Start), v.hour(day, w.End))
+	}
+}
+
+// hour is a time of day as HH:MM in words.
+func (f frame) hour(day time.Time, clock string) string {
+	t, err := time.ParseInLocation(time.DateOnly+" 15:04", day.Format(time.DateOnly)+" "+clock, day.Location())
+	if err != nil {
+		return clock
+	}
+	return locale.TimeOfDay(f.Lang, t)
+}
+
+// offerProof says to a visitor what the link of the message and the last digits of the telephone
+// number are good for. The code of a parcel that waits in a locker needs the link: digits never
+// show it.
+func (v *trackPage) offerProof(chats bool) {
+	out := v.Parcel
+	waits := out.Locker != nil && (out.Locker.Status == "waiting" || out.Locker.Status == "overdue")
+	writes := chats && out.Chat.Enabled
+	if out.Access.Level == tracking.LevelRecipient {
+		if waits && v.Collect == nil {
+			v.Offer = v.T("track.codelink")
+		}
+		return
+	}
+	switch {
+	case waits && writes:
+		v.Offer, v.Asks = v.T("track.codelink")+" "+v.T("track.digitsdoorwrite"), true
+	case waits:
+		v.Offer, v.Asks = v.T("track.codelink")+" "+v.T("track.digitsdoor"), true
+	case writes:
+		v.Offer, v.Asks = v.T("track.digitswrite"), true
+	case out.Access.Level == tracking.LevelReduced:
+		v.Offer, v.Asks = v.T("track.digitsmore"), true
+	case out.Device != nil && !out.Terminal && out.Locker == nil:
+		v.Offer = v.T("track.codelater")
+	}
 }
 
 func place(l tracking.Place) string {

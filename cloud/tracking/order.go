@@ -45,6 +45,9 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, out *PublicOutpu
 		return err
 	}
 	out.OrderID = o.ID
+	if out.Plan, err = planOf(v, o); err != nil {
+		return err
+	}
 	if s.invite != nil {
 		token, ok, err := s.invite(v, o)
 		if err != nil {
@@ -58,6 +61,35 @@ func (s *Service) order(v cloud.View, c cloud.Caller, p parcel, out *PublicOutpu
 		return err
 	}
 	return orderLocker(v, o, out)
+}
+
+// planOf is what is planned for an order. The day of a route counts once its driver has it.
+func planOf(v cloud.View, o cloud.Order) (Plan, error) {
+	plan := Plan{Day: o.ScheduledDate}
+	switch o.Status {
+	case cloud.OrderRoutePlanned:
+		plan.Routed = true
+	case cloud.OrderDriverAssigned, cloud.OrderDriverAccepted:
+		plan.Routed, plan.Driver = true, true
+	case cloud.OrderNew, cloud.OrderReady:
+		if o.AssignmentID == 0 {
+			return Plan{}, nil
+		}
+		plan.Partner = true
+	default:
+		return Plan{}, nil
+	}
+	if o.RouteID == 0 {
+		return plan, nil
+	}
+	r, err := v.Route(o.BusinessID, o.RouteID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return plan, nil
+	}
+	if err == nil && r.Phase() != cloud.RoutePlanned {
+		plan.Day = r.Date
+	}
+	return plan, err
 }
 
 // driverOf is the driver on the way with an order, nil while there is none, with the

@@ -53,12 +53,22 @@ type PublicOutput struct {
 	// For pages, not part of the answer.
 
 	OrderID  cloud.OrderID  `json:"-"` // 0: a partner's parcel
+	Plan     Plan           `json:"-"` // of the order's next stop
 	Device   *DeviceNow     `json:"-"` // the locker of the parcel's delivery, also before its deposit
 	Zone     *time.Location `json:"-"` // of the business
 	LastAt   time.Time      `json:"-"` // occurred_at of the latest event
 	Terminal bool           `json:"-"`
 	DayProof string         `json:"-"` // as good as the link for a day; where digits were right
 	About    Subject        `json:"-"` // what changes concern the parcel
+}
+
+// Plan is what is planned for an order that waits for its stop or for a driver; the zero Plan:
+// nothing, or the goods are on their way.
+type Plan struct {
+	Routed  bool   // it is on a route
+	Driver  bool   // whose driver is named
+	Partner bool   // a contractor has it and has not planned it yet
+	Day     string // YYYY-MM-DD, "" while it is not set
 }
 
 // Subject is what a parcel is made of; members are 0 where there is none.
