@@ -279,7 +279,7 @@ func (w reports) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 	if d == nil {
 		return badBody, nil
 	}
-	w.overAt(r, o)
+	overAt(w.rows, r, o)
 	closed, openedAt := settleTimes(r, b)
 	if o.Ended() {
 		return "", w.settledAgain(r, o, d, b)
@@ -655,7 +655,7 @@ func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 	if problem != "" || err != nil {
 		return problem, err
 	}
-	w.overAt(r, o)
+	overAt(w.rows, r, o)
 	if o.Ended() {
 		if o.State == cloud.OpeningSettled && d != nil {
 			return "", w.raise(r, "evidence:"+o.ID, wire.ExDepositUnverified, wire.SeverityMedium, d, o.Doors[0].Door, "the cabinet ended it as "+b.Reason)
@@ -924,7 +924,7 @@ func (w reports) pickedUp(r Occurrence, b wire.PickupCompleted) (string, error) 
 		return foreign, nil
 	}
 	if o != nil {
-		w.overAt(r, o)
+		overAt(w.rows, r, o)
 		// One that ended with its store alone (StoreLost) went on at a cabinet whose memory
 		// outlived the store.
 		if o.Ended() && (o.State != cloud.OpeningEnded || o.EndReason != wire.EndDepositUnverified) {

@@ -273,7 +273,7 @@ func (w *rows) present(door uint) *cloud.DoorPresent {
 }
 
 // overAt notes that an opening runs on its doors no more, by a record of its end.
-func (w *rows) overAt(r Occurrence, o *cloud.Opening) {
+func overAt(w *rows, r Occurrence, o *cloud.Opening) {
 	for _, d := range o.Doors {
 		if r.Present && w.present(d.Door).OpeningID == o.ID {
 			w.present(d.Door).OpeningID = ""
