@@ -52,9 +52,10 @@ type WorkItem struct {
 	Device         string   // name of the cabinet
 	GridID         GridID
 	GridCode       string
-	Door           string // name of it
+	Door           string // name of it; of a fault about several doors their names
 	DeliveryID     DeliveryID
 	DeliveryStatus DeliveryStatus
+	OpenDoor       string // name of the door that keeps it from being closed while it is open; "" for none
 	Title          string // number of the parcel, address of the endpoint, summary of the approval
 	Parcels        int    // inside of a silent cabinet
 

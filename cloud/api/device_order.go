@@ -114,7 +114,7 @@ func (c Config) deviceOrders() []catalog.Operation {
 				Verbs:   []string{"device_order_exceptions.resolve", "device_order_exceptions.dismiss"},
 				Parts:   []catalog.Part{{Input: "resolution_action", Of: "resolutions", ID: "resolution_action", Title: "resolution_action", Only: map[string]string{"hours": "extended"}}},
 				Story: []catalog.Strand{
-					{Operation: "smart_lockers.devices.door_reports", Fills: map[string]string{"id": "{device_id}", "delivery_id": "{delivery_id}"}, Rows: "door_reports", Icon: "door", At: "requested_at", What: "kind", Words: "value", More: []string{"requested_by_name", "reason", "doors.0.door_name"}, State: "state", States: "opening"},
+					{Operation: "device_order_exceptions.find", Fills: map[string]string{"id": "{exception_id}"}, Rows: "exception.evidence.door_reports", Icon: "door", At: "requested_at", What: "kind", Words: "value", More: []string{"requested_by_name", "reason", "doors.0.door_name"}, State: "state", States: "opening"},
 					{Operation: "audit.list", Fills: map[string]string{"target": "exception:{exception_id}", "per_page": "50"}, Rows: "lines", Icon: "eye", At: "at", What: "action", Words: "action", More: []string{"actor_name", "surface"}},
 				},
 				Links: []catalog.Link{
@@ -139,6 +139,7 @@ func (c Config) deviceOrders() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "device_order_exceptions.resolve",
 			When:        []string{"open"},
+			Free:        []string{"open_door"},
 			Summary:     "Resolve an exception",
 			Description: "States what a person found or did, and does what follows: deposit_confirmed settles the deposit behind this door and makes its code live; deposit_cancelled, package_lost and package_returned clear the compartment, in the cabinet too; extended gives more time (hours); door_closed_on_site asks the cabinet where it stands; package_found and no_action only close it.",
 			Tag:         "Smart Locker",
@@ -154,6 +155,7 @@ func (c Config) deviceOrders() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "device_order_exceptions.dismiss",
 			When:        []string{"open"},
+			Free:        []string{"open_door"},
 			Summary:     "Dismiss an exception",
 			Description: "For one that turned out to be none; nothing else changes. An overdue parcel stays an exception until it is collected, has more time or was removed.",
 			Tag:         "Smart Locker",

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/catalog"
@@ -33,7 +34,8 @@ func searches(c Config, table func() *catalog.Catalog) []catalog.Operation {
 		search.Finder{Noun: "order", Operation: "orders.search", Find: f.orders},
 		search.Finder{Noun: "driver", Operation: "drivers.list", Find: f.drivers},
 		search.Finder{Noun: "webhook_log", Operation: "webhook_logs.find", Find: f.webhookLog, Own: true},
-		search.Finder{Noun: "user", Operation: "users.list", Find: f.accounts(cloud.ClientAdmin, cloud.ClientEmployee)},
+		search.Finder{Noun: "user", Operation: "users.list", Find: f.accounts(cloud.ClientAdmin, cloud.ClientEmployee, cloud.Broker)},
+		search.Finder{Noun: "provider", Operation: "providers.list", Find: f.providers},
 		search.Finder{Noun: "customer", Operation: "customers.list", Find: f.accounts(cloud.Customer)},
 	}
 	if c.Routes == nil { // drivers cannot be called either
@@ -43,7 +45,7 @@ func searches(c Config, table func() *catalog.Catalog) []catalog.Operation {
 	return []catalog.Operation{catalog.Define(catalog.Operation{
 		Name:        "search.find",
 		Summary:     "Search all records that the caller may read",
-		Description: "Orders by number, reference, telephone number or name, locker deliveries by number, reference, package number, or name or telephone number of the recipient, cabinets by name, code or address, doors by name, drivers, users and customers by name or email, and webhook deliveries by id. Kinds that the caller may not list are left out.",
+		Description: "Orders by number, reference, telephone number or name, locker deliveries by number, reference, package number, or name or telephone number of the recipient, cabinets by name, code or address, doors by name, drivers, users, contractors and customers by name or email, providers by name or code, and webhook deliveries by id. Kinds that the caller may not list are left out.",
 		Tag:         "Client",
 		Method:      http.MethodGet,
 		Path:        "/api/v1/search",
@@ -144,6 +146,27 @@ func (c finders) webhookLog(ctx context.Context, caller cloud.Caller, text strin
 }
 
 // accounts finds accounts of some types.
+// maxProviders are the providers of a business, by name, among which a text is looked for.
+const maxProviders = 500
+
+// providers finds providers by their name, a word of it, or their code.
+func (c finders) providers(ctx context.Context, caller cloud.Caller, text string, limit int) (out []search.Hit, err error) {
+	err = c.Store.Look(ctx, func(v cloud.View) error {
+		list, _, err := v.Providers(caller.Account.BusinessID, cloud.Page{Sort: "name", Limit: maxProviders})
+		for _, p := range list {
+			if len(out) == limit {
+				break
+			}
+			low := strings.ToLower(text)
+			if strings.Contains(" "+strings.ToLower(p.Name), " "+low) || strings.HasPrefix(strings.ToLower(p.Code), low) {
+				out = append(out, search.Hit{ID: strconv.FormatInt(int64(p.ID), 10), Title: cmp.Or(p.Name, p.Code), Detail: p.Code, Exact: search.Same(text, p.Name, p.Code)})
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
 func (c finders) accounts(types ...cloud.AccountType) func(context.Context, cloud.Caller, string, int) ([]search.Hit, error) {
 	return func(ctx context.Context, caller cloud.Caller, text string, limit int) (out []search.Hit, err error) {
 		err = c.Store.Look(ctx, func(v cloud.View) error {

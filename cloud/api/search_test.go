@@ -56,6 +56,18 @@ func TestSearchFindsWhatTheCallerMayRead(t *testing.T) {
 	require.Equal(t, []string{delivery + "!"}, found(staff, x.w.Delivery.Packages[0].TrackingNumber)["delivery"])
 	require.Equal(t, []string{"1!"}, found(staff, x.w.Emails[admin])["user"])
 	require.NotEmpty(t, found(staff, "driver")["driver"])
+	ravi := cloud.Account{ID: 7003, BusinessID: x.w.Business.ID, Type: cloud.Broker, Name: "Ravi Das", Email: "ravi@a.example", Enabled: true}
+	x.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{ravi}}})
+	for _, text := range []string{"Ravi", "ravi das", "Das"} {
+		require.Equal(t, []string{"7003"}, found(staff, text)["user"], text)
+		require.Empty(t, found(x.w.OtherAdmin, text), text)
+		require.Empty(t, found(x.token(cloud.Broker), text)["user"], text)
+	}
+	for text, id := range map[string]string{"swift": "17", "Swift Parcel": "17!", "parcel": "17", "swiftparcel": "17!"} {
+		require.Equal(t, []string{id}, found(staff, text)["provider"], text)
+		require.Empty(t, found(x.w.OtherAdmin, text)["provider"], text)
+		require.Empty(t, found(x.token(cloud.Broker), text)["provider"], text)
+	}
 	require.NotEmpty(t, found(staff, "customer")["customer"])
 
 	for _, text := range []string{foreign.Number, "elsewhere", "foreign@b", "Foreign Customer", "LD-00099"} {

@@ -17,6 +17,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/rest"
 	"github.com/postern-io/postern/cloud/webtest"
@@ -240,6 +241,9 @@ func (d *desk) clean(p person, path string, s seen) {
 	d.t.Helper()
 	if m := nothingIn.FindString(s.body); m != "" {
 		require.Fail(d.t, "not clean", "%s at %s holds %s", p.name, path, m)
+	}
+	if partly := locale.Word(locale.English, "work.partly"); strings.Contains(s.body, partly) {
+		require.Fail(d.t, "incomplete", "%s at %s says %q", p.name, path, partly)
 	}
 	for _, secret := range []string{webtest.Password, p.session, "whk-secret-0123456789", webtest.PickupCode, webtest.DeliveryCode} {
 		if strings.Contains(s.body, secret) {

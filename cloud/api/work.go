@@ -133,6 +133,7 @@ func (c Config) work(table **catalog.Catalog) []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "work_items.close",
 			Offered:     closes,
+			Free:        []string{"open_door"},
 			Summary:     "Close the exception of a work item",
 			Description: "For exceptions at compartments, once a person has looked: the exception is dismissed with the note. Items of other kinds end with their cause: an overdue parcel is collected, extended or cleared, a cabinet connects, an approval is decided.",
 			Tag:         "Smart Locker",

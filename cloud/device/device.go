@@ -56,6 +56,8 @@ type Work interface {
 	// known of them. It is called only for a status that may be compared: all
 	// that led to it is stored.
 	Snapshot(st *wire.Status, at time.Time) error
+	// DoorsFreed takes a status by which doors stand open that had stayed shut.
+	DoorsFreed(st *wire.Status, at time.Time) error
 	// StoreLost says that the device lost its state at the given time.
 	StoreLost(at time.Time) error
 	Finish(ch *cloud.Changes) error

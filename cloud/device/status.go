@@ -112,16 +112,24 @@ func (t *statusIntake) readStatus() (*cloud.Changes, error) {
 		return nil, err
 	}
 	t.seen()
-	behind, err := t.doors()
+	behind, freed, err := t.doors()
 	if err != nil {
 		return nil, err
 	}
-	if !current || behind || !t.complete() { // what follows would make orders of versions that are behind
+	compared := current && !behind && t.complete() // else it would make orders of versions that are behind
+	if !compared && !freed {
 		return &t.ch, nil
 	}
 	w := t.s.cfg.Meaning.Begin(t.v, t.device, t.at)
-	if err := w.Snapshot(t.st, t.at); err != nil {
-		return nil, err
+	if freed {
+		if err := w.DoorsFreed(t.st, t.at); err != nil {
+			return nil, err
+		}
+	}
+	if compared {
+		if err := w.Snapshot(t.st, t.at); err != nil {
+			return nil, err
+		}
 	}
 	return &t.ch, w.Finish(&t.ch)
 }
@@ -283,11 +291,12 @@ func (t *statusIntake) seen() {
 }
 
 // doors sets the present of the compartments that the status names. It reports whether the
-// versions of their commands are behind what the device has taken: the database went back.
-func (t *statusIntake) doors() (behind bool, err error) {
+// versions of their commands are behind what the device has taken: the database went back, and
+// whether a door stands open that had stayed shut.
+func (t *statusIntake) doors() (behind, freed bool, err error) {
 	cells, err := t.v.Compartments(t.x.id)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	was := make(map[uint]cloud.Compartment, len(cells))
 	for _, c := range cells {
@@ -300,16 +309,20 @@ func (t *statusIntake) doors() (behind bool, err error) {
 		}
 	}
 	if err := t.renumber(raised); err != nil {
-		return false, err
+		return false, false, err
 	}
 	for _, ds := range t.st.Doors {
 		c, ok := was[ds.Door]
 		p := cloud.DoorPresent{DeviceID: t.x.id, Door: ds.Door, DoorStatus: doorStatus(ds.State), Occupied: occupied(ds.Item), OpeningID: ds.OpeningID}
+		if ok {
+			p.DoorStatus = cloud.DoorStatusAfter(c.DoorStatus, p.DoorStatus)
+			freed = freed || c.DoorStatus == cloud.DoorJammed && p.DoorStatus != c.DoorStatus
+		}
 		if p.Version = raised[ds.Door]; p.Version > 0 || ok && (c.DoorStatus != p.DoorStatus || c.OpeningID != p.OpeningID || !sameBool(c.Occupied, p.Occupied)) {
 			t.ch.Doors = append(t.ch.Doors, p)
 		}
 	}
-	return len(raised) > 0, nil
+	return len(raised) > 0, freed, nil
 }
 
 // renumber gives orders that wait for the device versions above those that it holds for their

@@ -460,6 +460,7 @@ func (m *machine) showDoors(ch *cloud.Changes) error {
 		if d.Open {
 			p.DoorStatus = "open"
 		}
+		p.DoorStatus = cloud.DoorStatusAfter(c.DoorStatus, p.DoorStatus)
 		if d.Item != wire.ItemUnknown {
 			p.Occupied = new(d.Item == wire.ItemPresent)
 		}

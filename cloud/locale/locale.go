@@ -108,6 +108,9 @@ func Error(lang, code string, args ...any) string {
 	if code == "DELIVERY_STATE_CONFLICT" && len(args) == 1 { // the figure is the doors that are open
 		return Word(lang, "errors.open_doors", args...)
 	}
+	if code == "DELIVERY_STATE_CONFLICT" && len(args) == 2 { // what became of doors that were to open, and their names
+		return Word(lang, fmt.Sprint("errors.doors.", args[0]), args[1])
+	}
 	if code == "UNSUPPORTED_MEDIA_TYPE" && len(args) == 1 { // the figure is the type that is taken
 		return Word(lang, "errors.media", args...)
 	}

@@ -156,6 +156,7 @@ var members = map[string]texts{
 	"member.device_type":                      {"Kind of cabinet", "快递柜类型", "智慧櫃類型", "Type de consigne", "Schrankart", "Tipo de taquilla"},
 	"member.dimension_unit":                   {"Unit of length", "长度单位", "長度單位", "Unité de longueur", "Längeneinheit", "Unidad de longitud"},
 	"member.dns_ms":                           {"Name lookup (ms)", "域名解析（毫秒）", "網域解析（毫秒）", "Résolution du nom (ms)", "Namensauflösung (ms)", "Resolución de nombre (ms)"},
+	"member.open_door":                        {"Open door", "开着的柜门", "開著的櫃門", "Porte ouverte", "Offene Tür", "Puerta abierta"},
 	"member.door_name":                        {"Door", "柜门", "櫃門", "Porte", "Tür", "Puerta"},
 	"member.door_status":                      {"Door", "柜门", "櫃門", "Porte", "Tür", "Puerta"},
 	"member.doors":                            {"Doors", "柜门", "櫃門", "Portes", "Türen", "Puertas"},

@@ -13,7 +13,7 @@ var workItems = map[string]texts{
 	"verb.work_items.release":          {"Give back", "退回", "退回", "Rendre", "Zurückgeben", "Devolver"},
 	"verb.work_items.note":             {"Note", "备注", "備註", "Note", "Notiz", "Nota"},
 	"verb.work_items.snooze":           {"Later", "稍后", "稍後", "Plus tard", "Später", "Más tarde"},
-	"verb.work_items.close":            {"Close", "关闭", "關閉", "Clore", "Schließen", "Cerrar"},
+	"verb.work_items.close":            {"Close the exception", "关闭此异常", "關閉此異常", "Clore l’anomalie", "Störung schließen", "Cerrar la incidencia"},
 
 	"member.item_id":        {"Item", "事项", "事項", "Élément", "Aufgabe", "Tarea"},
 	"member.kind":           {"Kind", "类别", "類別", "Genre", "Art", "Clase"},
@@ -42,6 +42,8 @@ var workItems = map[string]texts{
 	"value.low":             {"low", "低", "低", "faible", "niedrig", "baja"},
 
 	"item.door_left_open":     {"Door %[2]s at %[1]s stands open", "%[1]s 的 %[2]s 柜门敞开", "%[1]s 的 %[2]s 櫃門敞開", "La porte %[2]s de %[1]s est ouverte", "Tür %[2]s an %[1]s steht offen", "La puerta %[2]s de %[1]s está abierta"},
+	"item.door_not_opening":   {"%[1]s: does not open: %[2]s", "%[1]s：打不开的柜门：%[2]s", "%[1]s：打不開的櫃門：%[2]s", "%[1]s : ne s’ouvre pas : %[2]s", "%[1]s: öffnet nicht: %[2]s", "%[1]s: no se abre: %[2]s"},
+	"work.notwith.open_door":  {"Not possible while the cabinet reports door %s as open: have it shut first", "快递柜报告柜门 %s 开着，请先关门", "智慧櫃回報櫃門 %s 開著，請先關門", "Impossible tant que la consigne signale la porte %s comme ouverte : faites-la d’abord fermer", "Nicht möglich, solange der Schrank die Tür %s als offen meldet: erst schließen lassen", "No es posible mientras la taquilla informe de que la puerta %s está abierta: haga que la cierren antes"},
 	"item.deposit_unverified": {"%[1]s could not verify the deposit behind door %[2]s", "%[1]s 无法确认 %[2]s 的投递", "%[1]s 無法確認 %[2]s 的投遞", "%[1]s n’a pas pu vérifier le dépôt derrière la porte %[2]s", "%[1]s konnte die Einlage hinter Tür %[2]s nicht bestätigen", "%[1]s no pudo verificar el depósito tras la puerta %[2]s"},
 	"item.item_missing":       {"The parcel behind door %[2]s at %[1]s is missing", "%[1]s 的 %[2]s 内包裹缺失", "%[1]s 的 %[2]s 內包裹遺失", "Le colis derrière la porte %[2]s de %[1]s manque", "Das Paket hinter Tür %[2]s an %[1]s fehlt", "Falta el paquete tras la puerta %[2]s de %[1]s"},
 	"item.exception":          {"%[1]s needs a look at door %[2]s", "%[1]s 的 %[2]s 需要检查", "%[1]s 的 %[2]s 需要檢查", "%[1]s demande un contrôle de la porte %[2]s", "%[1]s braucht einen Blick auf Tür %[2]s", "%[1]s necesita una revisión de la puerta %[2]s"},
@@ -52,6 +54,7 @@ var workItems = map[string]texts{
 	"item.approval":           {"An agent asks: %[3]s", "代理请求：%[3]s", "代理請求：%[3]s", "Un agent demande : %[3]s", "Ein Agent bittet: %[3]s", "Un agente pide: %[3]s"},
 
 	"next.door_left_open":     {"Have it shut at the cabinet; the cabinet then ends this by itself.", "请到现场关门，关好后此项会自动结束。", "請到現場關門，關好後此項會自動結束。", "Faites-la fermer sur place ; la consigne clôt alors d’elle-même.", "Lassen Sie sie vor Ort schließen; der Schrank beendet das dann selbst.", "Haga que la cierren; la taquilla lo da por terminado sola."},
+	"next.door_not_opening":   {"Have the lock looked at, then open the door. This ends once it has opened.", "请检查门锁，然后开门。柜门打开后此项自动结束。", "請檢查門鎖，然後開門。櫃門打開後此項自動結束。", "Faites contrôler la serrure, puis ouvrez la porte. Ceci se clôt dès qu’elle s’est ouverte.", "Lassen Sie das Schloss prüfen und öffnen Sie dann die Tür. Dies endet, sobald sie sich geöffnet hat.", "Haga revisar la cerradura y abra la puerta. Esto termina en cuanto se haya abierto."},
 	"next.deposit_unverified": {"Look behind the door, then confirm the deposit or clear the compartment.", "请开门查看，再确认投递或清空格口。", "請開門查看，再確認投遞或清空格口。", "Regardez derrière la porte, puis confirmez le dépôt ou videz le casier.", "Schauen Sie hinter die Tür und bestätigen Sie die Einlage oder leeren Sie das Fach.", "Mire tras la puerta y confirme el depósito o vacíe el casillero."},
 	"next.item_missing":       {"Look behind the door, then clear the compartment or close this.", "请开门查看，再清空格口或关闭此项。", "請開門查看，再清空格口或關閉此項。", "Regardez derrière la porte, puis videz le casier ou clôturez.", "Schauen Sie hinter die Tür und leeren Sie das Fach oder schließen Sie dies.", "Mire tras la puerta y vacíe el casillero o cierre esto."},
 	"next.exception":          {"Look behind the door, then close this.", "请开门查看后关闭此项。", "請開門查看後關閉此項。", "Regardez derrière la porte, puis clôturez.", "Schauen Sie hinter die Tür und schließen Sie dies.", "Mire tras la puerta y cierre esto."},

@@ -2,6 +2,7 @@ package locker
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -83,9 +84,32 @@ func (s *core) commandOutcome(ctx context.Context, cmd cloud.Command) (out OpenO
 			if o.DeliveryID != 0 {
 				details["status"] = shown.Delivery.Status
 			}
-			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Details: details}
+			args, doors := notOpened(c, o, cells)
+			details["doors"] = doors
+			return &cloud.Error{Kind: cloud.Conflict, Code: "DELIVERY_STATE_CONFLICT", Args: args, Details: details}
 		}
 		return nil
 	})
 	return out, done, err
+}
+
+// notOpened says of a command that opened no door which doors those are, and what people read
+// about them: they stayed shut, or the cabinet did not say that they opened.
+func notOpened(c cloud.Command, o cloud.Opening, cells map[uint]cloud.Compartment) (args []any, doors []map[string]any) {
+	asked := len(c.Versions) > 0
+	var names []string
+	doors = []map[string]any{}
+	for _, od := range o.Doors {
+		if _, ok := c.Versions[od.Door]; asked && !ok {
+			continue
+		}
+		cell := cells[od.Door]
+		names = append(names, cell.Name())
+		doors = append(doors, map[string]any{"grid_id": od.GridID, "grid_code": cell.GridCode, "door_name": cell.Name(), "error_code": cloud.OrNull(c.Doors[od.Door])})
+	}
+	how := "unseen"
+	if c.State == cloud.CommandFailed {
+		how = "shut"
+	}
+	return []any{how, strings.Join(names, ", ")}, doors
 }

@@ -126,7 +126,7 @@ func keepDoors(w *handling, typ string, at time.Time, say func(*cloud.Compartmen
 		}
 	}
 	if len(doors) > 0 {
-		f.Detail, f.OpenedAt, f.SeenAt, f.ClosedAt = cloud.DetailText(strings.Join(doors, "; ")), at, at, time.Time{}
+		f.Detail, f.OpenedAt, f.SeenAt, f.ClosedAt = wire.CleanText(strings.Join(doors, "; ")), at, at, time.Time{}
 	}
 	w.ch.DeviceFaults = append(w.ch.DeviceFaults, f)
 	return nil

@@ -55,6 +55,16 @@ func (w comparison) Compare(st *wire.Status, at time.Time) error {
 	return nil
 }
 
+// DoorsFreed ends the fault of doors that had stayed shut and that stand open by a status of the
+// cabinet, of which no record may say so.
+func (w comparison) DoorsFreed(st *wire.Status, at time.Time) error {
+	opened := map[uint]bool{}
+	for _, d := range st.Doors {
+		opened[d.Door] = d.State == wire.DoorOpen
+	}
+	return keepJammed(w.handling, at, opened)
+}
+
 // repeatUse tells the cabinet again what a command told it that never arrived: that a
 // compartment is out of use or in use again, and that a deposit which it could not settle
 // was confirmed.

@@ -128,6 +128,7 @@ type CabinetExceptionDetail struct {
 	Evidence    Evidence             `json:"evidence"`
 	DeviceOrder *DeviceOrderView     `json:"device_order" doc:"The package that it is about, null for a door with none"`
 	Photos      []PhotoBody          `json:"photos" doc:"That the device has taken of the compartment from an hour before to a day after it was opened, newest first; empty for a device without a camera"`
+	OpenDoor    *string              `json:"open_door" doc:"Name of the door of a door_left_open while the connected cabinet reports it as open and the compartment is not blocked: the exception can be closed once it is shut; null otherwise"`
 	Resolutions []PossibleResolution `json:"resolutions" doc:"Actions that can resolve it; none once it is closed"`
 }
 
@@ -164,6 +165,9 @@ func (s registry) FindCabinetException(ctx context.Context, c cloud.Caller, in B
 		}
 		if x.Evidence, err = evidenceOf(v, e, l); err != nil {
 			return err
+		}
+		if ev := x.Evidence; e.Type == wire.ExDoorLeftOpen && e.Status == "open" && ev.Online && ev.DoorStatus == "open" && ev.State != cloud.GridBlocked {
+			x.OpenDoor = &x.DoorName
 		}
 		if x.Photos, err = s.photosOf(v, e, l); err != nil {
 			return err

@@ -155,12 +155,8 @@ func (w reports) doorOpened(r Occurrence, b wire.DoorOpened) (string, error) {
 		return foreign, err
 	}
 	if r.Present {
-		p := w.present(b.Door)
-		was := p.DoorStatus
-		if p.DoorStatus = "open"; was == doorJammed {
-			if err := keepJammed(w, r.OccurredAt); err != nil {
-				return "", err
-			}
+		if err := setDoor(w, r, b.Door, "open"); err != nil {
+			return "", err
 		}
 	}
 	if b.OpeningID == "" {
@@ -178,8 +174,10 @@ func (w reports) doorClosed(r Occurrence, b wire.DoorClosed) (string, error) {
 		return foreign, err
 	}
 	if r.Present {
+		if err := setDoor(w, r, b.Door, "closed"); err != nil {
+			return "", err
+		}
 		p := w.present(b.Door)
-		p.DoorStatus = "closed"
 		if b.Item != wire.ItemUnknown {
 			v := b.Item == wire.ItemPresent
 			p.Occupied = &v
@@ -306,8 +304,10 @@ func (w reports) settled(r Occurrence, b wire.OpeningSettled) (string, error) {
 		if o.Doors[i].ClosedAt.IsZero() && slices.Contains(seen, o.Doors[i].Door) {
 			o.Doors[i].ClosedAt = closedAt
 		}
-		if r.Present {
-			w.present(o.Doors[i].Door).DoorStatus = "closed"
+		if p := w.present(o.Doors[i].Door); r.Present && (p.DoorStatus != cloud.DoorJammed || slices.Contains(seen, o.Doors[i].Door)) {
+			if err := setDoor(w, r, o.Doors[i].Door, "closed"); err != nil {
+				return "", err
+			}
 		}
 	}
 	o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, b.ConfirmedBy, r.OccurredAt
@@ -686,8 +686,15 @@ func (w reports) ended(r Occurrence, b wire.OpeningEnded) (string, error) {
 	return "", nil
 }
 
-// doorJammed is the status of a door that stayed shut when it was last to open.
-const doorJammed = "jammed"
+// setDoor sets the status of a door that was open, whatever was said of it before.
+func setDoor(w reports, r Occurrence, door uint, status string) error {
+	p := w.present(door)
+	was := p.DoorStatus
+	if p.DoorStatus = status; was != cloud.DoorJammed {
+		return nil
+	}
+	return keepJammed(w.handling, r.OccurredAt, nil)
+}
 
 // stayedShut: no door of an opening opened, whomever it was for. Staff are asked to look at the
 // locks until the doors have opened again.
@@ -695,27 +702,46 @@ func stayedShut(w reports, r Occurrence, o *cloud.Opening) error {
 	for i := range o.Doors {
 		o.Doors[i].Status, o.Doors[i].Error = "closed", wire.DoorOpenFailed
 		if r.Present {
-			w.present(o.Doors[i].Door).DoorStatus = doorJammed
+			w.present(o.Doors[i].Door).DoorStatus = cloud.DoorJammed
 		}
 	}
 	if !r.Present {
 		return nil
 	}
-	return keepJammed(w, r.OccurredAt)
+	return keepJammed(w.handling, r.OccurredAt, nil)
 }
 
 // keepJammed keeps the device's exception with all doors that stayed shut when they were last to
-// open, and closes it with the last of them.
-func keepJammed(w reports, at time.Time) error {
-	return keepDoors(w.handling, cloud.DevDoorShut, at, func(c *cloud.Compartment) string {
+// open, each with the time since when, and closes it with the last of them. opened are doors that
+// are known to have opened since.
+func keepJammed(w *handling, at time.Time, opened map[uint]bool) error {
+	known, err := w.v.DeviceExceptions(w.device.ID)
+	if err != nil {
+		return err
+	}
+	since := map[string]time.Time{}
+	for _, x := range slices.Backward(append(slices.Clone(known), w.ch.DeviceFaults...)) {
+		if x.Type != cloud.DevDoorShut {
+			continue
+		}
+		for _, d := range cloud.ShutDoors(x.Detail) {
+			since[d.Name] = d.Since
+		}
+		break // the last one holds those before it
+	}
+	return keepDoors(w, cloud.DevDoorShut, at, func(c *cloud.Compartment) string {
 		status := c.DoorStatus
 		if p := w.presents[c.Door]; p != nil {
 			status = p.DoorStatus
 		}
-		if status != doorJammed {
+		if status != cloud.DoorJammed || opened[c.Door] {
 			return ""
 		}
-		return fmt.Sprintf("door %d", c.Door)
+		d := cloud.ShutDoor{Name: c.Name(), Since: since[c.Name()]}
+		if d.Since.IsZero() {
+			d.Since = at
+		}
+		return d.String()
 	})
 }
 
@@ -1097,6 +1123,7 @@ func (w reports) openOutcome(r Occurrence, c *cloud.Command, o *cloud.Opening, d
 		return fmt.Errorf("command %s: %w", c.ID, err)
 	}
 	var seen []uint
+	stuck := false
 	for i := range o.Doors {
 		od := &o.Doors[i]
 		if !slices.Contains(body.Doors, od.Door) {
@@ -1106,8 +1133,16 @@ func (w reports) openOutcome(r Occurrence, c *cloud.Command, o *cloud.Opening, d
 		if bad {
 			od.Error = code
 			w.touch(o)
+			if c.State == cloud.CommandPartial && code == wire.DoorOpenFailed && r.Present { // others opened, and the opening goes on
+				w.present(od.Door).DoorStatus, stuck = cloud.DoorJammed, true
+			}
 		} else if c.Kind != wire.CmdChannelTest && (c.State == cloud.CommandDone || c.State == cloud.CommandPartial) {
 			seen = append(seen, od.Door)
+		}
+	}
+	if stuck {
+		if err := keepJammed(w.handling, r.OccurredAt, nil); err != nil {
+			return err
 		}
 	}
 	if len(seen) > 0 {

@@ -281,6 +281,16 @@ func (f frame) blockReason(reason string) string {
 // health is how the cabinet is, as the cloud knows it.
 func (p drawnPages) health(c context.Context, ctx *fasthttp.RequestCtx, v visitor, out *standing) error {
 	for _, x := range out.Cabinet.Exceptions {
+		if doors := cloud.ShutDoors(x.Detail); x.Type == cloud.DevDoorShut && len(doors) > 0 { // each with its own time
+			for _, d := range doors {
+				l := cabinetFault{v.V("exception", x.Type), outside(d.Name, maxValue), v.stamped(x.OpenedAt)}
+				if !d.Since.IsZero() {
+					l.At = v.Time(d.Since)
+				}
+				out.Faults = append(out.Faults, l)
+			}
+			continue
+		}
 		out.Faults = append(out.Faults, cabinetFault{v.V("exception", x.Type), outside(x.Detail, maxValue), v.stamped(x.OpenedAt)})
 	}
 	var err error

@@ -268,9 +268,10 @@ func (p consolePages) figures(c context.Context, ctx *fasthttp.RequestCtx, v vis
 	if err != nil {
 		return err
 	}
+	known := doors.Compartments - doors.Unread // doors of a cabinet that never connected are no doors to count on
 	b.Figures = append(b.Figures, waiting,
 		figure{Name: v.T("report.collection"), Value: wait, Of: v.T("report.days.7"), To: report("collection")},
-		figure{Name: v.T("home.free"), Value: r.count(doors.Free), Of: v.T("home.of", r.count(doors.Compartments)), Part: doors.Free, Whole: doors.Compartments, To: report("occupancy")})
+		figure{Name: v.T("home.free"), Value: r.count(doors.Free), Of: v.T("home.of", r.count(known)), Part: doors.Free, Whole: known, To: report("occupancy")})
 	return nil
 }
 

@@ -152,6 +152,9 @@ func (p *kit) drawn(c context.Context, v visitor, area string) (out []navLink) {
 	if !slices.Contains(staff, v.c.Account.Type) {
 		return out
 	}
+	if area == "connections" && p.cfg.Receivers != nil && p.may(c, v, "webhook_logs.list") {
+		out = append(out, navLink{Path: hooksPath, Text: v.T("console.webhooks"), Icon: "webhook"})
+	}
 	if area == "connections" && p.cfg.Approvals != nil && p.may(c, v, "approvals.list") {
 		out = append(out, navLink{Path: approvalsPath, Text: v.T("approvals.title"), Icon: "shield"})
 	}
@@ -258,6 +261,9 @@ func at(v any, path string) any {
 
 // titleOf is what people call a record.
 func titleOf(lang string, n *catalog.Noun, record map[string]any) string {
+	if n.Name == "work_item" && plainText(record["kind"]) != cloud.WorkApproval {
+		return itemTitle(lang, record)
+	}
 	for _, path := range n.Title {
 		if s := plainText(at(record, path)); s != "" {
 			if slices.Contains([]string{"type", "kind", "family"}, path) {

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 // nounRecord is the page of one record.
@@ -196,7 +197,10 @@ func notNow(f frame, n *catalog.Noun, o *catalog.Operation, record map[string]an
 		return f.T("work.notnow", stateShown(f, n.States, state).Text)
 	}
 	for _, member := range o.Free {
-		if record[member] != nil {
+		if value := record[member]; value != nil {
+			if key := "work.notwith." + member; locale.Word(f.Lang, key) != key {
+				return f.T(key, outside(plainText(value), maxValue))
+			}
 			return f.T("work.notwith", memberWords(f.Lang, member))
 		}
 	}

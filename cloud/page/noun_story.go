@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,15 +41,21 @@ func (p nounPages) story(c context.Context, ctx *fasthttp.RequestCtx, v visitor,
 		if !has(record, s.Only) || !p.may(c, v, s.Operation) {
 			continue
 		}
-		in := map[string]any{}
+		in, whole := map[string]any{}, true
 		for member, text := range s.Fills {
+			whole = whole && isFilled(text, record)
 			in[member] = filledIn(text, record)
+		}
+		if !whole { // it is about something that the record does not have
+			continue
 		}
 		answer, err := p.read(c, ctx, v, s.Operation, in)
 		if err != nil {
-			if _, _, known := p.explain(v.Lang, err); !known {
-				p.log.Error("read a part of a story", "operation", s.Operation, "err", err)
+			level := slog.LevelError
+			if _, _, known := p.explain(v.Lang, err); known {
+				level = slog.LevelWarn
 			}
+			p.log.Log(c, level, "read a part of a story", "noun", n.Name, "operation", s.Operation, "err", err)
 			partly = true
 			continue
 		}
@@ -115,6 +122,16 @@ func (p nounPages) storyLine(f frame, s catalog.Strand, row map[string]any) stor
 }
 
 var inBraces = regexp.MustCompile(`\{([a-z_0-9.]+)\}`)
+
+// isFilled reports whether all members that a text names have values.
+func isFilled(text string, record map[string]any) bool {
+	for _, m := range inBraces.FindAllString(text, -1) {
+		if filledIn(m, record) == "" {
+			return false
+		}
+	}
+	return true
+}
 
 // filledIn is a text with members of a record in place of their paths in braces.
 func filledIn(text string, record map[string]any) string {

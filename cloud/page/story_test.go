@@ -86,4 +86,5 @@ func TestAnExceptionLeadsOn(t *testing.T) {
 	require.Contains(t, g.body, `href="/console/work#exception-9301"`)
 	require.NotContains(t, g.body, `href="/console/parcels/0"`)
 	require.NotContains(t, g.body, "door_left_open", "its type is said in words")
+	require.NotContains(t, g.body, locale.Word("en", "work.partly"), "about no parcel")
 }

@@ -114,6 +114,8 @@ func TestThePagesShowWhatWasSentToWhom(t *testing.T) {
 	g = r.do("GET", "/console", nil)
 	require.Contains(t, g.body, `<a class="pill ob-failed" href="/console/webhooks">2 did not arrive</a>`)
 	require.NotContains(t, g.body, "Nothing needs you.")
+	require.NotContains(t, g.body, "Nothing needs you now.", "in the box of what needs people")
+	require.Contains(t, g.body, `<a href="/console/webhooks"`, "the page has an entry of the menu")
 	require.Contains(t, g.body, one(hookGone), "the card has all channels")
 	require.NotContains(t, g.body, one(hookTheirs))
 

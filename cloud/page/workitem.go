@@ -41,7 +41,8 @@ type todo struct {
 	Mine                     bool
 	Until                    *moment // put off
 	Steps                    []verbLink
-	Takes, Marks, Closes     bool // what the visitor may do
+	Off                      string // why some steps cannot be taken now; "" for none
+	Takes, Marks, Closes     bool   // what the visitor may do
 }
 
 // workItems shows the work list.
@@ -173,25 +174,13 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 	if out.Tone == "" {
 		out.Tone = "calm"
 	}
-	key, title := x.Kind, outside(x.Title, maxValue)
-	switch x.Kind {
-	case cloud.WorkException:
-		if key = x.Type; locale.Word(v.Lang, "item."+key) == "item."+key {
-			key = x.Kind
-		}
-	case cloud.WorkApproval:
-		title = outside(asked(p.cfg.Catalog, v.Lang, x.Type, x.Title), maxValue)
-	case cloud.WorkFault:
-		title = v.V("exception", x.Type)
+	if x.Kind == cloud.WorkApproval {
+		x.Title = asked(p.cfg.Catalog, v.Lang, x.Type, x.Title)
 	}
-	say := func(kind string) string {
-		text := locale.Word(v.Lang, kind+"."+key)
-		if !strings.Contains(text, "%[") {
-			return text
-		}
-		return fmt.Sprintf(text, x.DeviceName, outside(x.DoorName, maxValue), title, fmt.Sprint(x.Parcels))
+	out.Headline, out.Next = itemWords(v.Lang, "item", x), itemWords(v.Lang, "next", x)
+	if x.OpenDoor != nil {
+		out.Off = v.T("work.notwith.open_door", outside(*x.OpenDoor, maxValue))
 	}
-	out.Headline, out.Next = say("item"), say("next")
 	step := func(allowed bool, to, text string) {
 		if allowed {
 			out.Steps = append(out.Steps, verbLink{To: to, Text: text})
@@ -214,7 +203,9 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 	switch x.Kind {
 	case cloud.WorkException:
 		step(sees, door, v.T("todo.door"))
-		step(may(resolve), exception+"/resolve", label(v.Lang, resolve))
+		if may(resolve) {
+			out.Steps = append(out.Steps, verbLink{To: exception + "/resolve", Text: label(v.Lang, resolve), Off: out.Off})
+		}
 		if x.Type == "deposit_unverified" && x.DeliveryID != nil {
 			const confirm = "smart_lockers.deliveries.confirm"
 			step(may(confirm) && slices.Contains(p.cfg.Catalog.Find(confirm).When, string(x.DeliveryStatus)), fmt.Sprintf("%s/parcels/%d/confirm", ConsolePath, *x.DeliveryID), label(v.Lang, confirm))
@@ -233,12 +224,35 @@ func (p *kit) todo(c context.Context, v visitor, x work.Item) todo {
 	case cloud.WorkApproval:
 		step(p.cfg.Approvals != nil, approvalsPath+"/"+url.PathEscape(x.Subject), v.T("todo.decide"))
 	}
-	offered := func(operation string) bool {
+	offered := func(operation string) bool { // what cannot be done now is offered too, with the reason
 		_, ok := offer(p, c, v, p.cfg.Catalog.Noun("work_item"), p.cfg.Catalog.Find(operation), map[string]any{"kind": x.Kind})
 		return ok
 	}
 	out.Marks, out.Closes = offered("work_items.note"), offered("work_items.close")
 	return out
+}
+
+// itemTitle names an item that is read as members by name: by what is wrong, which a cabinet's
+// name alone does not say.
+func itemTitle(lang string, record map[string]any) string {
+	x := work.Item{Kind: plainText(record["kind"]), Type: plainText(record["type"]), Title: plainText(record["title"]), DeviceName: plainText(record["device_name"]), DoorName: plainText(record["door_name"])}
+	return outside(itemWords(lang, "item", x), maxValue)
+}
+
+// itemWords says of an item what is wrong (item) or what to do (next).
+func itemWords(lang, kind string, x work.Item) string {
+	key, title := x.Kind, outside(x.Title, maxValue)
+	if x.Kind == cloud.WorkFault {
+		title = locale.Value(lang, "exception", x.Type)
+	}
+	if own := "item." + x.Type; (x.Kind == cloud.WorkException || x.Kind == cloud.WorkFault) && locale.Word(lang, own) != own {
+		key = x.Type
+	}
+	text := locale.Word(lang, kind+"."+key)
+	if !strings.Contains(text, "%[") {
+		return text
+	}
+	return fmt.Sprintf(text, x.DeviceName, outside(x.DoorName, maxValue), title, fmt.Sprint(x.Parcels))
 }
 
 var workIcons = map[string]string{cloud.WorkException: "door", cloud.WorkOverdue: "clock", cloud.WorkFault: "warning", cloud.WorkSilent: "plug", cloud.WorkEndpoint: "webhook", cloud.WorkApproval: "shield"}

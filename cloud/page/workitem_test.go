@@ -113,3 +113,71 @@ func TestUndoOnTheWorkList(t *testing.T) {
 	require.Equal(t, 303, undo(page).status)
 	require.Contains(t, list("mine"), "exception-9301")
 }
+
+// The item of a door that stands open says that it cannot be closed yet in place of the buttons
+// that would be refused, on the home page, in the list and on the exception's own page; once the
+// door is shut they are there. Its name is that of the door and not of the cabinet.
+func TestAnOpenDoorKeepsItsItem(t *testing.T) {
+	r := newRig(t, nil)
+	cell := cellOf(r, 8801)
+	stands := func(status string) {
+		cell.DoorStatus = status
+		r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{cell}}})
+	}
+	stands("open")
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{
+		{ID: 9301, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "w1", Type: "door_left_open", Severity: "high", Status: "open", OpenedAt: time.Now().Add(-time.Hour)},
+	}}})
+	r.signedIn()
+	const why = "Not possible while the cabinet reports door A-1 as open"
+	for _, path := range []string{"/console", "/console/work", "/console/exceptions/9301"} {
+		g := r.do("GET", path, nil)
+		require.Contains(t, g.body, why, path)
+		require.NotContains(t, g.body, "/console/exceptions/9301/resolve", path)
+		require.NotContains(t, g.body, "/console/work/exception-9301/close", path)
+	}
+	stands("closed")
+	for _, path := range []string{"/console", "/console/work", "/console/exceptions/9301"} {
+		g := r.do("GET", path, nil)
+		require.NotContains(t, g.body, why, path)
+		require.Contains(t, g.body, "/console/exceptions/9301/resolve", path)
+	}
+	g := r.do("GET", "/console/work/exception-9301/close", nil)
+	require.Contains(t, g.body, "Close the exception")
+	require.Contains(t, g.body, "Door A-1 at Front St Lobby stands open")
+}
+
+// The fault of locks names every door on the home page, and on the cabinet's page each with its
+// own time.
+func TestDoorsThatStayShutAreNamed(t *testing.T) {
+	r := newRig(t, nil)
+	now := time.Now()
+	detail := cloud.ShutDoor{Name: "A-2", Since: now.Add(-3 * time.Minute)}.String() + "; " + cloud.ShutDoor{Name: "A-3", Since: now.Add(-49 * time.Hour)}.String()
+	r.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{DeviceFaults: []cloud.DeviceException{{DeviceID: 88, Type: cloud.DevDoorShut, Detail: detail, OpenedAt: now.Add(-99 * time.Hour), SeenAt: now}}}})
+	r.signedIn()
+	require.Contains(t, r.do("GET", "/console", nil).body, "Front St Lobby: does not open: A-2, A-3")
+	health := r.do("GET", "/console/cabinets/88?tab=health", nil).body
+	i := strings.Index(health, `id="h-faults"`)
+	require.Positive(t, i)
+	faults := health[i : i+strings.Index(health[i:], "</section>")]
+	require.Contains(t, faults, "<bdi>A-2</bdi>")
+	require.Contains(t, faults, "<bdi>A-3</bdi>")
+	require.Equal(t, 2, strings.Count(faults, "Door does not open"))
+	zone, err := time.LoadLocation("America/Toronto")
+	require.NoError(t, err)
+	require.Contains(t, faults, `datetime="`+now.Add(-3*time.Minute).In(zone).Format("2006-01-02T15:04"))
+	require.Contains(t, faults, `datetime="`+now.Add(-49*time.Hour).In(zone).Format("2006-01-02T15:04"))
+}
+
+func cellOf(r *rig, id cloud.GridID) (cell cloud.Compartment) {
+	require.NoError(r.t, r.w.DB.Look(r.t.Context(), func(v cloud.View) error {
+		cells, err := v.Compartments(88)
+		for _, c := range cells {
+			if c.GridID == id {
+				cell = c
+			}
+		}
+		return err
+	}))
+	return cell
+}

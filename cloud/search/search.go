@@ -60,7 +60,7 @@ func (Output) GraphQLName() string { return "SearchResults" }
 
 // Group is the records of one noun that were found, exact hits first.
 type Group struct {
-	Noun string `json:"noun" doc:"cabinet, delivery, order, driver, webhook_log, user or customer"`
+	Noun string `json:"noun" doc:"cabinet, delivery, order, driver, webhook_log, user, provider or customer"`
 	Hits []Hit  `json:"hits"`
 	More bool   `json:"more" doc:"There are more than limit"`
 }

@@ -23,5 +23,8 @@ func (w recordEffects) Record(r device.Record) (string, error) {
 	return w.w.Apply(locker.Occurrence{Record: r.Record, OccurredAt: r.OccurredAt, Approximate: r.Approximate, Earliest: r.Earliest, Latest: r.Latest, Present: r.Present})
 }
 func (w recordEffects) Snapshot(st *wire.Status, at time.Time) error { return w.w.Compare(st, at) }
+func (w recordEffects) DoorsFreed(st *wire.Status, at time.Time) error {
+	return w.w.DoorsFreed(st, at)
+}
 func (w recordEffects) StoreLost(at time.Time) error                 { return w.w.StoreLost(at) }
 func (w recordEffects) Finish(ch *cloud.Changes) error               { return w.w.Finish(ch) }

@@ -18,7 +18,7 @@ type workSource struct {
 	id     string // column that the subject names
 	number bool   // the subject is a number
 	// columns: type, severity, since, device id, device name, grid id, grid code, name
-	// of the door, delivery id, title, status of the delivery, parcels.
+	// of the door, delivery id, title, status of the delivery, parcels, open door.
 	columns string
 	since   string
 	// graded says that an index has the rows of each severity by time: each severity is
@@ -35,33 +35,35 @@ var workSources = []workSource{
 		from:  `exception x LEFT JOIN device d ON d.id = x.device_id LEFT JOIN delivery l ON l.id = x.delivery_id`,
 		where: `x.business_id = $1 AND x.status = 'open' AND COALESCE(d.protocol, '') <> 'mock'`, id: `x.id`, number: true, since: `x.opened_at`, graded: true, severity: `x.severity`,
 		columns: `x.type, x.severity, x.opened_at, x.device_id, COALESCE(d.name, ''), (SELECT MIN(c.grid_id) FROM compartment c WHERE c.device_id = x.device_id AND c.grid_code = x.grid_code), x.grid_code,
-		  COALESCE((SELECT MIN(NULLIF(c.label, '')) FROM compartment c WHERE c.device_id = x.device_id AND c.grid_code = x.grid_code), x.grid_code), x.delivery_id, COALESCE(l.number, ''), COALESCE(l.status, ''), 0`,
+		  COALESCE((SELECT MIN(NULLIF(c.label, '')) FROM compartment c WHERE c.device_id = x.device_id AND c.grid_code = x.grid_code), x.grid_code), x.delivery_id, COALESCE(l.number, ''), COALESCE(l.status, ''), 0,
+		  CASE WHEN x.type = 'door_left_open' THEN COALESCE((SELECT MIN(COALESCE(NULLIF(c.label, ''), c.grid_code)) FROM compartment c JOIN device_session s ON s.device_id = c.device_id
+		    WHERE c.device_id = x.device_id AND c.grid_code = x.grid_code AND c.door_status = 'open' AND c.state <> 'blocked' AND s.online), '') ELSE '' END`,
 	},
 	{
 		kinds: []string{cloud.WorkFault}, kind: `'fault'`,
 		from:  `device d JOIN device_exception x ON x.device_id = d.id AND x.closed_at IS NULL`,
 		where: `d.business_id = $1 AND d.retired_at IS NULL AND d.protocol <> 'mock'`, id: `x.n`, number: true, since: `x.opened_at`, severity: faultSeverity,
-		columns: `x.type, ` + faultSeverity + `, x.opened_at, d.id, d.name, 0, '', '', 0, '', '', 0`,
+		columns: `x.type, ` + faultSeverity + `, x.opened_at, d.id, d.name, 0, '', CASE WHEN x.type = '` + cloud.DevDoorShut + `' THEN x.detail ELSE '' END, 0, '', '', 0, ''`,
 	},
 	{
 		kinds: []string{cloud.WorkSilent}, kind: `'silent'`,
 		from:  `device d JOIN device_session x ON x.device_id = d.id LEFT JOIN device_seen y ON y.device_id = d.id`,
 		where: `d.business_id = $1 AND d.protocol <> 'mock' AND NOT d.disabled AND d.retired_at IS NULL AND d.cut_off_at IS NULL AND d.maintenance_at IS NULL AND NOT x.online AND ` + lastSeen + ` <= CAST($2 AS @int) - 600000`,
 		id:    `d.id`, number: true, since: lastSeen, severity: `'medium'`,
-		columns: `'offline', 'medium', ` + lastSeen + `, d.id, d.name, 0, '', '', 0, '', '', (SELECT COUNT(*) FROM compartment c WHERE c.device_id = d.id AND c.state = 'occupied')`,
+		columns: `'offline', 'medium', ` + lastSeen + `, d.id, d.name, 0, '', '', 0, '', '', (SELECT COUNT(*) FROM compartment c WHERE c.device_id = d.id AND c.state = 'occupied'), ''`,
 	},
 	{
 		kinds: []string{cloud.WorkEndpoint}, kind: `'endpoint'`,
 		from:  `endpoint x LEFT JOIN endpoint_health h ON h.endpoint_id = x.id`,
 		where: `x.business_id = $1 AND x.enabled AND x.status IN ('degraded', 'gone')`, id: `x.id`, number: true,
 		since: `COALESCE(h.failing_since, x.status_since, x.created_at)`, severity: endpointSeverity,
-		columns: `x.status, ` + endpointSeverity + `, COALESCE(h.failing_since, x.status_since, x.created_at), 0, '', 0, '', '', 0, x.url, '', 0`,
+		columns: `x.status, ` + endpointSeverity + `, COALESCE(h.failing_since, x.status_since, x.created_at), 0, '', 0, '', '', 0, x.url, '', 0, ''`,
 	},
 	{
 		kinds: []string{cloud.WorkApproval}, kind: `'approval'`,
 		from:  `approval x`,
 		where: `x.business_id = $1 AND x.status = 'pending' AND x.reviewed_by = 0 AND x.expires_at > CAST($2 AS @int)`, id: `x.id`, since: `x.requested_at`,
-		columns: `x.tool, 'medium', x.requested_at, 0, '', 0, '', '', 0, x.body, '', 0`,
+		columns: `x.tool, 'medium', x.requested_at, 0, '', 0, '', '', 0, x.body, '', 0, ''`,
 	},
 }
 
@@ -167,12 +169,21 @@ WHERE ` + where + ` ORDER BY ` + s.since + `, ` + s.id + ` LIMIT ` + arg(limit),
 
 func scanWork(r rows, w *cloud.WorkItem) error {
 	var grid *int64
-	if err := r.Scan(&w.Kind, &w.Subject, &w.Type, &w.Severity, when(&w.Since), &w.DeviceID, &w.Device, &grid, &w.GridCode, &w.Door, &w.DeliveryID, &w.Title, &w.DeliveryStatus, &w.Parcels,
+	if err := r.Scan(&w.Kind, &w.Subject, &w.Type, &w.Severity, when(&w.Since), &w.DeviceID, &w.Device, &grid, &w.GridCode, &w.Door, &w.DeliveryID, &w.Title, &w.DeliveryStatus, &w.Parcels, &w.OpenDoor,
 		&w.OwnerID, &w.Owner, &w.Note, when(&w.SnoozeUntil)); err != nil {
 		return err
 	}
 	if grid != nil {
 		w.GridID = cloud.GridID(*grid)
+	}
+	if w.Kind == cloud.WorkFault {
+		doors := cloud.ShutDoors(w.Door) // the detail
+		w.Door = cloud.ShutDoorNames(doors)
+		for i, d := range doors { // the fault is as old as the first door that it was ever about
+			if !d.Since.IsZero() && (i == 0 || d.Since.Before(w.Since)) {
+				w.Since = d.Since
+			}
+		}
 	}
 	if w.Kind == cloud.WorkApproval {
 		var a cloud.Approval

@@ -54,7 +54,8 @@ type Item struct {
 	DeviceName     string               `json:"device_name"`
 	GridID         *cloud.GridID        `json:"grid_id"`
 	GridCode       string               `json:"grid_code"`
-	DoorName       string               `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none"`
+	DoorName       string               `json:"door_name" doc:"As on the door: pickup_locker_code, or grid_code where there is none; of a fault the names of all its doors, with commas between them"`
+	OpenDoor       *string              `json:"open_door" doc:"Name of the door that the cabinet reports as open: the item is not closed before it is shut; null otherwise"`
 	DeliveryID     *cloud.DeliveryID    `json:"delivery_id"`
 	DeliveryStatus cloud.DeliveryStatus `json:"delivery_status" doc:"Empty where it is about no delivery"`
 	Parcels        int                  `json:"parcels_inside" doc:"Of a cabinet without a connection"`
@@ -69,7 +70,7 @@ func show(w cloud.WorkItem, now time.Time, l *time.Location) Item {
 		w.SnoozeUntil = time.Time{}
 	}
 	return Item{ItemID: w.ID(), Kind: w.Kind, Type: w.Type, Severity: w.Severity, Since: cloud.Stamp(w.Since, l), Title: w.Title, Subject: w.Subject, DeviceID: cloud.OrNull(w.DeviceID),
-		DeviceName: w.Device, GridID: cloud.OrNull(w.GridID), GridCode: w.GridCode, DoorName: w.Door, DeliveryID: cloud.OrNull(w.DeliveryID), DeliveryStatus: w.DeliveryStatus, Parcels: w.Parcels, OwnerID: cloud.OrNull(w.OwnerID),
+		DeviceName: w.Device, GridID: cloud.OrNull(w.GridID), GridCode: w.GridCode, DoorName: w.Door, OpenDoor: cloud.OrNull(w.OpenDoor), DeliveryID: cloud.OrNull(w.DeliveryID), DeliveryStatus: w.DeliveryStatus, Parcels: w.Parcels, OwnerID: cloud.OrNull(w.OwnerID),
 		OwnerName: w.Owner, Note: w.Note, SnoozedUntil: cloud.Stamp(w.SnoozeUntil, l)}
 }
 
