@@ -153,7 +153,7 @@ func (p *kit) drawn(c context.Context, v visitor, area string) (out []navLink) {
 		return out
 	}
 	if area == "connections" && p.cfg.Receivers != nil && p.may(c, v, "webhook_logs.list") {
-		out = append(out, navLink{Path: hooksPath, Text: v.T("console.webhooks"), Icon: "webhook"})
+		out = append(out, navLink{Path: hooksPath, Text: v.T("hooklog.title"), Icon: "webhook"})
 	}
 	if area == "connections" && p.cfg.Approvals != nil && p.may(c, v, "approvals.list") {
 		out = append(out, navLink{Path: approvalsPath, Text: v.T("approvals.title"), Icon: "shield"})
