@@ -207,6 +207,7 @@ func (nothing) Begin(cloud.View, cloud.Device, time.Time) device.Work { return n
 func (nothing) Record(device.Record) (string, error)                  { return "", nil }
 func (nothing) StoreLost(time.Time) error                             { return nil }
 func (nothing) Snapshot(*wire.Status, time.Time) error                { return nil }
+func (nothing) DoorsFreed(*wire.Status, time.Time) error              { return nil }
 func (nothing) Finish(*cloud.Changes) error                           { return nil }
 
 // member is one device of the fleet. It heeds nothing that comes down but
