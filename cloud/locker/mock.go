@@ -75,6 +75,9 @@ func ResetMock(w *Work) error {
 		p := w.present(cell.Door)
 		p.DoorStatus, p.Occupied, p.OpeningID = "closed", nil, ""
 	}
+	if err := keepJammed(w.handling, w.received, nil); err != nil {
+		return err
+	}
 	return w.eachAtMock(func(d *cloud.Delivery) error {
 		_, err := w.giveUp(d, func(_ *handling, d *cloud.Delivery) error {
 			d.CancelReason, d.CancelledBy, d.FailureCode = reason, "partner_api", ""

@@ -26,5 +26,5 @@ func (w recordEffects) Snapshot(st *wire.Status, at time.Time) error { return w.
 func (w recordEffects) DoorsFreed(st *wire.Status, at time.Time) error {
 	return w.w.DoorsFreed(st, at)
 }
-func (w recordEffects) StoreLost(at time.Time) error                 { return w.w.StoreLost(at) }
-func (w recordEffects) Finish(ch *cloud.Changes) error               { return w.w.Finish(ch) }
+func (w recordEffects) StoreLost(at time.Time) error   { return w.w.StoreLost(at) }
+func (w recordEffects) Finish(ch *cloud.Changes) error { return w.w.Finish(ch) }
