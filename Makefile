@@ -35,7 +35,7 @@ test test-check full-seeds-% full-kills-%: export GOMEMLIMIT := 1GiB
 # stay on the disk.
 MEMORY := $(shell test -w /dev/shm && test "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 6000000 && echo /dev/shm)
 ifneq ($(MEMORY),)
-test test-check race full-seeds-% full-kills-%: export TMPDIR := $(MEMORY)
+test test-check race full-seeds-% full-kills-% conformance: export TMPDIR := $(MEMORY)
 endif
 
 # Packages that start goroutines of their own; cmd/internal/archtest keeps the

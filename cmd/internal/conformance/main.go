@@ -56,7 +56,7 @@ func run(file string, stdout, stderr io.Writer) error {
 	var found []judged
 	for _, j := range judges {
 		fmt.Fprintln(stderr, j[0])
-		cmd := exec.Command("go", "test", "-json", "-count", "1", "-timeout", "60m", "-run", j[1], j[0])
+		cmd := exec.Command("go", "test", "-json", "-count", "1", "-timeout", "60m", "-parallel", "4", "-run", j[1], j[0]) // most of them wait for real time
 		cmd.Env = append(os.Environ(), ring.Env+"=full", ring.EnvBrowsers+"=require", ring.EnvTools+"=1")
 		cmd.Stderr = stderr
 		out, err := cmd.Output()
