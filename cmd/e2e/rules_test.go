@@ -225,6 +225,13 @@ func TestReassignmentAndCorrection(t *testing.T) {
 		rest := w.begin("R-2", "PK-3", "PK-4", "PK-5", "PK-6")
 		c.close(rest)
 		w.delivered("R-2")
-		require.Empty(t, w.faults())
+		// The fourth opening within ten seconds finds the lock at rest: that door stays shut, its
+		// compartment is not given out, and staff learn which door it is.
+		require.Equal(t, map[string]bool{cloud.DevDoorShut: true}, w.faults())
+		cells, err := w.cloud.Store.ListCompartments(ctx, w.box.Devices[0].DeviceID)
+		require.NoError(t, err)
+		for _, x := range cells {
+			require.Equal(t, x.Door == door, x.DoorStatus == cloud.DoorJammed, "%+v", x)
+		}
 	})
 }
