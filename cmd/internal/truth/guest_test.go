@@ -148,7 +148,7 @@ func TestADeliveryOfAnotherProviderHasOtherNews(t *testing.T) {
 		x.DepositedAt = at(17)
 		d.Deliveries["LD-1"] = x
 	})
-	require.Contains(t, fmt.Sprint(Judge(c).Findings), "no event says so", "its provider is told")
+	require.Contains(t, fmt.Sprint(Judge(c).Findings), "no event says so", "the provider receives its events")
 	c.Cloud.Provider = 9
 	require.Empty(t, Judge(c).Findings)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/postern-io/postern/protocol/wire"
 )
 
-// Read reads the cloud's part of a case: everything about its devices, whoever's deliveries lie
-// there, the commands that the cabinets' traces name, and the provider's webhook log. The
+// Read reads the cloud's part of a case: everything about its devices and the deliveries of every
+// provider there, the commands that the cabinets' traces name, and the provider's webhook log. The
 // error is the store's.
 func Read(ctx context.Context, s *server.Server, provider cloud.ProviderID, cabinets []Cabinet, simple ...Simple) (Cloud, error) {
 	c := Cloud{Provider: provider, Commands: map[string]cloud.Command{}, Devices: map[string]Device{}, Timelines: map[string][]Step{}}
