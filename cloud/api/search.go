@@ -145,7 +145,6 @@ func (c finders) webhookLog(ctx context.Context, caller cloud.Caller, text strin
 	return []search.Hit{{ID: text, Title: found.Log.Event, Detail: found.Log.ReferenceID, State: string(found.Log.Status), Exact: true}}, nil
 }
 
-// accounts finds accounts of some types.
 // maxProviders are the providers of a business, by name, among which a text is looked for.
 const maxProviders = 500
 
@@ -167,6 +166,7 @@ func (c finders) providers(ctx context.Context, caller cloud.Caller, text string
 	return out, err
 }
 
+// accounts finds accounts of some types.
 func (c finders) accounts(types ...cloud.AccountType) func(context.Context, cloud.Caller, string, int) ([]search.Hit, error) {
 	return func(ctx context.Context, caller cloud.Caller, text string, limit int) (out []search.Hit, err error) {
 		err = c.Store.Look(ctx, func(v cloud.View) error {

@@ -111,6 +111,23 @@ func (w *handling) keepBlocked(at time.Time) error {
 	})
 }
 
+// newestFault is the device's exception of a type as this decision has left it, the zero one
+// where none is known. Its detail holds what those before it were about.
+func newestFault(w *handling, typ string) (cloud.DeviceException, error) {
+	known, err := w.v.DeviceExceptions(w.device.ID)
+	if err != nil {
+		return cloud.DeviceException{}, err
+	}
+	for _, list := range [][]cloud.DeviceException{w.ch.DeviceFaults, known} {
+		for _, x := range slices.Backward(list) {
+			if x.Type == typ {
+				return x, nil
+			}
+		}
+	}
+	return cloud.DeviceException{}, nil
+}
+
 // keepDoors keeps a device's exception of a type with what is said of each of its doors, "" for
 // nothing, and closes it where nothing is said of any.
 func keepDoors(w *handling, typ string, at time.Time, say func(*cloud.Compartment) string) error {

@@ -715,19 +715,13 @@ func stayedShut(w reports, r Occurrence, o *cloud.Opening) error {
 // open, each with the time since when, and closes it with the last of them. opened are doors that
 // are known to have opened since.
 func keepJammed(w *handling, at time.Time, opened map[uint]bool) error {
-	known, err := w.v.DeviceExceptions(w.device.ID)
+	before, err := newestFault(w, cloud.DevDoorShut)
 	if err != nil {
 		return err
 	}
 	since := map[string]time.Time{}
-	for _, x := range slices.Backward(append(slices.Clone(known), w.ch.DeviceFaults...)) {
-		if x.Type != cloud.DevDoorShut {
-			continue
-		}
-		for _, d := range cloud.ShutDoors(x.Detail) {
-			since[d.Name] = d.Since
-		}
-		break // the last one holds those before it
+	for _, d := range cloud.ShutDoors(before.Detail) {
+		since[d.Name] = d.Since
 	}
 	return keepDoors(w, cloud.DevDoorShut, at, func(c *cloud.Compartment) string {
 		status := c.DoorStatus

@@ -31,22 +31,15 @@ func (w reports) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, erro
 
 // unknownLabel keeps a label that names no parcel, before those that were scanned earlier.
 func unknownLabel(w reports, r Occurrence, label string) error {
-	known, err := w.v.DeviceExceptions(w.device.ID)
+	before, err := newestFault(w.handling, cloud.DevUnknownLabel)
 	if err != nil {
 		return err
 	}
 	labels := []string{cloud.DetailText(strings.ReplaceAll(label, labelEnds, " "))}
-	known = append(known, w.ch.DeviceFaults...) // the last one of the type holds those before it
-	for _, x := range slices.Backward(known) {
-		if x.Type != cloud.DevUnknownLabel {
-			continue
+	for l := range strings.SplitSeq(before.Detail, labelEnds) {
+		if l != "" && !slices.Contains(labels, l) && len(strings.Join(labels, labelEnds)+labelEnds+l) <= labelsLength {
+			labels = append(labels, l)
 		}
-		for l := range strings.SplitSeq(x.Detail, labelEnds) {
-			if !slices.Contains(labels, l) && len(strings.Join(labels, labelEnds)+labelEnds+l) <= labelsLength {
-				labels = append(labels, l)
-			}
-		}
-		break
 	}
 	w.ch.DeviceFaults = append(w.ch.DeviceFaults, cloud.DeviceException{DeviceID: w.device.ID, Type: cloud.DevUnknownLabel,
 		Detail: strings.Join(labels, labelEnds), OpenedAt: r.OccurredAt, SeenAt: r.OccurredAt})

@@ -170,8 +170,8 @@ func caller(s auth.Session, lang, base string) cloud.Caller {
 // refused shows a visitor an error of the feature as a page of its own, with the
 // way back to the console.
 func (p *kit) refused(ctx *fasthttp.RequestCtx, v visitor, err error) {
-	var shown *cloud.Error
-	if !errors.As(err, &shown) || shown.Kind == cloud.Internal || shown.Kind == cloud.Limited {
+	shown := cloud.Shown(err)
+	if shown == nil || shown.Kind == cloud.Limited {
 		p.trouble(ctx, err)
 		return
 	}

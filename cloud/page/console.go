@@ -152,8 +152,8 @@ func (p *kit) attempt(c context.Context, ctx *fasthttp.RequestCtx, at *entrance,
 	default:
 		l, _, err = p.cfg.Gate.Login(c, try)
 	}
-	var shown *cloud.Error
-	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+	shown := cloud.Shown(err)
+	if shown == nil {
 		return l, 0, "", "", err
 	}
 	status, problem = fasthttp.StatusUnauthorized, locale.Error(lang, shown.Code)

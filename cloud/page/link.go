@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -80,9 +79,8 @@ func (p personPages) requestReset(ctx *fasthttp.RequestCtx) {
 	c, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
 	_, err := p.answer(c, ctx, lang, "", "user.password_reset.request", map[string]any{"email": string(ctx.PostArgs().Peek("email"))})
-	var shown *cloud.Error
-	switch {
-	case errors.As(err, &shown) && shown.Kind != cloud.Internal && shown.Kind != cloud.Limited:
+	switch shown := cloud.Shown(err); {
+	case shown != nil && shown.Kind != cloud.Limited:
 		p.showForgotten(ctx, fasthttp.StatusUnprocessableEntity, false, problemText(lang, shown))
 	case err != nil:
 		p.trouble(ctx, err)
@@ -146,9 +144,8 @@ func (p personPages) follow(ctx *fasthttp.RequestCtx, at *entrance) {
 		}
 	}
 	_, err := p.answer(c, ctx, p.frame(ctx, "").Lang, "", operation, in)
-	var shown *cloud.Error
-	switch {
-	case errors.As(err, &shown) && shown.Kind != cloud.Internal && shown.Kind != cloud.Limited:
+	switch shown := cloud.Shown(err); {
+	case shown != nil && shown.Kind != cloud.Limited:
 		p.showLink(ctx, at, fasthttp.StatusUnprocessableEntity, shown)
 	case err != nil:
 		p.trouble(ctx, err)

@@ -125,11 +125,10 @@ func (p livePages) followed(c context.Context, ctx *fasthttp.RequestCtx) (topics
 			topics = append(topics, t)
 		}
 	}
-	var shown *cloud.Error
 	switch {
 	case err == nil:
 		return topics, f, true
-	case errors.As(err, &shown) && shown.Kind != cloud.Internal, errors.Is(err, stream.ErrEnded), errors.Is(err, cloud.ErrNotFound):
+	case cloud.Shown(err) != nil, errors.Is(err, stream.ErrEnded), errors.Is(err, cloud.ErrNotFound):
 		ctx.SetStatusCode(fasthttp.StatusForbidden)
 	default:
 		p.trouble(ctx, err)

@@ -408,8 +408,8 @@ var elementAtEnd = regexp.MustCompile(`^(.*)\[(\d+)\]$`)
 // explain is why an operation did not work, in words, and what is wrong with its
 // members by name.
 func (p nounPages) explain(lang string, err error) (problem string, fields map[string]string, ok bool) {
-	var shown *cloud.Error
-	if !errors.As(err, &shown) || shown.Kind == cloud.Internal {
+	shown := cloud.Shown(err)
+	if shown == nil {
 		return "", nil, false
 	}
 	fields = map[string]string{}

@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"errors"
 
 	"github.com/valyala/fasthttp"
 
@@ -101,9 +100,9 @@ func (p consolePages) refuseOIDC(ctx *fasthttp.RequestCtx, err error) {
 // oidcProblem is a refused login by a provider as a status with words; 0: it is none of
 // the person's concern.
 func oidcProblem(f frame, err error) (status int, problem string) {
-	var shown *cloud.Error
+	shown := cloud.Shown(err)
 	switch {
-	case !errors.As(err, &shown) || shown.Kind == cloud.Internal:
+	case shown == nil:
 		return 0, ""
 	case shown.Kind == cloud.Unavailable:
 		status = fasthttp.StatusServiceUnavailable

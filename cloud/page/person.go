@@ -192,8 +192,7 @@ func (p personPages) changeAccount(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	a, err := p.answer(c, ctx, f.Lang, string(ctx.Request.Header.Cookie(forPeople.session)), form.operation, in)
-	var shown *cloud.Error
-	if errors.As(err, &shown) && shown.Kind != cloud.Internal {
+	if shown := cloud.Shown(err); shown != nil {
 		p.showAccount(c, ctx, fasthttp.StatusUnprocessableEntity, func(out *accountPage) {
 			out.Error, out.Begun = problemText(f.Lang, shown), name == "confirm" && shown.Code != "SECOND_FACTOR_NOT_BEGUN"
 		})

@@ -195,7 +195,7 @@ func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, k cat
 		}
 	}
 	if err != nil {
-		if ctxErr := context.Cause(c); ctxErr != nil && !isShown(err) {
+		if ctxErr := context.Cause(c); ctxErr != nil && cloud.Shown(err) == nil {
 			err = ended(ctxErr)
 		}
 		return reply{err: err, again: a.Replayed}
@@ -212,8 +212,6 @@ func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, k cat
 	}
 	return reply{status: a.Status, body: body, headers: a.Headers, kind: a.Type, etag: a.ETag || a.Tag != "", tag: a.Tag, about: a.About, again: a.Replayed}
 }
-
-func isShown(err error) bool { return cloud.Shown(err) != nil }
 
 // ended is the error of a request whose context ended first.
 func ended(cause error) error {
