@@ -29,6 +29,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/postern-io/postern/cloud/peer"
+	"github.com/postern-io/postern/internal/loopback"
 )
 
 // MinToken is how many characters a token has at least.
@@ -137,7 +138,7 @@ func (s *Server) bears(r *http.Request) bool {
 // local reports whether a request is of a program on this machine.
 func local(r *http.Request) bool {
 	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !ap.Addr().Unmap().IsLoopback() || !peer.LoopbackName(r.Host) || r.Header.Get("Origin") != "" {
+	if err != nil || !ap.Addr().Unmap().IsLoopback() || !loopback.IsHost(r.Host) || r.Header.Get("Origin") != "" {
 		return false
 	}
 	return !peer.ClaimsForwarding(func(name string) bool { return r.Header.Get(name) != "" })

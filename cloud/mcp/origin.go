@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/postern-io/postern/cloud/peer"
+	"github.com/postern-io/postern/internal/loopback"
 )
 
 // BaseURL is our own address as the caller of ctx reaches it, without a slash
@@ -75,14 +76,14 @@ func (s *Server) allowed(ctx *fasthttp.RequestCtx, origin string) bool {
 		}
 	}
 	_, host, _ := strings.Cut(o, "://")
-	return onLoopback(ctx) && peer.LoopbackName(host)
+	return onLoopback(ctx) && loopback.IsHost(host)
 }
 
 // hostAllowed keeps pages from reaching a server on this machine by a name of
 // their own that resolves to it.
 func (s *Server) hostAllowed(ctx *fasthttp.RequestCtx) bool {
 	host := string(ctx.Host())
-	if !onLoopback(ctx) || peer.LoopbackName(host) {
+	if !onLoopback(ctx) || loopback.IsHost(host) {
 		return true
 	}
 	for _, p := range s.cfg.Public {

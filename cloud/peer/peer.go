@@ -16,10 +16,11 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/postern-io/postern/internal/loopback"
 )
 
 // Headers that proxies can be set to use.
@@ -188,7 +189,7 @@ func (p Proxies) Resolve(ctx *fasthttp.RequestCtx) {
 	if h.from != conn {
 		ctx.SetRemoteAddr(&net.TCPAddr{IP: h.from.AsSlice()})
 	}
-	w.local = conn.IsLoopback() && !proxied && !claimsForwarding(ctx) && LoopbackName(string(ctx.Host()))
+	w.local = conn.IsLoopback() && !proxied && !claimsForwarding(ctx) && loopback.IsHost(string(ctx.Host()))
 	ctx.SetUserValue(wayKey{}, w)
 }
 
@@ -229,27 +230,6 @@ func ClaimsForwarding(has func(name string) bool) bool {
 	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-Ip", "Via"}, has)
 }
 
-// LoopbackName reports whether a host as in a Host header, perhaps with a port,
-// names this machine itself: another name could be a site's own that resolves to
-// it. It is localhost or an address of the loopback, and nothing that an address
-// in a link could hide.
-func LoopbackName(host string) bool {
-	name := host
-	if h, port, err := net.SplitHostPort(host); err == nil {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return false
-		}
-		name = h
-	} else if inner, ok := strings.CutPrefix(host, "["); ok {
-		name = strings.TrimSuffix(inner, "]")
-	}
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(name)
-	return err == nil && a.IsLoopback() && a.Zone() == ""
-}
-
 // Secure reports whether the caller's own connection is encrypted: ours, or the
 // one to a trusted proxy.
 func Secure(ctx *fasthttp.RequestCtx) bool {
@@ -278,7 +258,7 @@ func Public(ctx *fasthttp.RequestCtx, configured string) string {
 		return strings.TrimRight(configured, "/")
 	}
 	host := string(ctx.Host())
-	if !LoopbackName(host) {
+	if !loopback.IsHost(host) {
 		host = ctx.LocalAddr().String()
 	}
 	return Scheme(ctx) + "://" + strings.ToLower(host)

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/postern-io/postern/cloud/peer"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/cmd/internal/cli"
+	"github.com/postern-io/postern/internal/loopback"
 )
 
 // warnings are what these settings allow and what is most likely a mistake, one sentence
@@ -21,7 +21,7 @@ func (s settings) warnings() (out []string) {
 	if s.part == server.Edge { // it enrols no cabinet and has no page
 		return nil
 	}
-	if base, err := url.Parse(s.BaseURL); err == nil && base.Host != "" && !peer.LoopbackName(base.Host) && cli.AreLoopback(s.MQTT.Brokers) {
+	if base, err := url.Parse(s.BaseURL); err == nil && base.Host != "" && !loopback.IsHost(base.Host) && cli.AreLoopback(s.MQTT.Brokers) {
 		out = append(out, fmt.Sprintf("cabinets on other computers cannot connect: base_url is %s, and every broker address that cabinets are given is on the loopback (%s); set mqtt.tls_listen with a certificate (tls), or mqtt.brokers to the address of a proxy in front", base.Redacted(), strings.Join(s.MQTT.Brokers, ", ")))
 	}
 	if s.Listen != "" && !cli.IsLoopback(s.Listen) && s.TLS.Listen == "" && len(s.Proxies.Trusted) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/internal/localpage"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -99,7 +100,7 @@ func (k *Kiosk) scan(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if in.Text == "" {
-		reply(w, http.StatusUnprocessableEntity, Result{Outcome: notACode})
+		localpage.Reply(w, http.StatusUnprocessableEntity, Result{Outcome: notACode})
 		return
 	}
 	k.try(w, r, func(ctx context.Context) (locker.Answer, error) {
@@ -119,7 +120,7 @@ func (k *Kiosk) label(w http.ResponseWriter, r *http.Request) {
 	if s.Labelled(in.Text) != "" {
 		out.Outcome = knownLabel
 	}
-	reply(w, http.StatusOK, out)
+	localpage.Reply(w, http.StatusOK, out)
 }
 
 func (k *Kiosk) size(w http.ResponseWriter, r *http.Request) {
@@ -186,7 +187,7 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 	case k.tries <- struct{}{}:
 		defer func() { <-k.tries }()
 	default:
-		reply(w, http.StatusTooManyRequests, Result{Outcome: tooMany})
+		localpage.Reply(w, http.StatusTooManyRequests, Result{Outcome: tooMany})
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tryWait)
@@ -201,7 +202,7 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 	case r.URL.Path == scanPath && a.Outcome == wire.CodeOK: // by a signed QR code of staff
 		out.StaffToken = k.session.begin(a.Session)
 	}
-	reply(w, status, out)
+	localpage.Reply(w, status, out)
 }
 
 // answer is what a person is told of what the cabinet made of a request.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/postern-io/postern/edge/scanner"
+	"github.com/postern-io/postern/internal/localpage"
 )
 
 // picturePath takes what the camera of the screen sees, as scanner.Camera wants it. A
@@ -21,10 +22,10 @@ func (k *Kiosk) picture(w http.ResponseWriter, r *http.Request) {
 	}
 	found, err := k.cfg.Camera.Show(frame)
 	if errors.Is(err, scanner.ErrCameraBusy) {
-		reply(w, http.StatusTooManyRequests, Result{Outcome: tooMany})
+		localpage.Reply(w, http.StatusTooManyRequests, Result{Outcome: tooMany})
 		return
 	}
-	reply(w, http.StatusOK, struct {
+	localpage.Reply(w, http.StatusOK, struct {
 		Found bool `json:"found"`
 	}{found})
 }

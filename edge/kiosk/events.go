@@ -1,14 +1,11 @@
 package kiosk
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/scanner"
+	"github.com/postern-io/postern/internal/localpage"
 )
 
 // Notice is something to show for a moment.
@@ -87,53 +84,9 @@ func (k *Kiosk) listen() (notices <-chan Notice, stop func(), ok bool) {
 func (k *Kiosk) events(view func() any, w http.ResponseWriter, r *http.Request) {
 	notices, stop, ok := k.listen()
 	if !ok {
-		reply(w, http.StatusServiceUnavailable, Result{Outcome: tooMany})
+		localpage.Reply(w, http.StatusServiceUnavailable, Result{Outcome: tooMany})
 		return
 	}
 	defer stop()
-	w.Header().Set("Content-Type", "text/event-stream")
-	s := stream{w: w, rc: http.NewResponseController(w)}
-	_ = s.rc.SetReadDeadline(time.Time{}) // the page says no more; tests' recorders have none
-	look, alive := time.NewTicker(lookEvery), time.NewTicker(keepAlive)
-	defer look.Stop()
-	defer alive.Stop()
-	for sent := s.state(view()); sent; {
-		select {
-		case <-r.Context().Done():
-			return
-		case <-look.C:
-			sent = s.state(view())
-		case <-alive.C:
-			sent = s.send(": still here\n\n")
-		case n := <-notices:
-			b, _ := json.Marshal(n) // plain fields always encode
-			sent = s.send("event: notice\ndata: %s\n\n", b)
-		}
-	}
-}
-
-// stream is one live page.
-type stream struct {
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	last []byte
-}
-
-// state sends v when it differs from what was sent last.
-func (s *stream) state(v any) bool {
-	b, _ := json.Marshal(v) // plain fields always encode
-	if bytes.Equal(b, s.last) {
-		return true
-	}
-	s.last = b
-	return s.send("event: state\ndata: %s\n\n", b)
-}
-
-// send reports whether the page is still there.
-func (s *stream) send(format string, a ...any) bool {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(writeWait)) // tests' recorders have none
-	if _, err := fmt.Fprintf(s.w, format, a...); err != nil {
-		return false
-	}
-	return s.rc.Flush() == nil
+	localpage.Stream(w, r, lookEvery, view, notices)
 }

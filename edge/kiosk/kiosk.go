@@ -25,7 +25,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -38,6 +37,7 @@ import (
 	"github.com/postern-io/postern/edge/access"
 	"github.com/postern-io/postern/edge/locker"
 	"github.com/postern-io/postern/edge/scanner"
+	"github.com/postern-io/postern/internal/localpage"
 	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -102,9 +102,6 @@ const (
 	maxListeners = 8 // live pages
 	tryWait      = 20 * time.Second
 	lookEvery    = 250 * time.Millisecond // how often a live page's state is compared
-	keepAlive    = 15 * time.Second
-	writeWait    = 10 * time.Second
-	stopWait     = 2 * time.Second
 )
 
 //go:embed page
@@ -139,7 +136,7 @@ func New(cfg Config) *Kiosk {
 	mux := http.NewServeMux()
 	mux.Handle("GET /camera.js", static)
 	mux.HandleFunc("GET /operator.json", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, struct {
+		localpage.Reply(w, http.StatusOK, struct {
 			Operator
 			Camera bool `json:"camera,omitempty"` // pages show pictures of it
 		}{k.cfg.Operator, k.cfg.Camera != nil})
@@ -170,7 +167,7 @@ func (k *Kiosk) serveCabinet(mux *http.ServeMux, static http.Handler) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(k.texts)
 	})
-	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, k.publicView()) })
+	mux.HandleFunc("GET /api/state", func(w http.ResponseWriter, _ *http.Request) { localpage.Reply(w, http.StatusOK, k.publicView()) })
 	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { k.events(func() any { return k.publicView() }, w, r) })
 	mux.HandleFunc("POST /api/staff/stay", staffAct(k.session.extend))
 	mux.HandleFunc("POST /api/staff/learn", k.learn)
@@ -194,21 +191,7 @@ func (k *Kiosk) Handler() http.Handler { return k.handler }
 // Run serves ln, a listener on the loopback, until ctx ends. It closes ln and
 // returns nil after an ordinary stop.
 func (k *Kiosk) Run(ctx context.Context, ln net.Listener) error {
-	s := &http.Server{Handler: k.handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * tryWait, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(k.cfg.Log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx }}
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ln) }()
-	select {
-	case err := <-done:
-		return fmt.Errorf("serve the local page: %w", err)
-	case <-ctx.Done():
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
-	defer cancel()
-	if err := s.Shutdown(last); err != nil {
-		_ = s.Close() // someone holds a connection; it ends here
-	}
-	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+	if err := localpage.Serve(ctx, ln, k.handler, 2*tryWait, k.cfg.Log); err != nil {
 		return fmt.Errorf("serve the local page: %w", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/edge/scanner"
+	"github.com/postern-io/postern/internal/localpage"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -119,9 +120,9 @@ func (k *Kiosk) chooseStep(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnprocessableEntity, "step")
 	case err != nil:
 		k.cfg.Log.Error("the step of a scanner is not chosen", "err", err)
-		reply(w, http.StatusServiceUnavailable, Result{Outcome: noStore})
+		localpage.Reply(w, http.StatusServiceUnavailable, Result{Outcome: noStore})
 	default:
-		reply(w, http.StatusOK, Result{Outcome: string(scanner.Accepted)})
+		localpage.Reply(w, http.StatusOK, Result{Outcome: string(scanner.Accepted)})
 	}
 }
 

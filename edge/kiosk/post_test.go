@@ -18,6 +18,7 @@ import (
 
 	"github.com/postern-io/postern/edge/scanner"
 	"github.com/postern-io/postern/internal/browsertest"
+	"github.com/postern-io/postern/internal/localpage"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 )
@@ -108,7 +109,7 @@ func TestOnlyAPostHasThePage(t *testing.T) {
 		require.Equal(t, 200, status, path)
 		require.NotContains(t, body, "://", path)
 		require.NotRegexp(t, `<script[^>]*>[^<]`, body, "inline script")
-		require.Equal(t, policy, head.Get("Content-Security-Policy"))
+		require.Equal(t, localpage.Policy, head.Get("Content-Security-Policy"))
 		status, _, _ = call(newPost(&fake{state: newState()}), "GET", path, "", func(r *http.Request) { r.Host = "evil.example" })
 		require.Equal(t, http.StatusMisdirectedRequest, status)
 	}

@@ -10,6 +10,7 @@ import (
 	"rsc.io/qr"
 
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/internal/localpage"
 )
 
 // receipt answers the receipt of an opening that has just ended, as a QR symbol; nothing for one
@@ -46,7 +47,7 @@ func (k *Kiosk) receipt(w http.ResponseWriter, r *http.Request) {
 		}
 		rows[y] = string(row)
 	}
-	reply(w, http.StatusOK, struct {
+	localpage.Reply(w, http.StatusOK, struct {
 		Text string   `json:"text"` // what the symbol says
 		Link bool     `json:"link"` // it is the address of the parcel's page
 		Rows []string `json:"rows"` // modules from top left, 1 is dark

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/edge/locker"
+	"github.com/postern-io/postern/internal/localpage"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -163,7 +164,7 @@ func (k *Kiosk) staff(w http.ResponseWriter, r *http.Request) {
 			v.Learn = &learned
 		}
 	}
-	reply(w, http.StatusOK, v)
+	localpage.Reply(w, http.StatusOK, v)
 }
 
 // next opens the next door of those that staff chose to open one after the other.
@@ -226,7 +227,7 @@ func (k *Kiosk) learn(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "staff_code")
 		return
 	}
-	reply(w, http.StatusOK, Result{Outcome: "ok"})
+	localpage.Reply(w, http.StatusOK, Result{Outcome: "ok"})
 }
 
 // learned ends that, and keeps for support bundles what was learned.
@@ -243,12 +244,12 @@ func (k *Kiosk) learned(w http.ResponseWriter, r *http.Request) {
 		if l, known := k.cfg.Learn(door, since); known && l.Result != edge.LearnWaiting {
 			if err := k.cfg.KeepLearned(l); err != nil {
 				k.cfg.Log.Error("what was learned of a door is not kept", "door", door, "err", err)
-				reply(w, http.StatusServiceUnavailable, Result{Outcome: noStore})
+				localpage.Reply(w, http.StatusServiceUnavailable, Result{Outcome: noStore})
 				return
 			}
 		}
 	}
-	reply(w, http.StatusOK, Result{Outcome: "ok"})
+	localpage.Reply(w, http.StatusOK, Result{Outcome: "ok"})
 }
 
 // staffAct does something to the session whose token a request carries.
@@ -261,6 +262,6 @@ func staffAct(act func(token string) bool) http.HandlerFunc {
 			refuse(w, http.StatusUnauthorized, "staff_code")
 			return
 		}
-		reply(w, http.StatusOK, Result{Outcome: "ok"})
+		localpage.Reply(w, http.StatusOK, Result{Outcome: "ok"})
 	}
 }

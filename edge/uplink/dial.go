@@ -11,6 +11,7 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/postern-io/postern/internal/loopback"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -33,7 +34,7 @@ func (u *Uplink) dial(ctx context.Context, addr *url.URL) (net.Conn, error) {
 }
 
 func dialPlain(ctx context.Context, addr *url.URL, _ *tls.Config) (net.Conn, error) {
-	if !loopback(addr.Hostname()) {
+	if !loopback.IsHost(addr.Hostname()) {
 		return nil, fmt.Errorf("connection to %s without TLS: only the loopback is allowed", addr.Host)
 	}
 	return dialTCP(ctx, addr.Host)
@@ -69,7 +70,7 @@ func dialTLS(ctx context.Context, addr *url.URL, conf *tls.Config) (net.Conn, er
 }
 
 func dialWebSocket(ctx context.Context, addr *url.URL, conf *tls.Config) (net.Conn, error) {
-	if addr.Scheme == "ws" && !loopback(addr.Hostname()) {
+	if addr.Scheme == "ws" && !loopback.IsHost(addr.Hostname()) {
 		return nil, fmt.Errorf("connection to %s without TLS: only the loopback is allowed", addr.Host)
 	}
 	wait := connectTimeout
@@ -77,9 +78,4 @@ func dialWebSocket(ctx context.Context, addr *url.URL, conf *tls.Config) (net.Co
 		wait = time.Until(d)
 	}
 	return mqtt.NewWebsocket(addr.String(), conf, wait, nil, nil)
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

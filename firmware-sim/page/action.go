@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/localpage"
 )
 
 // Result is the answer to an act: ok, shut (the hand reached for a box whose door
@@ -51,17 +52,17 @@ func (p *Page) serveAction(w http.ResponseWriter, r *http.Request, c *Cabinet) {
 	}
 	switch err := p.perform(c, in); {
 	case errors.Is(err, board.ErrShut):
-		reply(w, http.StatusConflict, Result{Outcome: "shut", Why: err.Error()})
+		localpage.Reply(w, http.StatusConflict, Result{Outcome: "shut", Why: err.Error()})
 	case err != nil:
 		p.cfg.Log.Warn("act of a guest failed", "cabinet", c.Code, "action", in.Action, "err", err)
-		reply(w, http.StatusInternalServerError, Result{Outcome: "failed", Why: err.Error()})
+		localpage.Reply(w, http.StatusInternalServerError, Result{Outcome: "failed", Why: err.Error()})
 	default:
 		name := in.Action
 		if onSwitch {
 			name += map[bool]string{true: "_on", false: "_off"}[*in.On]
 		}
 		p.cfg.OnAct(c.Code, name, in.Door)
-		reply(w, http.StatusOK, Result{Outcome: "ok"})
+		localpage.Reply(w, http.StatusOK, Result{Outcome: "ok"})
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -30,6 +29,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/localpage"
 )
 
 // Switch is something of a cabinet that can be cut and restored. Set returns when
@@ -74,10 +74,7 @@ const (
 	maxBody   = 4 << 10
 	maxPages  = 32 // live at once; more are turned away
 	lookEvery = 100 * time.Millisecond
-	keepAlive = 15 * time.Second
-	writeWait = 10 * time.Second
 	actWait   = time.Minute // a cabinet takes a while to start
-	stopWait  = time.Second
 )
 
 //go:embed files
@@ -134,7 +131,9 @@ func (p *Page) routes() http.Handler {
 	mux.HandleFunc("GET /{code}", p.at(func(w http.ResponseWriter, r *http.Request, _ *Cabinet) {
 		http.ServeFileFS(w, r, folder, "cabinet.html")
 	}))
-	mux.HandleFunc("GET /{code}/state", p.at(func(w http.ResponseWriter, _ *http.Request, c *Cabinet) { reply(w, http.StatusOK, p.state(c)) }))
+	mux.HandleFunc("GET /{code}/state", p.at(func(w http.ResponseWriter, _ *http.Request, c *Cabinet) {
+		localpage.Reply(w, http.StatusOK, p.state(c))
+	}))
 	mux.HandleFunc("GET /{code}/events", p.at(p.events))
 	mux.HandleFunc("GET /{code}/parcel", p.at(p.parcel))
 	mux.HandleFunc("POST /{code}/act", p.at(p.serveAction))
@@ -161,7 +160,7 @@ func (p *Page) parcel(w http.ResponseWriter, _ *http.Request, c *Cabinet) {
 		refuse(w, http.StatusNotFound, "No parcel waits for a guest at this cabinet now.")
 		return
 	}
-	reply(w, http.StatusOK, x)
+	localpage.Reply(w, http.StatusOK, x)
 }
 
 // Handler is the page with its guards.
@@ -170,21 +169,7 @@ func (p *Page) Handler() http.Handler { return p.handler }
 // Run serves ln, a listener on the loopback, until ctx ends. It closes ln and
 // returns nil after an ordinary stop.
 func (p *Page) Run(ctx context.Context, ln net.Listener) error {
-	s := &http.Server{Handler: p.handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: actWait, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(p.cfg.Log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx }}
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ln) }()
-	select {
-	case err := <-done:
-		return fmt.Errorf("serve the cabinet page: %w", err)
-	case <-ctx.Done():
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
-	defer cancel()
-	if err := s.Shutdown(last); err != nil {
-		_ = s.Close() // a connection is still held; it ends here
-	}
-	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+	if err := localpage.Serve(ctx, ln, p.handler, actWait, p.cfg.Log); err != nil {
 		return fmt.Errorf("serve the cabinet page: %w", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/firmware-sim/board"
+	"github.com/postern-io/postern/internal/localpage"
 	"github.com/postern-io/postern/protocol/lockbus"
 )
 
@@ -202,8 +203,8 @@ func TestOnlyPagesOfThisAddressCanAct(t *testing.T) {
 		status, body, head := r.call("GET", path, "")
 		require.Equal(t, 200, status, path)
 		require.Contains(t, head.Get("Content-Type"), kind)
-		require.Equal(t, policy, head.Get("Content-Security-Policy"))
-		require.NotContains(t, policy, "unsafe")
+		require.Equal(t, localpage.Policy, head.Get("Content-Security-Policy"))
+		require.NotContains(t, localpage.Policy, "unsafe")
 		require.NotContains(t, strings.ReplaceAll(body, "http://www.w3.org/2000/svg", ""), "://", path)
 		require.NotContains(t, body, " style=")
 		require.NotRegexp(t, `<script[^>]*>[^<]`, body, "inline script")

@@ -8,13 +8,14 @@ import (
 	"net/url"
 	"slices"
 	"syscall"
+
+	"github.com/postern-io/postern/internal/loopback"
 )
 
 // IsLoopback reports whether an address, HOST:PORT, is of this computer alone.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return err == nil && loopback.IsHost(host)
 }
 
 // AreLoopback reports whether there are addresses, each a URL, and each is of this computer.
