@@ -342,7 +342,7 @@ func (d doors) pulsed(in Pulsing) {
 		if od.Watched {
 			od.Deadline += shutReport
 		}
-	case edge.PulseRefused, edge.PulseDenied, edge.PulseNotSent:
+	default:
 		od.Phase, od.Deadline, od.Watched = Pulsed, in.Mono, false
 	}
 	o = o.with(in.Door, func(x *OpeningDoor) { *x = od })
@@ -350,6 +350,8 @@ func (d doors) pulsed(in Pulsing) {
 	switch {
 	case in.Outcome == edge.PulseNotSent:
 		d.notOpened(o, door, OpenFailed, wire.ReasonBoard)
+	case in.Outcome == edge.PulseRefused && door.Known: // nothing went out, as of a lock that rests: the lock is not to blame
+		d.notOpened(o, door, OpenFailed, wire.DoorOpenFailed)
 	case !door.Known:
 		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 	}

@@ -257,6 +257,31 @@ func TestAnActThatIsTooOldPulsesNoMore(t *testing.T) {
 	require.Equal(t, wire.EndOpenFailed, bodies[wire.OpeningEnded](w)[0].Reason)
 }
 
+// A recipient tries again and again within the half minute in which a lock rests after three
+// pulses: nothing goes out, and the lock is not taken out of service for it.
+func TestARestingLockIsNotToBlame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	for n, sent := range []int{2, 1, 0, 0, 0, 2} { // pulses of each act that go out
+		w.openDoors(fmt.Sprintf("op_%d", n), 1)
+		for range sent {
+			require.Len(t, w.asked, 1)
+			w.answer(edge.PulseConfirmed)
+			w.wait(3 * time.Second)
+		}
+		if sent < 2 {
+			require.Len(t, w.asked, 1)
+			w.answer(edge.PulseRefused)
+		}
+		w.wait(5 * time.Second)
+		require.Empty(t, w.takePulses(), n)
+		require.Len(t, bodies[wire.OpeningEnded](w), n+1)
+		require.Equal(t, wire.EndOpenFailed, bodies[wire.OpeningEnded](w)[n].Reason)
+		require.Empty(t, w.s.Doors[1].Blocked, n)
+	}
+	require.Equal(t, 2, w.s.Doors[1].Failures, "the first act, and the last")
+}
+
 func TestEachDoorBeforeItInTheQueueGivesAPulseFourSeconds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
