@@ -253,3 +253,30 @@ func TestInvitationIntoASuspendedBusiness(t *testing.T) {
 		require.NoError(t, other.accept(made.Token, "zoe@a.example"))
 	})
 }
+
+// An invitation of an administrator who was switched off, or made an employee, makes
+// no account: the link would give back what was taken away.
+func TestInvitationOfAFormerAdministrator(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		ctx := t.Context()
+		invite := func() string {
+			out, err := d.a.Invite(ctx, d.now(11), InviteInput{AccountType: cloud.ClientAdmin, Email: "back@a.example", Name: "Back"})
+			require.NoError(t, err)
+			return out.Token
+		}
+		change := func(in UserInput) {
+			_, err := d.s.ChangeUser(ctx, d.now(10), ChangeUserInput{ID: 11, UserInput: in})
+			require.NoError(t, err)
+		}
+		token := invite()
+		change(UserInput{Enabled: ptr(false)})
+		require.Equal(t, "INVITATION_WITHDRAWN", code(other.accept(token, "back@a.example")), "switched off")
+		change(UserInput{Enabled: ptr(true)})
+		token = invite()
+		change(UserInput{AccountType: ptr(cloud.ClientEmployee), Permissions: ptr(cloud.Scopes{"orders:read"})})
+		require.Equal(t, "INVITATION_WITHDRAWN", code(other.accept(token, "back@a.example")), "an employee now")
+		change(UserInput{AccountType: ptr(cloud.ClientAdmin)})
+		require.NoError(t, other.accept(invite(), "back@a.example"))
+	})
+}
