@@ -183,6 +183,17 @@ func (s *Access) WithdrawInvitation(ctx context.Context, c cloud.Caller, in ByIn
 	return Done{err == nil}, err
 }
 
+// inviterEnded reports whether the account that invited may invite no more. An operator
+// of the platform, who invites the first administrator, belongs to no business.
+func inviterEnded(v cloud.View, i cloud.Invitation) (bool, error) {
+	a, err := v.Account(i.InvitedBy)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return true, nil
+	}
+	mayInvite := a.Type == cloud.PlatformAdmin || a.Type == cloud.ClientAdmin && a.BusinessID == i.BusinessID
+	return !a.Enabled || !mayInvite, err
+}
+
 // AcceptInput takes an invitation up.
 type AcceptInput struct {
 	Token    string `json:"token" required:"true" max:"128" doc:"Of the invitation"`
@@ -192,7 +203,8 @@ type AcceptInput struct {
 
 // Accept makes the account that an invitation is for, with a password of the
 // person's own. The link works once, within its time, for who gives the email that
-// was invited; the fifth other email ends it. Errors: INVITATION_NOT_FOUND,
+// was invited and while the administrator who invited is one; the fifth other email
+// ends it. Errors: INVITATION_NOT_FOUND,
 // INVITATION_USED, INVITATION_WITHDRAWN, INVITATION_EXPIRED, INVITATION_EMAIL_WRONG,
 // VALIDATION_FAILED.
 func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Done, error) {
@@ -218,7 +230,11 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		case "expired":
 			return i, cloud.E(cloud.Conflict, "INVITATION_EXPIRED")
 		}
-		return i, nil
+		ended, err := inviterEnded(v, i)
+		if ended && err == nil {
+			err = cloud.E(cloud.Conflict, "INVITATION_WITHDRAWN")
+		}
+		return i, err
 	}
 	// No hash is made without a link that works.
 	if err := s.cfg.Store.Look(ctx, func(v cloud.View) error { _, err := usable(v, moment()); return err }); err != nil {
