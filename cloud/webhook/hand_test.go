@@ -28,6 +28,33 @@ func (w *world) writeEvent(id string, customer cloud.AccountID) (out []cloud.Out
 	return out
 }
 
+// A customer that was switched off gets nothing at addresses of its own, which it chose
+// while it could sign in; what goes to the business's stays.
+func TestACustomerThatIsOffGetsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.saveSettings(ann, `{"order_lifecycle_webhook_url":"https://b.example"}`)
+	w.saveSettings(cus, `{"order_create_webhook_url":"https://d.example"}`)
+	enable := func(on bool) {
+		a := cus.Account
+		a.Enabled = on
+		w.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{a}}})
+	}
+	levels := func(id string) (out []cloud.AccountID) {
+		for _, x := range w.writeEvent(id, cus.Account.ID) {
+			for _, d := range x.Deliveries {
+				out = append(out, d.CustomerID)
+			}
+		}
+		return out
+	}
+	require.Equal(t, []cloud.AccountID{cus.Account.ID, 0}, levels("EV-1"))
+	enable(false)
+	require.Equal(t, []cloud.AccountID{0}, levels("EV-2"))
+	enable(true)
+	require.Equal(t, []cloud.AccountID{cus.Account.ID, 0}, levels("EV-3"))
+}
+
 func TestWhichAddressesGetAnEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
