@@ -66,6 +66,13 @@ func (t *fanout) settings(b cloud.BusinessID, customer cloud.AccountID) (cloud.W
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return s, err
 	}
+	if customer != 0 && len(s.URLs) > 0 {
+		a, err := t.v.Account(customer)
+		if err != nil {
+			return s, err
+		}
+		s.Off = s.Off || !a.Enabled // nothing goes to a customer that was switched off
+	}
 	t.known[customer] = s
 	return s, nil
 }
