@@ -336,3 +336,32 @@ func TestWhoMayNotFindsNothing(t *testing.T) {
 		r.refused(err, "ORDER_NOT_FOUND")
 	})
 }
+
+// A former driver reads what was said while the order was theirs, and nothing that was
+// said afterwards to all or to the next driver.
+func TestAFormerDriverReadsTheirOwnTime(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, r *rig) {
+		texts := func() (out []string) {
+			t.Helper()
+			for _, m := range r.messages(driver) {
+				out = append(out, *m.Text)
+			}
+			return out
+		}
+		r.says(admin, "before")
+		r.wait(time.Second)
+		until := r.clock()
+		r.order(func(o *cloud.Order) { o.DriverID, o.Drove = 0, []cloud.FormerDriver{{ID: driver, Until: until}} })
+		require.Equal(t, []string{"before"}, texts())
+		require.Equal(t, "before", *r.talk(driver).LastMessage.Text)
+		r.wait(time.Second)
+		r.says(admin, "to all")
+		r.says(admin, "the code of the gate", "staff_driver")
+		require.Equal(t, []string{"before"}, texts())
+		require.Nil(t, r.talk(driver).LastMessage)
+		require.Len(t, r.messages(admin), 3)
+		r.order(func(o *cloud.Order) { o.DriverID, o.Drove = driver, nil })
+		require.Len(t, texts(), 3, "the order came back")
+	})
+}
