@@ -233,6 +233,9 @@ func (x *participant) conversation() (*Conversation, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !x.heard(m) {
+			return out, nil
+		}
 		last, err := x.message(m)
 		if err != nil {
 			return nil, err

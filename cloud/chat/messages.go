@@ -119,6 +119,7 @@ func (x *participant) page(p cloud.Page) ([]cloud.ChatMessage, cloud.Listed, err
 	if p.Down {
 		slices.Reverse(list)
 	}
+	list = slices.DeleteFunc(list, func(m cloud.ChatMessage) bool { return !x.heard(m) })
 	return list, listed, err
 }
 

@@ -28,7 +28,8 @@ type participant struct {
 
 	me         cloud.ChatParty
 	contractor bool
-	former     bool // drove the order until lately: may only read
+	former     bool      // drove the order until lately: may only read
+	until      time.Time // of a former driver: when they ceased to have it
 
 	ch     cloud.Changes
 	events byte
@@ -75,7 +76,8 @@ func (x *participant) findRole() error {
 	case a.Type == cloud.DriverAccount:
 		x.me.Role = cloud.ChatDriver
 		x.former = x.o.DriverID != a.ID
-		sees, may = !x.former || x.hasDriven(a.ID), !chat.NoDriver
+		x.until = x.droveUntil(a.ID)
+		sees, may = !x.former || !x.until.IsZero(), !chat.NoDriver
 	case a.Type == cloud.Customer:
 		x.me.Role = cloud.ChatCustomer
 		sees, may = x.o.CustomerID == a.ID, !chat.NoCustomer
@@ -89,9 +91,20 @@ func (x *participant) findRole() error {
 	return nil
 }
 
-// hasDriven reports whether a driver had the order lately.
-func (x *orderChat) hasDriven(a cloud.AccountID) bool {
-	return slices.ContainsFunc(x.o.Drove, func(f cloud.FormerDriver) bool { return f.ID == a && x.now.Sub(f.Until) < cloud.FormerDriverReads })
+// droveUntil is when a driver who had the order lately ceased to; zero for others.
+func (x *orderChat) droveUntil(a cloud.AccountID) (until time.Time) {
+	for _, f := range x.o.Drove {
+		if f.ID == a && x.now.Sub(f.Until) < cloud.FormerDriverReads && f.Until.After(until) {
+			until = f.Until
+		}
+	}
+	return until
+}
+
+// heard reports whether a message was said while the caller had part in the order: a
+// former driver does not read what was said afterwards.
+func (x *participant) heard(m cloud.ChatMessage) bool {
+	return !x.former || !m.CreatedAt.After(x.until)
 }
 
 // recipient is a holder of the order's token.
