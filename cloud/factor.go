@@ -42,7 +42,8 @@ type Ticket struct {
 	Life         time.Duration // of that token
 	ExpiresAt    time.Time
 	UsedAt       time.Time
-	Mailed       bool // it went to the account's address, and into no answer
+	Mailed       bool      // it went to the account's address, and into no answer
+	MadeBy       AccountID // administrator who has it from an answer; 0: none
 }
 
 // LoginFailures are the last failed tries to log in with one email.

@@ -183,15 +183,14 @@ func (s *Access) WithdrawInvitation(ctx context.Context, c cloud.Caller, in ByIn
 	return Done{err == nil}, err
 }
 
-// inviterEnded reports whether the account that invited may invite no more. An operator
-// of the platform, who invites the first administrator, belongs to no business.
-func inviterEnded(v cloud.View, i cloud.Invitation) (bool, error) {
-	a, err := v.Account(i.InvitedBy)
+// mayInvite reports whether an account is one that gives people access to a business: an
+// administrator of it, or an operator of the platform, who invites the first one.
+func mayInvite(v cloud.View, id cloud.AccountID, b cloud.BusinessID) (bool, error) {
+	a, err := v.Account(id)
 	if errors.Is(err, cloud.ErrNotFound) {
-		return true, nil
+		return false, nil
 	}
-	mayInvite := a.Type == cloud.PlatformAdmin || a.Type == cloud.ClientAdmin && a.BusinessID == i.BusinessID
-	return !a.Enabled || !mayInvite, err
+	return a.Enabled && (a.Type == cloud.PlatformAdmin || a.Type == cloud.ClientAdmin && a.BusinessID == b), err
 }
 
 // AcceptInput takes an invitation up.
@@ -230,8 +229,8 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		case "expired":
 			return i, cloud.E(cloud.Conflict, "INVITATION_EXPIRED")
 		}
-		ended, err := inviterEnded(v, i)
-		if ended && err == nil {
+		may, err := mayInvite(v, i.InvitedBy, i.BusinessID)
+		if err == nil && !may {
 			err = cloud.E(cloud.Conflict, "INVITATION_WITHDRAWN")
 		}
 		return i, err
@@ -312,7 +311,9 @@ func (s *Access) MakeReset(ctx context.Context, c cloud.Caller, in ByUser) (out 
 			return nil, err
 		}
 		t := resetTicket(a, token, now)
-		t.Mailed = s.mails()
+		if t.Mailed = s.mails(); !t.Mailed {
+			t.MadeBy = c.Account.ID
+		}
 		out = ResetOutput{Result: true, Mailed: s.mails(), ExpiresAt: cloud.Stamp(t.ExpiresAt, b.Location())}
 		ch := &cloud.Changes{FactorChanges: cloud.FactorChanges{Tickets: []cloud.Ticket{t}, EndTickets: []cloud.AccountID{a.ID}, DropTickets: now.Add(-invitationLife)},
 			AuditChanges: cloud.AuditChanges{Audits: audit(c, now, "password_reset_made", "account", int64(a.ID))}}
@@ -361,6 +362,13 @@ func (s *Access) CompleteReset(ctx context.Context, _ cloud.Caller, in NewPasswo
 		}
 		if err == nil && (!a.Enabled || auth.Mark(a) != t.PasswordMark) {
 			return t, a, over
+		}
+		if err == nil && t.MadeBy != 0 {
+			may, err := mayInvite(v, t.MadeBy, a.BusinessID)
+			if err == nil && !may {
+				err = over
+			}
+			return t, a, err
 		}
 		return t, a, err
 	}

@@ -280,3 +280,35 @@ func TestInvitationOfAFormerAdministrator(t *testing.T) {
 		require.NoError(t, other.accept(invite(), "back@a.example"))
 	})
 }
+
+// A link to another person's new password, which an administrator has from an answer,
+// ends when that administrator is switched off or none any more: with it the former one
+// would take the other account over.
+func TestResetOfAFormerAdministrator(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d, other *desk) {
+		ctx := t.Context()
+		reset := func(token string) string {
+			_, err := other.a.CompleteReset(ctx, cloud.Caller{}, NewPasswordInput{Token: token, Password: "another long password"})
+			return code(err)
+		}
+		change := func(in UserInput) {
+			_, err := d.s.ChangeUser(ctx, d.now(10), ChangeUserInput{ID: 11, UserInput: in})
+			require.NoError(t, err)
+		}
+		made := func() string {
+			out, err := d.a.MakeReset(ctx, d.now(11), ByUser{ID: 12})
+			require.NoError(t, err)
+			return out.Token
+		}
+		token := made()
+		change(UserInput{Enabled: ptr(false)})
+		require.Equal(t, "RESET_EXPIRED", reset(token), "switched off")
+		change(UserInput{Enabled: ptr(true)})
+		token = made()
+		change(UserInput{AccountType: ptr(cloud.ClientEmployee), Permissions: ptr(cloud.Scopes{"orders:read"})})
+		require.Equal(t, "RESET_EXPIRED", reset(token), "an employee now")
+		change(UserInput{AccountType: ptr(cloud.ClientAdmin)})
+		require.Equal(t, "", reset(made()))
+	})
+}

@@ -163,9 +163,21 @@ func TestBadPeopleAreRefused(t *testing.T) {
 }
 
 // A password that is known to others ends with everything that was let in by it,
-// and with nothing else: keys go on.
+// and with nothing else: keys go on. So it is with an account that is switched off: what
+// it had let in is not there again once it is enabled.
 func TestANewPasswordEndsLoginsAndAgents(t *testing.T) {
 	t.Parallel()
+	for name, in := range map[string]UserInput{
+		"password": {Password: ptr("battery staple")}, "off": {Enabled: ptr(false)}, "both": {Password: ptr("battery staple"), Enabled: ptr(false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			endsLoginsAndAgents(t, in)
+		})
+	}
+}
+
+func endsLoginsAndAgents(t *testing.T, in UserInput) {
 	w := newWorld(t)
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	ended := now.Add(-time.Hour)
@@ -182,7 +194,7 @@ func TestANewPasswordEndsLoginsAndAgents(t *testing.T) {
 			OAuthGrants: []cloud.OAuthGrant{grant(1, ben.ID, now.Add(time.Hour)), grant(2, ben.ID, ended), grant(3, ann.ID, now.Add(time.Hour))}}})
 	_, err := w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{ben.ID, UserInput{Name: ptr("Ben")}})
 	require.NoError(t, err)
-	_, err = w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{ben.ID, UserInput{Password: ptr("battery staple")}})
+	_, err = w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{ben.ID, in})
 	require.NoError(t, err)
 	w.look(func(v cloud.View) {
 		valid := map[byte]bool{}
@@ -202,7 +214,7 @@ func TestANewPasswordEndsLoginsAndAgents(t *testing.T) {
 			require.Equal(t, id == 1, !g.EndedAt.IsZero(), id)
 		}
 	})
-	require.True(t, auth.CheckPassword(w.account(ben.ID).PasswordHash, "battery staple"))
+	require.Equal(t, in.Password != nil, auth.CheckPassword(w.account(ben.ID).PasswordHash, "battery staple"))
 	require.Equal(t, []string{"account:10 user_changed user", "account:10 user_changed user", "account:10 agent_grant_ended agent"}, w.actions(1))
 }
 

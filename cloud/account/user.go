@@ -187,7 +187,7 @@ func (s *Service) saveUser(ctx context.Context, c cloud.Caller, in UserInput, ac
 }
 
 // save edits an account in one transaction, which gives show's answer. A new
-// password ends its logins; the caller's own is not chosen here, since neither the
+// password ends its logins, and so does switching it off; the caller's own is not chosen here, since neither the
 // present one nor the second factor is asked for. Another email ends links to new
 // passwords and logins under way.
 func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string, password *string, find func(cloud.View, time.Time) (cloud.Account, error), edit func(*cloud.Account), show func(cloud.Account, *time.Location) any) error {
@@ -231,13 +231,19 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 				return nil, f.Err()
 			}
 			a.PasswordHash = hash
-			if err = endLogins(v, ch, c, a.ID, now); err != nil {
-				return nil, err
-			}
 			if before.PasswordHash != "" {
 				if err = s.cfg.addMail(v, ch, cloud.NotifyAdminPassword, a, now); err != nil {
 					return nil, err
 				}
+			}
+		}
+		off := before.Enabled && !a.Enabled
+		if off { // an account that is enabled again begins with a new login
+			ch.EndTickets = []cloud.AccountID{a.ID}
+		}
+		if off || hash != "" {
+			if err = endLogins(v, ch, c, a.ID, now); err != nil {
+				return nil, err
 			}
 		}
 		if ch.Accounts, err = unreviewed(v, a); err != nil {

@@ -45,9 +45,9 @@ func savedViews(c Config) []catalog.Operation {
 			Types:       viewers,
 			Idempotent:  true,
 			Status:      http.StatusCreated,
-			Errors:      []string{"SAVED_VIEW_EXISTS", "SAVED_VIEW_LIMIT_REACHED"},
+			Errors:      []string{"SAVED_VIEW_EXISTS", "SAVED_VIEW_LIMIT_REACHED", "LOGIN_REQUIRED"},
 			Example:     `{"noun":"order","name":"Held orders","query":"status_ids=3"}`,
-		}, views.Create, nil),
+		}, byPerson(views.Create), nil),
 		catalog.Define(catalog.Operation{
 			Name:        "saved_views.remove",
 			Summary:     "Remove a saved view",
@@ -56,8 +56,8 @@ func savedViews(c Config) []catalog.Operation {
 			Method:      http.MethodDelete,
 			Path:        "/api/v1/saved-views/{id}",
 			Types:       viewers,
-			Errors:      []string{"SAVED_VIEW_NOT_FOUND", "SAVED_VIEW_NOT_OWN"},
+			Errors:      []string{"SAVED_VIEW_NOT_FOUND", "SAVED_VIEW_NOT_OWN", "LOGIN_REQUIRED"},
 			Example:     `{"id":7}`,
-		}, views.Remove, nil),
+		}, byPerson(views.Remove), nil),
 	}
 }

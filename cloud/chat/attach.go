@@ -21,6 +21,11 @@ var fileKinds = []string{cloud.JPEG, cloud.PNG, cloud.WebP, cloud.PDF, cloud.MP4
 // notTaken is what is said about a file that is of another kind, or false.
 const notTaken = "Use a picture (JPEG, PNG, WebP), a PDF document or an MP4 video."
 
+// tooManyPixels is what is said about a picture that a reader's browser could not bear.
+const tooManyPixels = "Use a picture of at most 100 million pixels."
+
+const maxPixels = 100_000_000
+
 // AttachInput is a file for a message.
 type AttachInput struct {
 	File    []byte        `body:"file" doc:"JPEG, PNG, WebP, PDF or MP4, up to 10 MB"`
@@ -66,6 +71,10 @@ func (s messages) Attach(ctx context.Context, c cloud.Caller, in AttachInput) (o
 	if len(file) <= maxFile && picture.Is(file) { // everybody with the tracking number gets it: not where and with what it was taken
 		if file, err = picture.Strip(file); err != nil {
 			f.Add("file", notTaken)
+			return out, f.Err()
+		}
+		if width, height := picture.Size(file); width*height > maxPixels {
+			f.Add("file", tooManyPixels)
 			return out, f.Err()
 		}
 		if small, err = s.thumbs.Make(ctx, file); err != nil {

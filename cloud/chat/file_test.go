@@ -3,6 +3,8 @@ package chat
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -275,4 +277,26 @@ func (l *lossy) Put(ctx context.Context, area string, body io.Reader, max int64,
 func (l *lossy) Delete(ctx context.Context, path string) error {
 	l.gone = append(l.gone, path)
 	return l.Files.Delete(ctx, path)
+}
+
+// A small file may be a picture of so many pixels that a reader's browser gives up.
+func TestHugePicturesAreRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, storetest.OpenSQLite(t))
+	var b bytes.Buffer
+	require.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 2, 2))))
+	sized := func(width, height uint32) []byte {
+		file := bytes.Clone(b.Bytes())
+		binary.BigEndian.PutUint32(file[16:], width)
+		binary.BigEndian.PutUint32(file[20:], height)
+		binary.BigEndian.PutUint32(file[29:], crc32.ChecksumIEEE(file[12:29]))
+		return file
+	}
+	_, err := r.upload(customer, sized(10_000, 10_000))
+	require.NoError(t, err)
+	_, err = r.upload(customer, sized(10_001, 10_000))
+	r.refused(err, "VALIDATION_FAILED")
+	var refused *cloud.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, tooManyPixels, refused.Fields["file"][0])
 }

@@ -16,9 +16,9 @@ ON CONFLICT (account_id) DO UPDATE SET secret = excluded.secret, pending = exclu
   step = excluded.step, recovery = excluded.recovery, wrong = excluded.wrong, locked_until = excluded.locked_until,
   set_up_at = excluded.set_up_at, reset_at = excluded.reset_at`
 
-	ticketColumns = `hash, kind, account_id, password_mark, name, life, expires_at, used_at, mailed`
+	ticketColumns = `hash, kind, account_id, password_mark, name, life, expires_at, used_at, mailed, made_by`
 	sqlTicket     = `SELECT ` + ticketColumns + ` FROM ticket WHERE hash = $1`
-	sqlSaveTicket = `INSERT INTO ticket (` + ticketColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+	sqlSaveTicket = `INSERT INTO ticket (` + ticketColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at, used_at = excluded.used_at`
 	sqlDropTickets = `DELETE FROM ticket WHERE expires_at < $1`
 	sqlEndTickets  = `DELETE FROM ticket WHERE account_id = $1 AND used_at IS NULL`
@@ -66,7 +66,7 @@ func (v factorView) SecondFactor(id cloud.AccountID) (cloud.SecondFactor, error)
 func (v factorView) Ticket(hash [32]byte) (cloud.Ticket, error) {
 	return one(v.ctx, v.q, v.locked(sqlTicket), func(r rows, t *cloud.Ticket) error {
 		var life int64
-		err := r.Scan(fixed(t.Hash[:]), &t.Kind, &t.AccountID, fixed(t.PasswordMark[:]), &t.Name, &life, when(&t.ExpiresAt), when(&t.UsedAt), &t.Mailed)
+		err := r.Scan(fixed(t.Hash[:]), &t.Kind, &t.AccountID, fixed(t.PasswordMark[:]), &t.Name, &life, when(&t.ExpiresAt), when(&t.UsedAt), &t.Mailed, &t.MadeBy)
 		t.Life = time.Duration(life) * time.Millisecond
 		return err
 	}, hash[:])
@@ -105,7 +105,7 @@ func (w *writer) factors(c *cloud.Changes) {
 		w.add(anything, sqlSaveLoginFailures, f.Key[:], text(f.Times), ms(f.LockedUntil), ms(f.OverAt))
 	}
 	for _, t := range c.Tickets {
-		w.add(anything, sqlSaveTicket, t.Hash[:], string(t.Kind), int64(t.AccountID), t.PasswordMark[:], t.Name, t.Life.Milliseconds(), ms(t.ExpiresAt), ms(t.UsedAt), t.Mailed)
+		w.add(anything, sqlSaveTicket, t.Hash[:], string(t.Kind), int64(t.AccountID), t.PasswordMark[:], t.Name, t.Life.Milliseconds(), ms(t.ExpiresAt), ms(t.UsedAt), t.Mailed, int64(t.MadeBy))
 	}
 	for _, b := range c.LimitLogins {
 		w.add(anything, sqlMeetLogins, int64(b))
