@@ -4,7 +4,8 @@ import "strings"
 
 // actions are what was done: to an order, by the names of the interface's operations on
 // orders (operation), and in lines of the audit trail that no operation of the catalogue
-// is named by (action).
+// is named by (action). Those about a row of a family (package collection) follow from
+// its noun (action.row) unless they stand here.
 var actions = map[string]texts{
 	"operation.created by rule or shop sync":    {"Created by a rule or a shop", "由规则或店铺同步创建", "由規則或商店同步建立", "Créée par une règle ou une boutique", "Durch Regel oder Shop angelegt", "Creado por una regla o tienda"},
 	"operation.driver auto-assigned":            {"Driver assigned automatically", "已自动分派司机", "已自動分派司機", "Livreur attribué automatiquement", "Fahrer automatisch zugewiesen", "Conductor asignado automáticamente"},
@@ -136,8 +137,6 @@ var actions = map[string]texts{
 	"action.device_order_removed":               {"Parcel taken out of a cabinet", "包裹已从柜中取出", "包裹已從櫃中取出", "Colis sorti d’une consigne", "Paket aus Schrank entnommen", "Paquete sacado de una taquilla"},
 	"action.packages_announced":                 {"Packages announced", "已预报包裹", "已預報包裹", "Colis annoncés", "Pakete angekündigt", "Paquetes anunciados"},
 	"action.announced_package_removed":          {"Announced package withdrawn", "已撤回预报包裹", "已撤回預報包裹", "Colis annoncé retiré", "Ankündigung zurückgezogen", "Paquete anunciado retirado"},
-	"action.site_made":                          {"Site added", "已添加站点", "已新增站點", "Site ajouté", "Standort angelegt", "Sede añadida"},
-	"action.site_changed":                       {"Site changed", "站点已更改", "站點已變更", "Site modifié", "Standort geändert", "Sede modificada"},
 	"action.exception_closed":                   {"Exception closed", "异常已关闭", "異常已關閉", "Incident clos", "Störung geschlossen", "Incidencia cerrada"},
 	"action.delivery_cancelled":                 {"Parcel cancelled", "包裹已取消", "包裹已取消", "Colis annulé", "Paket storniert", "Paquete cancelado"},
 	"action.delivery_expired":                   {"Parcel’s time for collection ended", "包裹取件期已结束", "包裹取件期限已結束", "Délai de retrait du colis terminé", "Abholfrist des Pakets beendet", "Plazo de recogida terminado"},
@@ -220,9 +219,9 @@ var actions = map[string]texts{
 	"action.rollout_made":                       {"Roll-out started", "版本推送已开始", "版本推送已開始", "Déploiement lancé", "Rollout gestartet", "Despliegue iniciado"},
 	"action.rollout_stopped":                    {"Roll-out stopped", "版本推送已停止", "版本推送已停止", "Déploiement arrêté", "Rollout angehalten", "Despliegue detenido"},
 	"action.rollout_resumed":                    {"Roll-out resumed", "版本推送已继续", "版本推送已繼續", "Déploiement repris", "Rollout fortgesetzt", "Despliegue reanudado"},
-	"action.cabinet_profile_made":               {"Configuration profile added", "已添加配置方案", "已新增設定方案", "Profil de configuration ajouté", "Konfigurationsprofil angelegt", "Perfil de configuración añadido"},
-	"action.cabinet_profile_changed":            {"Configuration profile changed", "配置方案已更改", "設定方案已變更", "Profil de configuration modifié", "Konfigurationsprofil geändert", "Perfil de configuración modificado"},
-	"action.cabinet_profile_removed":            {"Configuration profile removed", "配置方案已删除", "設定方案已刪除", "Profil de configuration supprimé", "Konfigurationsprofil entfernt", "Perfil de configuración eliminado"},
+	"action.row.made":                           {"%s: added", "%s：已添加", "%s：已新增", "%s : ajout", "%s: hinzugefügt", "%s: alta"},
+	"action.row.changed":                        {"%s: changed", "%s：已更改", "%s：已變更", "%s : modification", "%s: geändert", "%s: cambio"},
+	"action.row.removed":                        {"%s: removed", "%s：已删除", "%s：已刪除", "%s : suppression", "%s: entfernt", "%s: eliminación"},
 	"action.saved_view_made":                    {"View saved", "视图已保存", "檢視已儲存", "Vue enregistrée", "Ansicht gespeichert", "Vista guardada"},
 	"action.saved_view_changed":                 {"View changed", "视图已更改", "檢視已變更", "Vue modifiée", "Ansicht geändert", "Vista cambiada"},
 	"action.saved_view_removed":                 {"View removed", "视图已移除", "檢視已移除", "Vue supprimée", "Ansicht entfernt", "Vista eliminada"},
@@ -255,6 +254,12 @@ func Action(lang, action string) string {
 	}
 	if family, ok := strings.CutPrefix(action, "feature_"); ok {
 		return Word(lang, "action.feature", Value(lang, "value", family))
+	}
+	if at := strings.LastIndexByte(action, '_'); at > 0 { // of a family without words of its own
+		noun, known := nouns["noun."+action[:at]+".one"]
+		if t, ok := actions["action.row."+action[at+1:]]; ok && known {
+			return format(t[index(lang)], []any{noun[index(lang)]})
+		}
 	}
 	return ""
 }

@@ -60,6 +60,13 @@ func TestEveryAuditedActionHasWords(t *testing.T) {
 	require.Equal(t, "Auftrag: Fahrer zugewiesen", Action(German, "order_driver assigned"))
 	require.Equal(t, "Service changed: Labels", Action(English, "feature_label"))
 	require.Empty(t, Action(English, "never_done"))
+	for done, want := range map[string]string{"site_made": "Standort: hinzugefügt", "site_changed": "Standort: geändert", "cabinet_profile_removed": "Konfigurationsprofil: entfernt"} {
+		require.Equal(t, want, Action(German, done), "of a family")
+	}
+	require.Equal(t, "Customer created", Action(English, "customer_made"), "words of its own come first")
+	for _, none := range []string{"skill_made", "site_forgotten", "_made", "made"} {
+		require.Empty(t, Action(German, none))
+	}
 }
 
 // writesAudits reports whether a file names the type of audit lines.
