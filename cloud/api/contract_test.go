@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/projection"
 	"github.com/postern-io/postern/cloud/webtest"
 	"github.com/postern-io/postern/internal/ring"
@@ -32,7 +33,7 @@ func checked(t *testing.T, upstream string) (addr string, end func() map[string]
 	dir := filepath.Join("..", "page", "browser")
 	_, err = os.Stat(filepath.Join(dir, "node_modules", "ajv-formats"))
 	ring.Needs(t, ring.EnvBrowsers, "node_modules/ajv-formats (npm ci in cloud/page/browser)", err == nil)
-	cmd := exec.CommandContext(t.Context(), program, "proxy.mjs", upstream)
+	cmd := exec.CommandContext(t.Context(), program, "proxy.mjs", upstream, strings.Join(check.Formats(), ","))
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
 // Stands between a client and a server and checks every request and answer by
-// the document that the server publishes. Usage: node proxy.mjs <base address>.
+// the document that the server publishes. Usage: node proxy.mjs <base address> <formats of our own, by commas>.
 // Prints its own address, and when its input ends what it saw as one JSON object:
 // how often which status of which operation.
 //
@@ -27,7 +27,9 @@ function closed(schema) {
   if (out.type === "object" && out.properties && out.additionalProperties === undefined) out.additionalProperties = false;
   return out;
 }
-const options = { strict: false, allErrors: true };
+// Formats of our own are held by the patterns beside them; those that addFormats knows stay its own.
+const formats = Object.fromEntries(process.argv[3].split(",").map((name) => [name, true]));
+const options = { strict: false, allErrors: true, formats };
 const asked = addFormats(new Ajv({ ...options })).addSchema({ ...document, $id: "doc" });
 const given = addFormats(new Ajv({ ...options })).addSchema({ ...document, components: { ...document.components, schemas: closed(document.components.schemas) }, $id: "doc" });
 const text = addFormats(new Ajv({ ...options, coerceTypes: true })).addSchema({ ...document, $id: "doc" });
