@@ -233,7 +233,7 @@ func (x *participant) conversation() (*Conversation, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !x.heard(m) {
+		if !x.readsMessage(m) {
 			return out, nil
 		}
 		last, err := x.message(m)

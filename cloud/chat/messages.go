@@ -119,7 +119,7 @@ func (x *participant) page(p cloud.Page) ([]cloud.ChatMessage, cloud.Listed, err
 	if p.Down {
 		slices.Reverse(list)
 	}
-	list = slices.DeleteFunc(list, func(m cloud.ChatMessage) bool { return !x.heard(m) })
+	list = slices.DeleteFunc(list, func(m cloud.ChatMessage) bool { return !x.readsMessage(m) })
 	return list, listed, err
 }
 

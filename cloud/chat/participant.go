@@ -101,9 +101,9 @@ func (x *orderChat) droveUntil(a cloud.AccountID) (until time.Time) {
 	return until
 }
 
-// heard reports whether a message was said while the caller had part in the order: a
+// readsMessage reports whether a message was said while the caller had part in the order: a
 // former driver does not read what was said afterwards.
-func (x *participant) heard(m cloud.ChatMessage) bool {
+func (x *participant) readsMessage(m cloud.ChatMessage) bool {
 	return !x.former || !m.CreatedAt.After(x.until)
 }
 

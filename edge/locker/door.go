@@ -342,16 +342,14 @@ func (d doors) pulsed(in Pulsing) {
 		if od.Watched {
 			od.Deadline += shutReport
 		}
-	default:
-		od.Phase, od.Deadline, od.Watched = Pulsed, in.Mono, false
+	case edge.PulseRefused, edge.PulseDenied, edge.PulseNotSent:
+		od.Phase, od.Deadline, od.Watched, od.Withheld = Pulsed, in.Mono, false, in.Outcome == edge.PulseRefused
 	}
 	o = o.with(in.Door, func(x *OpeningDoor) { *x = od })
 	d.setOpening(o)
 	switch {
 	case in.Outcome == edge.PulseNotSent:
 		d.notOpened(o, door, OpenFailed, wire.ReasonBoard)
-	case in.Outcome == edge.PulseRefused && door.Known: // nothing went out, as of a lock that rests: the lock is not to blame
-		d.notOpened(o, door, OpenFailed, wire.DoorOpenFailed)
 	case !door.Known:
 		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
 	}

@@ -220,8 +220,10 @@ type OpeningDoor struct {
 	// and shut again for a pulse of the act, between two polls.
 	Watched   bool `cbor:",omitempty"`
 	Unwatched bool `cbor:",omitempty"`
-	OpenedAt  Instant
-	ClosedAt  Instant
+	// Withheld is set when a pulse of the act did not go out, as while the lock rests.
+	Withheld bool `cbor:",omitempty"`
+	OpenedAt Instant
+	ClosedAt Instant
 	// LastOpen is when the door was last known to be open, as far as that is
 	// durable. Unseen is set when it closed after that without being seen: ClosedAt
 	// is then the first read that shows it closed.

@@ -114,7 +114,7 @@ func (d openings) begin(o Opening, by edge.Authority) {
 // which may open it as well.
 func (d openings) aim(o *Opening, od *OpeningDoor, door Door, by edge.Authority) {
 	by.Until = min(by.Mono+pulseLife+int64(d.waiting(*o))*queueLife, o.Ends.Mono)
-	od.By, od.Pulses, od.Error, od.Unwatched = by, 0, "", false
+	od.By, od.Pulses, od.Error, od.Unwatched, od.Withheld = by, 0, "", false, false
 	od.Asked = od.Asked || door.Known && door.Open
 	switch {
 	case od.Waiting:

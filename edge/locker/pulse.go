@@ -63,7 +63,7 @@ func (d openings) pulse(o *Opening, od *OpeningDoor, door Door) bool {
 // the door up.
 func (d openings) pulseAgain(o Opening, door Door) bool {
 	pulsed := false
-	next := o.with(door.Number, func(x *OpeningDoor) { pulsed = !x.Unwatched && d.pulse(&o, x, door) })
+	next := o.with(door.Number, func(x *OpeningDoor) { pulsed = !x.Unwatched && !x.Withheld && d.pulse(&o, x, door) })
 	if pulsed {
 		d.setOpening(next)
 		return true
@@ -71,9 +71,9 @@ func (d openings) pulseAgain(o Opening, door Door) bool {
 	switch od := o.door(door.Number); {
 	case !door.Known || od.By.Boot != d.now.Boot || od.Unwatched: // it may have been opened, used and shut: a further pulse would open it behind a person who has left
 		d.notOpened(o, door, NotSeen, wire.DoorNotSeen)
-	case od.Pulses >= maxPulses:
+	case od.Pulses >= maxPulses && !od.Withheld:
 		d.openFailed(o, door)
-	default: // the act does not allow another one: the lock is not to blame
+	default: // the act does not allow another one, or one did not go out: the lock is not to blame
 		d.notOpened(o, door, OpenFailed, wire.DoorOpenFailed)
 	}
 	return false
