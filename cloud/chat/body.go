@@ -228,13 +228,16 @@ func (x *participant) conversation() (*Conversation, error) {
 	if out.Unread, err = x.unread(); err != nil {
 		return nil, err
 	}
-	if trace.Last != 0 {
-		m, err := x.v.ChatMessage(x.o.BusinessID, trace.Last)
+	for _, id := range []cloud.ChatMessageID{trace.Last, x.talk.All.Last} {
+		if id == 0 || out.LastMessage != nil {
+			continue
+		}
+		m, err := x.v.ChatMessage(x.o.BusinessID, id)
 		if err != nil {
 			return nil, err
 		}
 		if !x.readsMessage(m) {
-			return out, nil
+			continue
 		}
 		last, err := x.message(m)
 		if err != nil {

@@ -101,10 +101,10 @@ func (x *orderChat) droveUntil(a cloud.AccountID) (until time.Time) {
 	return until
 }
 
-// readsMessage reports whether a message was said while the caller had part in the order: a
-// former driver does not read what was said afterwards.
+// readsMessage reports whether a message is for the caller: a former driver reads on what
+// all read, and not what dispatchers said to the driver afterwards.
 func (x *participant) readsMessage(m cloud.ChatMessage) bool {
-	return !x.former || !m.CreatedAt.After(x.until)
+	return !x.former || !m.Staff || !m.CreatedAt.After(x.until)
 }
 
 // recipient is a holder of the order's token.

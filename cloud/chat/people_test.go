@@ -337,9 +337,8 @@ func TestWhoMayNotFindsNothing(t *testing.T) {
 	})
 }
 
-// A former driver reads what was said while the order was theirs, and nothing that was
-// said afterwards to all or to the next driver.
-func TestAFormerDriverReadsTheirOwnTime(t *testing.T) {
+// A former driver reads on what is said to all, and not what is said to the next driver.
+func TestAFormerDriverReadsNothingForTheNext(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, r *rig) {
 		texts := func() (out []string) {
@@ -350,18 +349,19 @@ func TestAFormerDriverReadsTheirOwnTime(t *testing.T) {
 			return out
 		}
 		r.says(admin, "before")
+		r.says(admin, "to the driver", "staff_driver")
 		r.wait(time.Second)
 		until := r.clock()
 		r.order(func(o *cloud.Order) { o.DriverID, o.Drove = 0, []cloud.FormerDriver{{ID: driver, Until: until}} })
-		require.Equal(t, []string{"before"}, texts())
-		require.Equal(t, "before", *r.talk(driver).LastMessage.Text)
+		require.Equal(t, []string{"before", "to the driver"}, texts())
+		require.Equal(t, "to the driver", *r.talk(driver).LastMessage.Text)
 		r.wait(time.Second)
 		r.says(admin, "to all")
 		r.says(admin, "the code of the gate", "staff_driver")
-		require.Equal(t, []string{"before"}, texts())
-		require.Nil(t, r.talk(driver).LastMessage)
-		require.Len(t, r.messages(admin), 3)
+		require.Equal(t, []string{"before", "to the driver", "to all"}, texts())
+		require.Equal(t, "to all", *r.talk(driver).LastMessage.Text)
+		require.Len(t, r.messages(admin), 4)
 		r.order(func(o *cloud.Order) { o.DriverID, o.Drove = driver, nil })
-		require.Len(t, texts(), 3, "the order came back")
+		require.Len(t, texts(), 4, "the order came back")
 	})
 }
