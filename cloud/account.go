@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -34,6 +35,12 @@ const (
 	ProviderType   AccountType = "provider"
 	PlatformAdmin  AccountType = "platform_admin"
 )
+
+// IsStaff reports whether a caller is of the business's own people.
+func (t AccountType) IsStaff() bool { return t == ClientAdmin || t == ClientEmployee }
+
+// Actor is how audit lines name an account.
+func (a AccountID) Actor() string { return "account:" + strconv.FormatInt(int64(a), 10) }
 
 // Account is a person or system that can hold a token.
 type Account struct {

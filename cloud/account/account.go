@@ -118,7 +118,7 @@ func (f fields) keyEnd(text string, l *time.Location, now time.Time) time.Time {
 }
 
 func audit(c cloud.Caller, now time.Time, action, kind string, id int64) []cloud.Audit {
-	return []cloud.Audit{{BusinessID: c.Account.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
+	return []cloud.Audit{{BusinessID: c.Account.BusinessID, At: now, Actor: c.Account.ID.Actor(), Action: action,
 		Target: kind + ":" + strconv.FormatInt(id, 10), Detail: "{}"}}
 }
 

@@ -79,7 +79,40 @@ func New(c Config) *catalog.Catalog {
 		c.Chat = new(chat.Service)
 	}
 	var table *catalog.Catalog
-	rows := [][]catalog.Operation{c.accounts(), c.own(), c.partner(), c.customers(), c.mocks(), c.staff(), staffCodes(c), c.lockerLists(), c.deviceOrders(), c.notifications(), c.operators(), c.tracking(), c.orders(), c.assignments(), c.thirdParties(), c.routes(), c.webhooks(), c.keeping(), apps(c), c.files(), approvals(c), chats(c), savedViews(c), distributions(c), cabinetProfiles(c), diagnoses(c), rollouts(c), jobs(c), c.live(), c.work(&table), reports(c), searches(c, func() *catalog.Catalog { return table })}
+	rows := [][]catalog.Operation{
+		c.accounts(),
+		c.own(),
+		c.partner(),
+		c.customers(),
+		c.mocks(),
+		c.staff(),
+		staffCodes(c),
+		c.lockerLists(),
+		c.deviceOrders(),
+		c.notifications(),
+		c.operators(),
+		c.tracking(),
+		c.orders(),
+		c.assignments(),
+		c.thirdParties(),
+		c.routes(),
+		c.webhooks(),
+		c.keeping(),
+		apps(c),
+		c.files(),
+		approvals(c),
+		chats(c),
+		savedViews(c),
+		distributions(c),
+		cabinetProfiles(c),
+		diagnoses(c),
+		rollouts(c),
+		jobs(c),
+		c.live(),
+		c.work(&table),
+		reports(c),
+		searches(c, func() *catalog.Catalog { return table }),
+	}
 	if c.Setup != nil {
 		rows = append(rows, c.cabinets())
 	}

@@ -38,7 +38,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -257,6 +256,6 @@ func audit(c cloud.Caller, a cloud.Approval, now time.Time, action, code string)
 	if err != nil {
 		panic(fmt.Sprintf("approval: encode audit line: %v", err)) // of texts and numbers
 	}
-	return []cloud.Audit{{BusinessID: a.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: "approval." + action,
+	return []cloud.Audit{{BusinessID: a.BusinessID, At: now, Actor: c.Account.ID.Actor(), Action: "approval." + action,
 		Target: "approval:" + string(a.ID), Detail: string(raw)}}
 }

@@ -23,7 +23,7 @@ func callOf(o *Operation, c cloud.Caller, w Who) *cloud.Call {
 	case c.Recipient != 0:
 		call.Actor = "recipient:" + strconv.FormatInt(int64(c.Recipient), 10)
 	case !c.Anonymous():
-		call.Actor = "account:" + strconv.FormatInt(int64(c.Account.ID), 10)
+		call.Actor = c.Account.ID.Actor()
 	}
 	return call
 }

@@ -202,7 +202,7 @@ func code(r cloud.Row, what string) string { return strings.ToUpper(string(r.Row
 // line is the audit line of what was done to a row.
 func line(c cloud.Caller, r cloud.Row, now time.Time, done string) cloud.AuditChanges {
 	kind := string(r.RowKind())
-	return cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: c.Account.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: kind + "_" + done,
+	return cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: c.Account.BusinessID, At: now, Actor: c.Account.ID.Actor(), Action: kind + "_" + done,
 		Target: kind + ":" + strconv.FormatInt(r.RowID(), 10), Detail: "{}"}}}
 }
 

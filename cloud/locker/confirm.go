@@ -41,7 +41,7 @@ func (s partners) Confirm(ctx context.Context, c cloud.Caller, in ConfirmInput) 
 	if err != nil {
 		return out, err
 	}
-	if out, err = s.show(ctx, id); isStaff(c) {
+	if out, err = s.show(ctx, id); c.Account.Type.IsStaff() {
 		out = out.withoutCodes()
 	}
 	return out, err
@@ -116,7 +116,7 @@ func (w requests) confirm(c cloud.Caller, d *cloud.Delivery, in ConfirmInput) er
 		o.State, o.ConfirmedBy, o.EndedAt = cloud.OpeningSettled, by, w.received
 	}
 	w.touch(o)
-	if isStaff(c) || len(in.Photos) > 0 {
+	if c.Account.Type.IsStaff() || len(in.Photos) > 0 {
 		audit.Action = "deposit_confirmed"
 		w.ch.Audits = append(w.ch.Audits, audit)
 	}

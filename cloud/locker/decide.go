@@ -145,14 +145,9 @@ func (w *rows) send(opening string, kind wire.CommandKind, body any, doors []uin
 	return c, nil
 }
 
-// isStaff reports whether an employee of the business calls, not a partner.
-func isStaff(c cloud.Caller) bool {
-	return c.Account.Type == cloud.ClientAdmin || c.Account.Type == cloud.ClientEmployee
-}
-
 // settledBy is the source of a settlement that the caller states.
 func settledBy(c cloud.Caller) wire.ConfirmedBy {
-	if isStaff(c) {
+	if c.Account.Type.IsStaff() {
 		return wire.ByConsole
 	}
 	return wire.ByPartnerAPI
@@ -160,7 +155,7 @@ func settledBy(c cloud.Caller) wire.ConfirmedBy {
 
 // closer names the caller in an exception that the call closes.
 func closer(c cloud.Caller) string {
-	if isStaff(c) {
+	if c.Account.Type.IsStaff() {
 		return "staff"
 	}
 	return "partner"
@@ -168,8 +163,8 @@ func closer(c cloud.Caller) string {
 
 // actor names the caller in the audit trail.
 func actor(c cloud.Caller) string {
-	if isStaff(c) {
-		return "account:" + strconv.FormatInt(int64(c.Account.ID), 10)
+	if c.Account.Type.IsStaff() {
+		return c.Account.ID.Actor()
 	}
 	return "provider:" + strconv.FormatInt(int64(c.Provider.ID), 10)
 }

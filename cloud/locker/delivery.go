@@ -432,7 +432,7 @@ func find(v cloud.View, c cloud.Caller, key DeliveryKey) (d cloud.Delivery, err 
 		err = cloud.ErrNotFound
 	}
 	own := d.ProviderID == c.Provider.ID
-	if isStaff(c) {
+	if c.Account.Type.IsStaff() {
 		own = d.BusinessID == c.Account.BusinessID
 	}
 	if errors.Is(err, cloud.ErrNotFound) || err == nil && !own {

@@ -109,7 +109,7 @@ func (s recipients) handOverByRecipient(ctx context.Context, number string, p pr
 
 // doneBy names a caller in a rotation.
 func doneBy(c cloud.Caller) string {
-	if isStaff(c) {
+	if c.Account.Type.IsStaff() {
 		return string(wire.ByConsole)
 	}
 	return string(wire.ByPartnerAPI)

@@ -65,7 +65,7 @@ func (s *Service) IssueCourierQR(ctx context.Context, c cloud.Caller, in Courier
 			return err
 		}
 		by := requester(c)
-		if isStaff(c) {
+		if c.Account.Type.IsStaff() {
 			by = employee(c)
 		}
 		out, err = issuePass(w, c, pass, cloud.QRCode{DeliveryID: d.ID, IssuedBy: by}, d.Number)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
@@ -23,7 +22,7 @@ func (p proof) byAccount() bool { return p.key == "" && p.caller.Account.Type ==
 // actor names the recipient in audit lines. A link names no account.
 func (p proof) actor() string {
 	if p.byAccount() {
-		return "account:" + strconv.FormatInt(int64(p.caller.Account.ID), 10)
+		return p.caller.Account.ID.Actor()
 	}
 	return "anonymous"
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -169,7 +168,7 @@ func (d *Decision) LogOperation(kind int, before cloud.OrderStatus, note string,
 	case d.device != nil:
 		actor = "device:" + d.code
 	case !d.Caller.Anonymous():
-		actor = "account:" + strconv.FormatInt(int64(d.Caller.Account.ID), 10)
+		actor = d.Caller.Account.ID.Actor()
 	}
 	detail, _ := json.Marshal(map[string]any{"operation_type": kind, "before": before, "after": d.Order.Status,
 		"fields": slices.Sorted(maps.Keys(changes))}) // plain fields always encode

@@ -205,7 +205,7 @@ func mayMake(a cloud.Account) error {
 		return cloud.E(cloud.Forbidden, "ACCOUNT_DISABLED")
 	case a.Type == cloud.ClientEmployee && !cloud.HasScope(a.Permissions, scope):
 		return &cloud.Error{Kind: cloud.Forbidden, Code: "FORBIDDEN", Details: map[string]any{"scope": scope}}
-	case a.Type != cloud.ClientAdmin && a.Type != cloud.ClientEmployee && a.Type != cloud.Customer:
+	case !a.Type.IsStaff() && a.Type != cloud.Customer:
 		return cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 	}
 	return nil

@@ -180,6 +180,6 @@ func (d *Decision) SaveThirdParty(events ...string) {
 func (d *Decision) NoteThirdParty(what string) {
 	d.SaveThirdParty()
 	d.touched = true
-	d.Changes.Audits = append(d.Changes.Audits, cloud.Audit{BusinessID: d.Order.BusinessID, At: d.Now, Actor: fmt.Sprint("account:", d.Caller.Account.ID), Action: "third_party_" + what,
+	d.Changes.Audits = append(d.Changes.Audits, cloud.Audit{BusinessID: d.Order.BusinessID, At: d.Now, Actor: d.Caller.Account.ID.Actor(), Action: "third_party_" + what,
 		Target: fmt.Sprint("order:", d.Order.ID), Detail: fmt.Sprintf(`{"assignment_number":%q}`, d.thirdParty.Number)})
 }

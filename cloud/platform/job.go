@@ -14,7 +14,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -484,7 +483,7 @@ func (s *Service) Step(ctx context.Context, j cloud.BusinessJob) (cloud.Business
 			operator := cloud.Caller{Account: cloud.Account{ID: j.RequestedBy}}
 			return j, lines(operator, j.BusinessID, j.FinishedAt, "business_removal_stopped", target("business", int64(j.BusinessID)))
 		}
-		return j, []cloud.Audit{{At: j.FinishedAt, Actor: "account:" + strconv.FormatInt(int64(j.RequestedBy), 10), Action: "business_removed", Target: target("business", int64(j.BusinessID)), Detail: fmt.Sprintf(`{"rows":%d}`, j.Rows)}}
+		return j, []cloud.Audit{{At: j.FinishedAt, Actor: j.RequestedBy.Actor(), Action: "business_removed", Target: target("business", int64(j.BusinessID)), Detail: fmt.Sprintf(`{"rows":%d}`, j.Rows)}}
 	})
 	if err == nil && !out.FinishedAt.IsZero() && out.Bytes != cloud.RemovalStopped {
 		err = s.dropArchives(ctx, j.BusinessID)

@@ -74,7 +74,7 @@ func found(v cloud.View, id cloud.BusinessID) (cloud.Business, error) {
 // lines are the audit lines of what an operator did about a business: one of the
 // platform, whose business is 0, and one of the business.
 func lines(c cloud.Caller, b cloud.BusinessID, now time.Time, action, target string) []cloud.Audit {
-	a := cloud.Audit{At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action, Target: target, Detail: "{}"}
+	a := cloud.Audit{At: now, Actor: c.Account.ID.Actor(), Action: action, Target: target, Detail: "{}"}
 	own := a
 	own.BusinessID = b
 	return []cloud.Audit{a, own}

@@ -180,7 +180,7 @@ func (r reach) order(v cloud.View, id cloud.OrderID) (cloud.Order, error) {
 func (s *Service) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
 func audit(c cloud.Caller, now time.Time, action, target string, id int64, detail string) []cloud.Audit {
-	return []cloud.Audit{{BusinessID: c.Account.BusinessID, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
+	return []cloud.Audit{{BusinessID: c.Account.BusinessID, At: now, Actor: c.Account.ID.Actor(), Action: action,
 		Target: target + ":" + strconv.FormatInt(id, 10), Detail: detail}}
 }
 

@@ -66,10 +66,6 @@ func show(r cloud.SavedView, c cloud.Caller, l *time.Location) View {
 	return View{r.ID, r.Noun, r.Name, r.Query, r.Shared, r.AccountID == c.Account.ID, cloud.Stamp(r.CreatedAt, l)}
 }
 
-func isStaff(c cloud.Caller) bool {
-	return c.Account.Type == cloud.ClientAdmin || c.Account.Type == cloud.ClientEmployee
-}
-
 // List lists the caller's views, and for staff those that are shared.
 func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListOutput, error) {
 	out := ListOutput{Views: []View{}}
@@ -86,7 +82,7 @@ func (s *Service) List(ctx context.Context, c cloud.Caller, in ListInput) (ListO
 		if err != nil {
 			return err
 		}
-		if isStaff(c) {
+		if c.Account.Type.IsStaff() {
 			of, err := cloud.All(v, shared)
 			if err != nil {
 				return err
@@ -114,7 +110,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in Input) (Output,
 	if _, err := url.ParseQuery(in.Query); err != nil || strings.HasPrefix(in.Query, "?") {
 		f.Say("query", "The query must be that of an address, without the question mark.")
 	}
-	if in.Shared && !isStaff(c) {
+	if in.Shared && !c.Account.Type.IsStaff() {
 		f.Say("shared", "Staff alone share views.")
 	}
 	if err := f.Err(); err != nil {
@@ -136,7 +132,7 @@ func (s *Service) Create(ctx context.Context, c cloud.Caller, in Input) (Output,
 // find reads a view that the caller sees. Error: SAVED_VIEW_NOT_FOUND.
 func find(v cloud.View, c cloud.Caller, id int64) (cloud.SavedView, error) {
 	r, err := cloud.Find(v, cloud.SavedView{Kept: cloud.Kept[cloud.SavedViewID]{ID: cloud.SavedViewID(id), BusinessID: c.Account.BusinessID}})
-	if errors.Is(err, cloud.ErrNotFound) || err == nil && r.AccountID != c.Account.ID && !(r.Shared && isStaff(c)) {
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && r.AccountID != c.Account.ID && !(r.Shared && c.Account.Type.IsStaff()) {
 		return r, cloud.E(cloud.NotFound, "SAVED_VIEW_NOT_FOUND")
 	}
 	return r, err

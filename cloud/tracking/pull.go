@@ -96,7 +96,7 @@ func pullScope(c cloud.Caller) (cloud.EventQuery, error) {
 		if c.Provider.Scope != cloud.ScopeAll {
 			q.ProviderID = c.Provider.ID
 		}
-	case c.Account.Type != cloud.ClientAdmin && c.Account.Type != cloud.ClientEmployee:
+	case !c.Account.Type.IsStaff():
 		return q, cloud.E(cloud.Forbidden, codeForbidden)
 	}
 	return q, nil

@@ -38,7 +38,7 @@ type Receiver struct {
 // staff are who sees a business's deliveries. Error: ACCOUNT_TYPE_NOT_ALLOWED.
 func staff(c cloud.Caller) (cloud.BusinessID, error) {
 	b := c.Account.BusinessID
-	if b == 0 || c.Account.Type != cloud.ClientAdmin && c.Account.Type != cloud.ClientEmployee {
+	if b == 0 || !c.Account.Type.IsStaff() {
 		return 0, cloud.E(cloud.Forbidden, "ACCOUNT_TYPE_NOT_ALLOWED")
 	}
 	return b, nil

@@ -486,6 +486,6 @@ func (s providers) show(v cloud.View, e cloud.Endpoint) (EndpointOutput, error) 
 }
 
 func audit(c cloud.Caller, b cloud.BusinessID, now time.Time, action string, id cloud.EndpointID) cloud.Audit {
-	return cloud.Audit{BusinessID: b, At: now, Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: action,
+	return cloud.Audit{BusinessID: b, At: now, Actor: c.Account.ID.Actor(), Action: action,
 		Target: "endpoint:" + strconv.FormatInt(int64(id), 10)}
 }

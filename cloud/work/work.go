@@ -345,7 +345,7 @@ func (s *Service) markOnce(ctx context.Context, c cloud.Caller, kind, subject, d
 		}
 		out = Output{true, show(w, now, b.Location())}
 		return &cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{m}}, Answer: out, AuditChanges: cloud.AuditChanges{Audits: []cloud.Audit{{BusinessID: b.ID, At: now,
-			Actor: "account:" + strconv.FormatInt(int64(c.Account.ID), 10), Action: "work_item_" + done, Target: "work_item:" + id, Detail: "{}"}}}}, nil
+			Actor: c.Account.ID.Actor(), Action: "work_item_" + done, Target: "work_item:" + id, Detail: "{}"}}}}, nil
 	})
 	return out, err
 }
