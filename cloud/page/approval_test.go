@@ -93,7 +93,9 @@ func (r *rig) decide(id cloud.ApprovalID, decision, note string, headers ...stri
 func TestDecidingOnAPage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	id, next := r.ask(r.w.Tokens[cloud.Broker], nil), r.ask(r.w.Tokens[cloud.Broker], func(in *approval.ProposeInput) { in.Summary, in.Risk = "Hold order 7", "medium" })
+	id := r.ask(r.w.Tokens[cloud.Broker], nil)
+	time.Sleep(2 * time.Millisecond) // requests of one millisecond have no order
+	next := r.ask(r.w.Tokens[cloud.Broker], func(in *approval.ProposeInput) { in.Summary, in.Risk = "Hold order 7", "medium" })
 	one := approvalsPath + "/" + string(id)
 
 	g := r.do("GET", one, nil)
