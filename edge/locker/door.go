@@ -2,6 +2,7 @@ package locker
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -251,7 +252,7 @@ func (d doors) closed(door Door, mono int64) {
 	}
 	missed := door.MissedClosed
 	door.Counted, door.MissedClosed = false, false
-	if door.Opening != "" { // what was taken out in a session is its own
+	if door.Opening != "" && !slices.Contains(d.Staff.Openings, door.Opening) { // what was taken out in a session is its own; staff state it
 		door.Seen = door.Seen && door.Item == wire.ItemPresent
 	}
 	d.setDoor(door)
@@ -378,7 +379,7 @@ func (d openings) openWaits() {
 // read before.
 func (d doors) itemGone(n edge.DoorNumber, was Door) {
 	door := d.Doors[n]
-	if _, running := d.Openings[door.Opening]; running || door.Delivery == "" {
+	if _, running := d.Openings[door.Opening]; running || door.Delivery == "" || d.isAsked(n, d.now) {
 		return
 	}
 	evidence := ""

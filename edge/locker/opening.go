@@ -14,6 +14,7 @@ func (d step) pass() {
 	d.countOpen()
 	d.openWaits()
 	seeStaff(d.draft)
+	missUnstated(d.draft, d.Staff.Seen)
 	for _, id := range sorted(d.Openings) {
 		d.outcomes(id)
 		d.progress(id)
@@ -37,6 +38,9 @@ func (s State) Next(now Now) int64 {
 		}
 	}
 	t := s.Config.Times.WithDefaults()
+	for _, seen := range s.Staff.Seen {
+		at(seen.At + removalFor + 1)
+	}
 	for _, d := range s.Doors {
 		if d.settling() && d.proven(t) {
 			at(countsAt(d, t))

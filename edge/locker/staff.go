@@ -83,7 +83,9 @@ func (s *State) SeenBy(session string, now Now) (doors []edge.DoorNumber) {
 
 // beginStaff begins a staff session, which ends the one before it.
 func beginStaff(d *draft, code uint64) {
+	before := d.Staff.Seen
 	d.Staff = StaffSession{ID: d.newID("ss_"), Code: code}
+	missUnstated(d, before)
 	d.out.Answer.Session = d.Staff.ID
 }
 
@@ -176,5 +178,27 @@ func seeStaff(d *draft) {
 			all[od.Door] = seen
 			d.Staff.Seen = all
 		}
+	}
+}
+
+// isAsked reports whether the staff session that has opened a door may still state what became
+// of the packages behind it.
+func (s *State) isAsked(n edge.DoorNumber, now Now) bool {
+	seen, ok := s.Staff.Seen[n]
+	return ok && seen.Delivery != "" && seen.Delivery == s.Doors[n].Delivery && now.Mono <= seen.At+removalFor
+}
+
+// missUnstated raises item_missing where a staff session has taken something out, as the sensor
+// says, and is not asked any more what became of it. all are the doors that it has seen open.
+func missUnstated(d *draft, all map[edge.DoorNumber]SeenDoor) {
+	for _, n := range sorted(all) {
+		door := d.Doors[n]
+		_, running := d.Openings[door.Opening]
+		if seen := all[n]; running || d.isAsked(n, d.now) || seen.Delivery == "" || door.Delivery != seen.Delivery || !door.Seen || !door.Known || door.Open || door.Item != wire.ItemAbsent {
+			continue
+		}
+		door.Seen = false // said once
+		d.setDoor(door)
+		d.raise(wire.ExItemMissing, wire.SeverityHigh, n, "item gone in an opening of staff, who stated nothing")
 	}
 }

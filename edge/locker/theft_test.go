@@ -120,3 +120,60 @@ func TestAParcelTakenWhileNothingLookedIsMissing(t *testing.T) {
 	opened, _ := w.exceptions(wire.ExItemMissing)
 	require.Len(t, opened, 1, "said once")
 }
+
+// emptiedByStaff is a cabinet behind whose door 2 a sensor saw a parcel, until a member of the
+// staff opened the door at the screen, took it, shut the door and stated nothing.
+func emptiedByStaff(t *testing.T) (w *world, a Answer) {
+	w = collecting(t)
+	w.item(2, false, wire.ItemPresent)
+	a = w.queue(2)
+	require.Equal(t, wire.CodeOK, a.Outcome)
+	w.swing()
+	w.item(2, true, wire.ItemAbsent)
+	w.wait(time.Second)
+	w.item(2, false, wire.ItemAbsent)
+	w.wait(time.Minute)
+	require.Empty(t, w.s.Openings)
+	return w, a
+}
+
+// Staff take a parcel and walk away from the question what became of it: once it is not taken
+// any more, the parcel is missing.
+func TestAParcelThatStaffTookWithoutAWordIsMissing(t *testing.T) {
+	t.Parallel()
+	w, _ := emptiedByStaff(t)
+	require.Empty(t, w.evidences(wire.ExItemMissing), "the answer may still come")
+	w.wait(10 * time.Minute)
+	require.Equal(t, []string{"item gone in an opening of staff, who stated nothing"}, w.evidences(wire.ExItemMissing))
+	require.Equal(t, "LD-2", w.s.Doors[2].Delivery, "it is not freed")
+	w.wait(time.Hour)
+	opened, _ := w.exceptions(wire.ExItemMissing)
+	require.Len(t, opened, 1, "said once")
+}
+
+func TestAnotherStaffSessionEndsTheWaitForAWord(t *testing.T) {
+	t.Parallel()
+	w, _ := emptiedByStaff(t)
+	w.staffOpens(4)
+	require.Empty(t, w.evidences(wire.ExItemMissing), "the same session goes on")
+	w.list(wire.CodeEntry{Number: w.s.Meta.CodeList + 1, Op: wire.CodeSet, Kind: wire.CodeStaff, Verifier: verifier(staffVerifier + 1), NotAfter: w.now.Wall(w.now.Mono) + 12*hour})
+	require.Equal(t, wire.CodeOK, w.step(CodeTried{Verifier: verifier(staffVerifier + 1), Input: "keypad", Budget: BudgetStaff}).Answer.Outcome)
+	require.Len(t, w.evidences(wire.ExItemMissing), 1)
+}
+
+func TestAParcelThatStaffTookWithoutAWordBeforeAStartIsMissing(t *testing.T) {
+	t.Parallel()
+	w, _ := emptiedByStaff(t)
+	w.restart(time.Minute, wire.ClockSynced)
+	w.item(2, false, wire.ItemAbsent)
+	w.wait(time.Second)
+	require.Len(t, w.evidences(wire.ExItemMissing), 1)
+}
+
+func TestAStatementOfStaffLeavesNothingMissing(t *testing.T) {
+	t.Parallel()
+	w, a := emptiedByStaff(t)
+	require.Equal(t, wire.CodeOK, w.state(a, wire.RemovalTaken, wire.RemovalCollected))
+	w.wait(20 * time.Minute)
+	require.Empty(t, w.evidences(wire.ExItemMissing))
+}
