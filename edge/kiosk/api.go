@@ -34,9 +34,12 @@ type Result struct {
 	// StaffToken is that of the session which a right staff code began, for the page
 	// that sent it.
 	StaffToken string `json:"staff_token,omitempty"`
+	// Visitor is of a code that has opened a door for another person than the staff whose
+	// session went on until then.
+	Visitor bool `json:"visitor,omitempty"`
 }
 
-const scanPath = "/api/scan"
+const codePath, scanPath = "/api/code", "/api/scan"
 
 // Outcomes that the rules do not know.
 const (
@@ -194,8 +197,9 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 	defer cancel()
 	a, err := ask(ctx)
 	status, out := k.answer(a, err)
+	out.Visitor = err == nil && (r.URL.Path == codePath || r.URL.Path == scanPath) && k.leftTo(a)
 	switch token := bearer(r); {
-	case err != nil:
+	case err != nil || out.Visitor:
 	case out.Outcome == staffCode:
 		out.StaffToken = k.session.begin(a.Session)
 	case a.Session == "" || k.session.join(token, a.Session):
@@ -203,6 +207,12 @@ func (k *Kiosk) try(w http.ResponseWriter, r *http.Request, ask func(context.Con
 		out.StaffToken = k.session.begin(a.Session)
 	}
 	localpage.Reply(w, status, out)
+}
+
+// leftTo reports whether a right code has opened a door for another person than the staff whose
+// session goes on. That was left: it ends, so that they see their door and nothing of the staff's.
+func (k *Kiosk) leftTo(a locker.Answer) bool {
+	return a.Outcome == wire.CodeOK && a.OpeningID != "" && a.Session == "" && k.session.stop()
 }
 
 // answer is what a person is told of what the cabinet made of a request.

@@ -28,6 +28,7 @@ func (k *Kiosk) Scanned(r scanner.Result) {
 	}
 	if r.Outcome == scanner.CodeTried {
 		_, answer := k.answer(r.Answer, r.Err)
+		answer.Visitor = r.Err == nil && k.leftTo(r.Answer)
 		k.notify(Notice{What: "scanned", Answer: &answer})
 		return
 	}

@@ -175,7 +175,7 @@ func (k *Kiosk) serveCabinet(mux *http.ServeMux, static http.Handler) {
 	mux.HandleFunc("POST /api/staff/leave", staffAct(k.session.end))
 	mux.HandleFunc("POST /api/staff/next", k.next)
 	mux.HandleFunc("POST /api/staff/remove", k.remove)
-	mux.HandleFunc("POST /api/code", k.code)
+	mux.HandleFunc("POST "+codePath, k.code)
 	mux.HandleFunc("POST "+scanPath, k.scan)
 	mux.HandleFunc("POST /api/label", k.label)
 	mux.HandleFunc("POST /api/size", k.size)

@@ -142,6 +142,15 @@ func (s *session) end(token string) bool {
 	return ok
 }
 
+// stop ends the session that runs; false when there is none.
+func (s *session) stop() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ran := s.token != "" && time.Now().Before(s.until)
+	s.token = ""
+	return ran
+}
+
 func bearer(r *http.Request) string {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return token

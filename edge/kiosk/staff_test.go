@@ -131,3 +131,45 @@ func TestAnOperatorIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	_, body, _ := call(k, "GET", "/operator.json", "")
 	require.JSONEq(t, `{"name":"Acme","phone":"123"}`, body)
 }
+
+// Staff have walked away, and the next person holds their code to the scanner: what they see is
+// their own door, and the staff's view is over.
+func TestACodeOfAnotherPersonEndsTheStaffSession(t *testing.T) {
+	t.Parallel()
+	f := &fake{state: newState(), answer: locker.Answer{Outcome: wire.CodeOK, Session: "ss_1"}}
+	k := newKiosk(f, io.Discard)
+	notices, stop, _ := k.listen()
+	defer stop()
+	of := func(session string) scanner.Result {
+		return scanner.Result{Outcome: scanner.CodeTried, Answer: locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_1", Session: session}}
+	}
+	token := signIn(t, k)
+	k.Scanned(of("ss_1"))
+	require.False(t, (<-notices).Answer.Visitor)
+	require.True(t, k.session.has(token), "a signed code of staff")
+	k.Scanned(scanner.Result{Outcome: scanner.CodeTried, Answer: locker.Answer{Outcome: wire.CodeUnknown}})
+	<-notices
+	require.True(t, k.session.has(token), "a wrong code opens nothing")
+	k.Scanned(of(""))
+	require.True(t, (<-notices).Answer.Visitor)
+	require.False(t, k.session.has(token))
+
+	for path, body := range map[string]string{"/api/scan": `{"text":"PU:CAB-1:123456"}`, "/api/code": `{"code":"123456"}`} {
+		f.answer = locker.Answer{Outcome: wire.CodeOK, Session: "ss_2"}
+		token = signIn(t, k)
+		f.answer = locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_2"}
+		_, got, _ := call(k, "POST", path, body, with(token))
+		require.Contains(t, got, `"visitor":true`, path)
+		require.False(t, k.session.has(token), path)
+	}
+	token = signInAgain(t, k, f)
+	f.answer = locker.Answer{Outcome: wire.CodeOK, OpeningID: "op_3"}
+	_, got, _ := call(k, "POST", "/api/staff/next", "{}", with(token))
+	require.NotContains(t, got, "visitor")
+	require.True(t, k.session.has(token), "the next door of the staff's own")
+}
+
+func signInAgain(t *testing.T, k *Kiosk, f *fake) string {
+	f.answer = locker.Answer{Outcome: wire.CodeOK, Session: "ss_3"}
+	return signIn(t, k)
+}

@@ -268,6 +268,7 @@ function remove(why) {
 function tell(answer, path, body) {
   const doors = (answer.doors || []).map((d) => d.label).join(", ");
   if (answer.staff_token) beginStaff(answer.staff_token);
+  if (answer.visitor && token) leaveStaff(); // its door opens for the person who stands here now
   if (answer.outcome === "ok" && answer.opening_id) {
     m.chosen.clear();
     m.dismissed.delete(answer.opening_id);
@@ -471,7 +472,7 @@ events.addEventListener("state", (e) => {
 events.addEventListener("notice", (e) => {
   const n = JSON.parse(e.data);
   if (n.what === "scanned") {
-    touch();
+    if (!n.answer.visitor) touch();
     tell(n.answer, "/api/scan"); // a scanner of the cabinet's own
   } else if (n.what === "label") {
     touch();
