@@ -127,7 +127,7 @@ func (w requests) expireOverdue(d *cloud.Delivery) error {
 		if row.Status != "stored" {
 			continue
 		}
-		row.Status, row.NextActor, row.OverdueAt = "overdue", "operator", d.DueAt
+		row.Status, row.NextActor, row.DueAt, row.OverdueAt = "overdue", "operator", d.DueAt, d.DueAt
 		w.touch(row)
 		for _, c := range cells {
 			if c.GridCode == row.GridCode {

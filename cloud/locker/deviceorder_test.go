@@ -67,6 +67,18 @@ func (s *story) overdue() {
 	require.NoError(s.t, err)
 }
 
+// Staff bring the deadline of a parcel forward: its row names the deadline that has passed.
+func TestARowThatIsOverdueNamesTheDeadlineThatHasPassed(t *testing.T) {
+	tell(t, 2, nil, func(s *story) {
+		s.settle(s.open())
+		s.overdue()
+		o := s.row("PK-1")
+		require.Equal(s.t, "overdue", o.Status)
+		require.NotNil(s.t, o.OverdueAt)
+		require.Equal(s.t, *o.OverdueAt, *o.DueAt)
+	})
+}
+
 func TestTheRegistryShowsWhatRestsInCabinets(t *testing.T) {
 	tell(t, 2, nil, func(s *story) {
 		list := func(in locker.DeviceOrdersInput) (out []string) {
