@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -79,7 +80,10 @@ func (f *fake) State() locker.State {
 func (f *fake) set(change func(*locker.State)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	change(&f.state)
+	s := &f.state // readers go on with the maps that they have
+	s.Doors, s.Openings, s.Ended = maps.Clone(s.Doors), maps.Clone(s.Openings), maps.Clone(s.Ended)
+	s.Deliveries, s.Exceptions = maps.Clone(s.Deliveries), maps.Clone(s.Exceptions)
+	change(s)
 }
 func (f *fake) Broken() bool    { return f.broken }
 func (f *fake) Full() bool      { return f.full }
