@@ -29,6 +29,7 @@ const (
 	shutDoor  = "door "
 	shutSince = " since "
 	shutNext  = "; "
+	blockedBy = ": "
 )
 
 // String is the door's part of the detail: door A-10 since 2026-11-30T06:41:00Z.
@@ -61,4 +62,19 @@ func ShutDoorNames(doors []ShutDoor) string {
 		names[i] = d.Name
 	}
 	return strings.Join(names, ", ")
+}
+
+// BlockedDoor is the part of a door in the detail of a DevCompartmentBlocked: door A-10: dirty.
+func BlockedDoor(name, reason string) string { return shutDoor + name + blockedBy + reason }
+
+// BlockedDoorNames are the names of the doors that the detail of a DevCompartmentBlocked names,
+// with commas between them.
+func BlockedDoorNames(detail string) string {
+	doors := ShutDoors(detail)
+	for i, d := range doors {
+		if at := strings.LastIndex(d.Name, blockedBy); at >= 0 {
+			doors[i].Name = d.Name[:at]
+		}
+	}
+	return ShutDoorNames(doors)
 }

@@ -2,6 +2,7 @@ package locker_test
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -136,6 +137,14 @@ func TestACompartmentThatACourierHadBlocked(t *testing.T) {
 		require.Equal(s.t, []string{cloud.GridBlocked, wire.BlockDirty}, []string{s.cell(from).State, s.cell(from).BlockReason})
 		require.Zero(s.t, s.cell(from).DeliveryID)
 		require.Contains(s.t, s.Faults()[cloud.DevCompartmentBlocked].Detail, ": dirty")
+		var items []cloud.WorkItem
+		s.Look(func(v cloud.View) (err error) {
+			items, _, err = v.WorkItems(cloud.WorkFilter{BusinessID: s.Box.AdminCaller.Account.BusinessID, Now: time.Now(), Limit: 50})
+			return err
+		})
+		at := slices.IndexFunc(items, func(x cloud.WorkItem) bool { return x.Type == cloud.DevCompartmentBlocked })
+		require.GreaterOrEqual(s.t, at, 0)
+		require.Equal(s.t, s.cell(from).Name(), items[at].Door, "the door by its name")
 		s.end(asked{OpenDoors: wire.OpenDoors{OpeningID: "op_1"}}, wire.EndCancelled)
 		require.Equal(s.t, cloud.GridBlocked, s.cell(from).State)
 		s.settle(asked{OpenDoors: wire.OpenDoors{OpeningID: "op_2", Doors: []uint{to}, Packages: map[uint][]string{to: {"PK-1"}}}})

@@ -2,7 +2,6 @@ package locker
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,7 +106,7 @@ func (w *handling) keepBlocked(at time.Time) error {
 		if c.State != cloud.GridBlocked || !slices.Contains(blockReasons, c.BlockReason) {
 			return ""
 		}
-		return fmt.Sprintf("door %d: %s", c.Door, c.BlockReason)
+		return cloud.BlockedDoor(c.Name(), c.BlockReason)
 	})
 }
 

@@ -43,7 +43,7 @@ var workSources = []workSource{
 		kinds: []string{cloud.WorkFault}, kind: `'fault'`,
 		from:  `device d JOIN device_exception x ON x.device_id = d.id AND x.closed_at IS NULL`,
 		where: `d.business_id = $1 AND d.retired_at IS NULL AND d.protocol <> 'mock'`, id: `x.n`, number: true, since: `x.opened_at`, severity: faultSeverity,
-		columns: `x.type, ` + faultSeverity + `, x.opened_at, d.id, d.name, 0, '', CASE WHEN x.type = '` + cloud.DevDoorShut + `' THEN x.detail ELSE '' END, 0, '', '', 0, ''`,
+		columns: `x.type, ` + faultSeverity + `, x.opened_at, d.id, d.name, 0, '', CASE WHEN x.type IN ('` + cloud.DevDoorShut + `', '` + cloud.DevCompartmentBlocked + `') THEN x.detail ELSE '' END, 0, '', '', 0, ''`,
 	},
 	{
 		kinds: []string{cloud.WorkSilent}, kind: `'silent'`,
@@ -176,7 +176,9 @@ func scanWork(r rows, w *cloud.WorkItem) error {
 	if grid != nil {
 		w.GridID = cloud.GridID(*grid)
 	}
-	if w.Kind == cloud.WorkFault {
+	if w.Kind == cloud.WorkFault && w.Type == cloud.DevCompartmentBlocked {
+		w.Door = cloud.BlockedDoorNames(w.Door) // the detail
+	} else if w.Kind == cloud.WorkFault {
 		doors := cloud.ShutDoors(w.Door) // the detail
 		w.Door = cloud.ShutDoorNames(doors)
 		for i, d := range doors { // the fault is as old as the first door that it was ever about
