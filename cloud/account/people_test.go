@@ -163,12 +163,14 @@ func TestBadPeopleAreRefused(t *testing.T) {
 }
 
 // A password that is known to others ends with everything that was let in by it,
-// and with nothing else: keys go on. So it is with an account that is switched off: what
+// and with nothing else: keys go on. So it is with an account that was switched off: what
 // it had let in is not there again once it is enabled.
 func TestANewPasswordEndsLoginsAndAgents(t *testing.T) {
 	t.Parallel()
-	for name, in := range map[string]UserInput{
-		"password": {Password: ptr("battery staple")}, "off": {Enabled: ptr(false)}, "both": {Password: ptr("battery staple"), Enabled: ptr(false)},
+	for name, in := range map[string][2]UserInput{
+		"password":          {{Name: ptr("Ben")}, {Password: ptr("battery staple")}},
+		"off and on":        {{Enabled: ptr(false)}, {Enabled: ptr(true)}},
+		"on and a password": {{Enabled: ptr(false)}, {Enabled: ptr(true), Password: ptr("battery staple")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +179,7 @@ func TestANewPasswordEndsLoginsAndAgents(t *testing.T) {
 	}
 }
 
-func endsLoginsAndAgents(t *testing.T, in UserInput) {
+func endsLoginsAndAgents(t *testing.T, changes [2]UserInput) {
 	w := newWorld(t)
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	ended := now.Add(-time.Hour)
@@ -192,10 +194,15 @@ func endsLoginsAndAgents(t *testing.T, in UserInput) {
 	w.write(&cloud.Changes{AccountChanges: cloud.AccountChanges{Tokens: []cloud.Token{token(1, ben.ID, 0), token(2, ben.ID, 7), former, token(4, ann.ID, 0)}},
 		OAuthChanges: cloud.OAuthChanges{OAuthClients: []cloud.OAuthClient{{ID: "c", CreatedAt: ended}},
 			OAuthGrants: []cloud.OAuthGrant{grant(1, ben.ID, now.Add(time.Hour)), grant(2, ben.ID, ended), grant(3, ann.ID, now.Add(time.Hour))}}})
-	_, err := w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{ben.ID, UserInput{Name: ptr("Ben")}})
-	require.NoError(t, err)
-	_, err = w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{ben.ID, in})
-	require.NoError(t, err)
+	for _, in := range changes {
+		w.look(func(v cloud.View) {
+			tok, err := v.Token([32]byte{1})
+			require.NoError(t, err)
+			require.True(t, auth.Valid(tok, time.Now()), "not before")
+		})
+		_, err := w.s.ChangeUser(t.Context(), as(ann), ChangeUserInput{ben.ID, in})
+		require.NoError(t, err)
+	}
 	w.look(func(v cloud.View) {
 		valid := map[byte]bool{}
 		for n := byte(1); n <= 4; n++ {
@@ -214,7 +221,7 @@ func endsLoginsAndAgents(t *testing.T, in UserInput) {
 			require.Equal(t, id == 1, !g.EndedAt.IsZero(), id)
 		}
 	})
-	require.Equal(t, in.Password != nil, auth.CheckPassword(w.account(ben.ID).PasswordHash, "battery staple"))
+	require.Equal(t, changes[1].Password != nil, auth.CheckPassword(w.account(ben.ID).PasswordHash, "battery staple"))
 	require.Equal(t, []string{"account:10 user_changed user", "account:10 user_changed user", "account:10 agent_grant_ended agent"}, w.actions(1))
 }
 

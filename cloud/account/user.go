@@ -187,9 +187,10 @@ func (s *Service) saveUser(ctx context.Context, c cloud.Caller, in UserInput, ac
 }
 
 // save edits an account in one transaction, which gives show's answer. A new
-// password ends its logins, and so does switching it off; the caller's own is not chosen here, since neither the
-// present one nor the second factor is asked for. Another email ends links to new
-// passwords and logins under way.
+// password ends its logins; the caller's own is not chosen here, since neither the
+// present one nor the second factor is asked for. An account that is enabled again begins
+// with a new login. Another email, and switching it off, ends links to new passwords and
+// logins under way.
 func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string, password *string, find func(cloud.View, time.Time) (cloud.Account, error), edit func(*cloud.Account), show func(cloud.Account, *time.Location) any) error {
 	hash := ""
 	if password != nil {
@@ -237,11 +238,10 @@ func (s *Service) save(ctx context.Context, c cloud.Caller, action, kind string,
 				}
 			}
 		}
-		off := before.Enabled && !a.Enabled
-		if off { // an account that is enabled again begins with a new login
+		if before.Enabled && !a.Enabled {
 			ch.EndTickets = []cloud.AccountID{a.ID}
 		}
-		if off || hash != "" {
+		if a.Enabled && !before.Enabled || hash != "" { // until then its logins are answered that it is off
 			if err = endLogins(v, ch, c, a.ID, now); err != nil {
 				return nil, err
 			}
