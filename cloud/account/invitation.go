@@ -183,14 +183,19 @@ func (s *Access) WithdrawInvitation(ctx context.Context, c cloud.Caller, in ByIn
 	return Done{err == nil}, err
 }
 
-// mayInvite reports whether an account is one that gives people access to a business: an
+// checkInviter returns ended unless an account gives people access to a business: an
 // administrator of it, or an operator of the platform, who invites the first one.
-func mayInvite(v cloud.View, id cloud.AccountID, b cloud.BusinessID) (bool, error) {
+func checkInviter(v cloud.View, id cloud.AccountID, b cloud.BusinessID, ended error) error {
 	a, err := v.Account(id)
-	if errors.Is(err, cloud.ErrNotFound) {
-		return false, nil
+	switch {
+	case errors.Is(err, cloud.ErrNotFound):
+		return ended
+	case err != nil:
+		return err
+	case a.Enabled && (a.Type == cloud.PlatformAdmin || a.Type == cloud.ClientAdmin && a.BusinessID == b):
+		return nil
 	}
-	return a.Enabled && (a.Type == cloud.PlatformAdmin || a.Type == cloud.ClientAdmin && a.BusinessID == b), err
+	return ended
 }
 
 // AcceptInput takes an invitation up.
@@ -229,11 +234,7 @@ func (s *Access) Accept(ctx context.Context, _ cloud.Caller, in AcceptInput) (Do
 		case "expired":
 			return i, cloud.E(cloud.Conflict, "INVITATION_EXPIRED")
 		}
-		may, err := mayInvite(v, i.InvitedBy, i.BusinessID)
-		if err == nil && !may {
-			err = cloud.E(cloud.Conflict, "INVITATION_WITHDRAWN")
-		}
-		return i, err
+		return i, checkInviter(v, i.InvitedBy, i.BusinessID, cloud.E(cloud.Conflict, "INVITATION_WITHDRAWN"))
 	}
 	// No hash is made without a link that works.
 	if err := s.cfg.Store.Look(ctx, func(v cloud.View) error { _, err := usable(v, moment()); return err }); err != nil {
@@ -364,11 +365,7 @@ func (s *Access) CompleteReset(ctx context.Context, _ cloud.Caller, in NewPasswo
 			return t, a, over
 		}
 		if err == nil && t.MadeBy != 0 {
-			may, err := mayInvite(v, t.MadeBy, a.BusinessID)
-			if err == nil && !may {
-				err = over
-			}
-			return t, a, err
+			err = checkInviter(v, t.MadeBy, a.BusinessID, over)
 		}
 		return t, a, err
 	}
