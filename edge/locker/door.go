@@ -2,7 +2,6 @@ package locker
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/postern-io/postern/edge"
@@ -252,7 +251,10 @@ func (d doors) closed(door Door, mono int64) {
 	}
 	missed := door.MissedClosed
 	door.Counted, door.MissedClosed = false, false
-	if door.Opening != "" && !slices.Contains(d.Staff.Openings, door.Opening) { // what was taken out in a session is its own; staff state it
+	switch o := d.Openings[door.Opening]; {
+	case o.Kind == wire.OpenStaff: // staff state what they have taken out
+		door.StaffAt = mono
+	case door.Opening != "":
 		door.Seen = door.Seen && door.Item == wire.ItemPresent
 	}
 	d.setDoor(door)
@@ -379,7 +381,7 @@ func (d openings) openWaits() {
 // read before.
 func (d doors) itemGone(n edge.DoorNumber, was Door) {
 	door := d.Doors[n]
-	if _, running := d.Openings[door.Opening]; running || door.Delivery == "" || d.isAsked(n, d.now) {
+	if _, running := d.Openings[door.Opening]; running || door.Delivery == "" || door.isAsked(d.now) {
 		return
 	}
 	evidence := ""

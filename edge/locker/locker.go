@@ -154,6 +154,7 @@ type Door struct {
 	Found   bool  // stands open since the first reading of a new store, or of a board that was silent: found open, not forced
 	ShutAt  int64 // mono of the last reading that showed it shut before it was read open, 0 when none
 	SoundAt int64 // mono of the last sound about its being open, 0 when none in this boot
+	StaffAt int64 // mono of when it was last shut in an opening of staff, of which they may still state what they took; 0 otherwise
 
 	// Kept.
 	Counted      bool    // open for at least the minimum time, reported, not reported closed

@@ -14,7 +14,11 @@ func (d step) pass() {
 	d.countOpen()
 	d.openWaits()
 	seeStaff(d.draft)
-	missUnstated(d.draft, d.Staff.Seen)
+	for _, n := range sorted(d.Doors) {
+		if !d.Doors[n].isAsked(d.now) {
+			endWait(d.draft, n)
+		}
+	}
 	for _, id := range sorted(d.Openings) {
 		d.outcomes(id)
 		d.progress(id)
@@ -38,10 +42,10 @@ func (s State) Next(now Now) int64 {
 		}
 	}
 	t := s.Config.Times.WithDefaults()
-	for _, seen := range s.Staff.Seen {
-		at(seen.At + removalFor + 1)
-	}
 	for _, d := range s.Doors {
+		if d.StaffAt != 0 {
+			at(d.StaffAt + removalFor + 1)
+		}
 		if d.settling() && d.proven(t) {
 			at(countsAt(d, t))
 		}
@@ -411,7 +415,7 @@ func (d openings) unverified(o Opening) {
 // assign keeps a compartment for a delivery.
 func (d *draft) assign(n edge.DoorNumber, ref string) {
 	door := d.Doors[n]
-	door.Delivery, door.Unverified = ref, false
+	door.Delivery, door.Unverified, door.StaffAt = ref, false, 0
 	door.Seen = door.Known && !door.Open && door.Item == wire.ItemPresent
 	d.setDoor(door)
 }
@@ -572,7 +576,7 @@ func (d openings) collected(o Opening, stillOpen bool) {
 func (d *draft) freeDoor(n edge.DoorNumber) {
 	door := d.Doors[n]
 	ref := door.Delivery
-	door.Delivery, door.Unverified, door.Seen = "", false, false
+	door.Delivery, door.Unverified, door.Seen, door.StaffAt = "", false, false, 0
 	d.setDoor(door)
 	d.letGo(n)
 	dl, ok := d.Deliveries[ref]

@@ -83,9 +83,10 @@ func (s *State) SeenBy(session string, now Now) (doors []edge.DoorNumber) {
 
 // beginStaff begins a staff session, which ends the one before it.
 func beginStaff(d *draft, code uint64) {
-	before := d.Staff.Seen
+	for _, n := range sorted(d.Staff.Seen) {
+		endWait(d, n)
+	}
 	d.Staff = StaffSession{ID: d.newID("ss_"), Code: code}
-	missUnstated(d, before)
 	d.out.Answer.Session = d.Staff.ID
 }
 
@@ -181,24 +182,22 @@ func seeStaff(d *draft) {
 	}
 }
 
-// isAsked reports whether the staff session that has opened a door may still state what became
-// of the packages behind it.
-func (s *State) isAsked(n edge.DoorNumber, now Now) bool {
-	seen, ok := s.Staff.Seen[n]
-	return ok && seen.Delivery != "" && seen.Delivery == s.Doors[n].Delivery && now.Mono <= seen.At+removalFor
-}
+// isAsked reports whether staff who have had a door opened, at the screen or from the cloud, may
+// still state what became of the packages behind it.
+func (d Door) isAsked(now Now) bool { return d.StaffAt != 0 && now.Mono <= d.StaffAt+removalFor }
 
-// missUnstated raises item_missing where a staff session has taken something out, as the sensor
-// says, and is not asked any more what became of it. all are the doors that it has seen open.
-func missUnstated(d *draft, all map[edge.DoorNumber]SeenDoor) {
-	for _, n := range sorted(all) {
-		door := d.Doors[n]
-		_, running := d.Openings[door.Opening]
-		if seen := all[n]; running || d.isAsked(n, d.now) || seen.Delivery == "" || door.Delivery != seen.Delivery || !door.Seen || !door.Known || door.Open || door.Item != wire.ItemAbsent {
-			continue
-		}
-		door.Seen = false // said once
-		d.setDoor(door)
+// endWait ends the wait for what staff state of the packages behind a door: what they have taken
+// out by then, as the sensor says, is missing.
+func endWait(d *draft, n edge.DoorNumber) {
+	door := d.Doors[n]
+	if _, running := d.Openings[door.Opening]; running || door.StaffAt == 0 {
+		return
+	}
+	door.StaffAt = 0
+	taken := door.Delivery != "" && door.Seen && door.Known && !door.Open && door.Item == wire.ItemAbsent
+	door.Seen = door.Seen && !taken // said once
+	d.setDoor(door)
+	if taken {
 		d.raise(wire.ExItemMissing, wire.SeverityHigh, n, "item gone in an opening of staff, who stated nothing")
 	}
 }

@@ -177,3 +177,53 @@ func TestAStatementOfStaffLeavesNothingMissing(t *testing.T) {
 	w.wait(20 * time.Minute)
 	require.Empty(t, w.evidences(wire.ExItemMissing))
 }
+
+// emptiedFromTheConsole is a cabinet behind whose door 1 a sensor saw a parcel, until staff
+// had the door opened from the cloud, and a colleague on site took the parcel and shut the door.
+func emptiedFromTheConsole(t *testing.T) *world {
+	w := deposited(t, wire.ItemPresent)
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_2", Kind: wire.OpenStaff, Doors: []uint{1}, SessionSeconds: 60})})
+	w.swing()
+	w.item(1, true, wire.ItemAbsent)
+	w.wait(time.Second)
+	w.item(1, false, wire.ItemAbsent)
+	w.wait(time.Minute)
+	require.Empty(t, w.s.Openings)
+	return w
+}
+
+// Staff open a door from the console, and no one confirms what was taken out of it.
+func TestAParcelTakenInAnOpeningFromTheConsoleIsMissing(t *testing.T) {
+	t.Parallel()
+	w := emptiedFromTheConsole(t)
+	require.Empty(t, w.evidences(wire.ExItemMissing), "the answer may still come")
+	w.wait(10 * time.Minute)
+	require.Equal(t, []string{"item gone in an opening of staff, who stated nothing"}, w.evidences(wire.ExItemMissing))
+	require.Equal(t, "LD-1", w.s.Doors[1].Delivery, "it is not freed")
+	w.wait(time.Hour)
+	opened, _ := w.exceptions(wire.ExItemMissing)
+	require.Len(t, opened, 1, "said once")
+}
+
+// What was taken out in an opening from the console is put back in the next one.
+func TestAParcelThatStaffPutBackIsNotMissing(t *testing.T) {
+	t.Parallel()
+	w := emptiedFromTheConsole(t)
+	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_3", Kind: wire.OpenStaff, Doors: []uint{1}, SessionSeconds: 60})})
+	w.swing()
+	w.item(1, true, wire.ItemPresent)
+	w.wait(time.Second)
+	w.item(1, false, wire.ItemPresent)
+	w.wait(20 * time.Minute)
+	require.Empty(t, w.evidences(wire.ExItemMissing))
+}
+
+// The cloud clears the compartment: what was taken out has been accounted for.
+func TestAClearedCompartmentMissesNothing(t *testing.T) {
+	t.Parallel()
+	w := emptiedFromTheConsole(t)
+	w.step(Ordered{Command: w.command(wire.CmdClear, nil, wire.DoorReason{Door: 1})})
+	require.Empty(t, w.s.Doors[1].Delivery)
+	w.wait(20 * time.Minute)
+	require.Empty(t, w.evidences(wire.ExItemMissing))
+}
