@@ -210,12 +210,15 @@ func fileOfOrders(t *testing.T, x *world) {
 	require.Contains(t, kind["errors"].([]any)[0].(map[string]any)["choices"], "Delivery")
 
 	// One is mended in place.
-	cells := `["D","F-5","Good now","+14165550123","100 Queen St W","Toronto","ON","M5H 2N2","CA","1"]`
+	cells := `["D","F-5","Good now","+14165550123","100 Queen St W","Toronto","ON","M5H 2N2","Kanada","1"]` // a country by its name in some language
 	j = x.made("PUT", "/api/v1/jobs/"+id+"/rows/5", me, `{"cells":`+cells+`}`)["job"].(map[string]any)
 	require.EqualValues(t, 4, j["good"])
 	x.made("POST", "/api/v1/jobs/"+id+"/start", me, `{"digest":"`+j["digest"].(string)+`"}`)
 	j = x.jobIn(me, id, "completed")
 	require.EqualValues(t, 4, j["succeeded"], "%v", x.rowsOf(me, id, "failed"))
+	made := x.rowsOf(me, id, "done")
+	record := made[len(made)-1].(map[string]any)["record_id"].(string)
+	require.Equal(t, "CA", at(x.made("GET", "/api/v1/orders/"+record, me, ""), "order", "recipient", "country"))
 	require.Equal(t, "JOB_STATE_CONFLICT", x.do("PUT", "/api/v1/jobs/"+id+"/rows/3", me, `{"cells":["D"]}`).code())
 
 	// The same file again: what was imported is not imported twice.

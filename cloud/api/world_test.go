@@ -179,7 +179,7 @@ func serveWorld(t *testing.T, w *webtest.World, folder, mailBase string) *world 
 func newJobs(db *store.DB, line *catalog.Pipeline) *job.Service { return newJobsOn(db, line) }
 
 func newJobsOn(db job.Store, line *catalog.Pipeline) *job.Service {
-	return job.New(job.Config{Store: db, Pipeline: line, DigestKey: []byte("k"), Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Languages: []string{"en", "zh-Hans", "zh-Hant", "fr", "de", "es"}})
+	return job.New(job.Config{Store: db, Pipeline: line, DigestKey: []byte("k"), Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Country: locale.CountryIn, Languages: []string{"en", "zh-Hans", "zh-Hant", "fr", "de", "es"}})
 }
 
 // listening gives credentials that open nothing.

@@ -230,6 +230,8 @@ func (r cellReader) scalarValue(c Column, t reflect.Type, cell string) any {
 		}
 	}
 	switch {
+	case t.Kind() == reflect.String && c.Member.Rules().Format == "country" && r.cfg.Country != nil:
+		return r.cfg.Country(cell)
 	case t.Kind() == reflect.String:
 		if m := dottedDay.FindStringSubmatch(cell); m != nil && c.Member.Rules().Format == "date" {
 			if day, err := time.Parse("2.1.2006", cell); err == nil {

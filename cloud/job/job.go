@@ -60,6 +60,9 @@ type Config struct {
 	// Word is a text of the pages, by its key.
 	Word      func(lang, key string, args ...any) string
 	Languages []string
+	// Country is the code of a country that a file names, and the text itself for one that is
+	// not known; nil: files have codes.
+	Country func(name string) string
 }
 
 // Service makes jobs and runs them.

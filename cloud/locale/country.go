@@ -37,15 +37,24 @@ func Country(lang, code string) string {
 	return code
 }
 
-// CountryCode is the code of a country that is named in a language, in English or by its
-// code, and the text itself for one that is not known.
-func CountryCode(lang, name string) string {
-	for _, l := range []string{lang, English} {
+// CountryCode is the code of a country that is named in a language, in English or by a code of
+// ISO 3166-1, of two letters, three letters or three digits; the text itself for one that is not
+// known.
+func CountryCode(lang, name string) string { return countryNamed(name, lang, English) }
+
+// CountryIn is CountryCode of a name in any language.
+func CountryIn(name string) string { return countryNamed(name, languages[:]...) }
+
+func countryNamed(name string, langs ...string) string {
+	for _, l := range langs {
 		for _, r := range Countries(l) {
 			if strings.EqualFold(r.Name, name) || strings.EqualFold(r.Code, name) {
 				return r.Code
 			}
 		}
+	}
+	if r, err := language.ParseRegion(name); err == nil && cloud.IsCountry(r.Canonicalize().String()) {
+		return r.Canonicalize().String()
 	}
 	return name
 }

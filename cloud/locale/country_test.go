@@ -14,6 +14,14 @@ func TestCountriesByName(t *testing.T) {
 		require.Equal(t, want, CountryCode("es", name), name)
 	}
 	require.Equal(t, "DE", CountryCode("zh-Hans", "德国"))
+	for name, want := range map[string]string{"España": "ES", "Allemagne": "DE", "德国": "DE", "usa": "US", "GBR": "GB", "276": "DE", "UK": "GB", "xk": "XK", "Nowhere": "Nowhere", "EU": "EU", "840 ": "840 ", "": ""} {
+		require.Equal(t, want, CountryIn(name), name)
+	}
+	for _, r := range Countries(English) { // none is hidden by another's name in some language
+		for _, l := range All() {
+			require.Equal(t, r.Code, CountryIn(Country(l.Code, r.Code)), "%s in %s", r.Code, l.Code)
+		}
+	}
 }
 
 // ISO 3166-1 assigns 249 codes; Kosovo's is used by posts and carriers.

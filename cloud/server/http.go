@@ -70,7 +70,7 @@ func (s *Server) faces() error {
 	s.line = catalog.NewPipeline(catalog.Config{FindToken: s.findToken, FindRecipient: s.chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: s.Store, Hold: s.holdCall, Limits: s.rates.calls, Nodes: s.member.Cores, Spans: s.spans, Log: s.log})
 	parcels.Guard(tracking.GuardConfig{Links: s.Keys.Links(), Legacy: s.cfg.LegacyNumbers, Lookups: s.line.Lookups(), Log: s.log})
 	approvals := approval.New(approval.Config{Store: s.Store, Run: s.runApproved, Foresee: s.foreseeApproved, Holds: catalog.Holds, Message: locale.Error, DigestKey: s.Keys.digests()})
-	s.jobs = job.New(job.Config{Store: s.Store, Pipeline: s.line, DigestKey: s.Keys.digests(), Log: s.log, Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Languages: languages})
+	s.jobs = job.New(job.Config{Store: s.Store, Pipeline: s.line, DigestKey: s.Keys.digests(), Log: s.log, Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Country: locale.CountryIn, Languages: languages})
 	s.Catalog = api.New(api.Config{Jobs: s.jobs, Store: s.Store, Pipeline: s.line, Gate: gate, Auth: service, Lockers: s.Lockers, Mocks: s.Mocks, Tracking: parcels,
 		Receivers: s.webhooks, Orders: s.orders, Routes: s.routes, Accounts: accounts, Apps: apps, Files: s.Files, Live: s.Live, Pushes: push.NewReader(s.Store), Platform: s.platform, Approvals: approvals, Chat: s.chats, Setup: s.Setup, Enrol: s.Enrol})
 	version := cmp.Or(s.cfg.Version, "dev")
