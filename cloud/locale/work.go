@@ -97,6 +97,7 @@ var workWords = map[string]texts{
 	"work.cancel":           {"Cancel", "取消", "取消", "Annuler", "Abbrechen", "Cancelar"},
 	"work.look":             {"Continue", "继续", "繼續", "Continuer", "Weiter", "Continuar"},
 	"work.sure":             {"Nothing more is needed. The next page shows what will change.", "无需填写其他内容，下一页将显示变更。", "無須填寫其他內容，下一頁將顯示變更。", "Rien d’autre n’est requis. La page suivante montre les changements.", "Mehr wird nicht gebraucht. Die nächste Seite zeigt die Änderungen.", "No hace falta nada más. La página siguiente muestra los cambios."},
+	"work.needed":           {"* needed once anything here is filled in", "填写任一项后，带 * 的项为必填", "填寫任一項後，帶 * 的項目為必填", "* nécessaire dès qu’un champ est rempli ici", "* nötig, sobald hier etwas ausgefüllt ist", "* necesario en cuanto se rellena algo aquí"},
 	"work.lines":            {"One in a line", "每行一项", "每行一項", "Un par ligne", "Einer je Zeile", "Uno por línea"},
 	"work.default":          {"Otherwise: %s", "默认：%s", "預設：%s", "Par défaut : %s", "Sonst: %s", "Si no: %s"},
 	"work.remove":           {"Remove", "移除", "移除", "Retirer", "Entfernen", "Quitar"},

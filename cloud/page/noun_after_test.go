@@ -201,6 +201,20 @@ func TestMomentsAreChosen(t *testing.T) {
 	require.Contains(t, g.body[strings.Index(g.body, "<main"):], `<caption><bdi>API key till</bdi>`)
 }
 
+// A part of a form that may stay empty says what it needs once it is filled in, and demands
+// none of it before.
+func TestMarksOfWhatAGroupNeeds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	g := r.do("GET", "/console/orders/new", nil)
+	require.Regexp(t, `<legend>Recipient</legend><p class="hush hint">\* needed once anything here is filled in</p>`, g.body)
+	require.Regexp(t, `<label for="f-recipient.city">[^<]+ <span class="must" aria-hidden="true">\*</span></label>\s*<input id="f-recipient.city" [^>]*>`, g.body)
+	require.NotRegexp(t, `<input id="f-recipient.city" [^>]*required`, g.body)
+	require.Regexp(t, `<label for="f-recipient.company">[^<]+</label>`, g.body)
+	require.Regexp(t, `<input id="f-packages\[0\].weight" [^>]*required`, g.body)
+}
+
 // What is wrong with a group of fields stands at the group.
 func TestProblemsOfGroups(t *testing.T) {
 	t.Parallel()

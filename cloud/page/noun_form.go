@@ -23,6 +23,7 @@ type formField struct {
 	Kind                  string // text, long, number, choices, picks, check, date, time, moment, email, url, tel, secret, list, json, group, rows
 	Value, Problem        string
 	Required              bool
+	Needed                bool // once anything in its group is given
 	Min, Max, Pattern     string
 	Length                int
 	Choices               []choice
@@ -85,8 +86,9 @@ func (m *maker) field(path string, x catalog.Member) formField {
 		f.Kind = "group"
 		f.Fields = m.fields(path+".", catalog.BodyMembers(t))
 		if !x.Required {
-			for i := range f.Fields { // required only once anything in the group is given
-				f.Fields[i].Required = false
+			for i, inner := range f.Fields {
+				f.Fields[i].Required, f.Fields[i].Needed = false, inner.Required || inner.Needed
+				f.Needed = f.Needed || inner.Required
 			}
 		}
 	case reflect.Slice:
