@@ -78,14 +78,14 @@ func (c Config) tracking() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "otep.ingest",
 			Summary:     "Ingest events into timelines",
-			Description: "Adds a provider's events to the timelines of their parcels. Events that exist already are reported as duplicates, so that a repeat is harmless; invalid ones are reported one by one.",
+			Description: "Adds a provider's events to the timelines of their parcels. Events that exist already are reported as duplicates, so that a repeat is harmless; those that are invalid, or whose id is stored with other content, are reported one by one.",
 			Tag:         "OTEP",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/otep/ingest",
 			Risk:        catalog.RiskMedium,
 			Group:       catalog.Ingest,
 			NoTokenCode: "OTEP_CREDENTIALS_REQUIRED",
-			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT", "OTEP_TIMELINE_FULL"},
+			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT", "OTEP_TIMELINE_FULL", "OTEP_EVENT_CONFLICT"},
 			Example:     `{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":"SWP100200301"},"events":[{"occurred_at":"2026-06-09T18:20:00-04:00","status_code":"arrival_scan","source":{"type":"partner"}}]}`,
 		}, t.Ingest, nil),
 		catalog.Define(catalog.Operation{
@@ -99,7 +99,7 @@ func (c Config) tracking() []catalog.Operation {
 			Group:       catalog.Ingest,
 			NoTokenCode: "OTEP_CREDENTIALS_REQUIRED",
 			Media:       []string{"application/ld+json"},
-			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT", "OTEP_TIMELINE_FULL"},
+			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_JSON", "OTEP_INVALID_REQUEST", "OTEP_PAYLOAD_TOO_LARGE", "OTEP_TRACKING_NOT_FOUND", "OTEP_NOT_CONFORMANT", "OTEP_TIMELINE_FULL", "OTEP_EVENT_CONFLICT"},
 			Example:     `{"@context":["https://ref.gs1.org/standards/epcis/2.0.0/epcis-context.jsonld"],"type":"EPCISDocument","schemaVersion":"2.0","creationDate":"2026-06-10T00:00:00Z","epcisBody":{"eventList":[{"type":"ObjectEvent","eventID":"urn:uuid:9f1c2d34-0000-4000-8000-000000000001","action":"OBSERVE","bizStep":"receiving","disposition":"in_progress","eventTime":"2026-06-10T14:00:00Z","eventTimeZoneOffset":"-04:00","epcList":["urn:epc:id:sscc:0614141.1234567890"]}]}}`,
 		}, t.IngestEPCIS, nil),
 		catalog.Define(catalog.Operation{

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/postern-io/postern/internal/spelling"
 )
 
 // Argument is one argument of a tool.
@@ -422,36 +424,9 @@ func short(s string) string {
 // nearest is the argument whose name is closest to an unknown one; "" when none
 // is close.
 func (t *Tool) nearest(name string) string {
-	best, least := "", min(len(name)/2, 6)+1
-	for _, a := range t.Arguments {
-		if d := distance(name, a.Name); d < least {
-			best, least = a.Name, d
-		}
+	names := make([]string, len(t.Arguments))
+	for i, a := range t.Arguments {
+		names[i] = a.Name
 	}
-	return best
-}
-
-// distance is how many characters must be put in, taken out or changed to make
-// one name of the other (Levenshtein).
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := corner
-			if a[i] != b[j] {
-				change++
-			}
-			corner = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return spelling.Nearest(name, names)
 }

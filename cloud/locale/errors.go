@@ -1231,6 +1231,14 @@ var errors = map[string]texts{
 		"Diese Zeitleiste hat 2.000 Ereignisse und nimmt keines mehr, außer einem, das sie beendet. Senden Sie Messwerte getrennt von Statusereignissen.",
 		"Esta cronología tiene 2.000 eventos y no admite más, salvo uno que la termine. Envíe las lecturas de sensores aparte de los eventos de estado.",
 	},
+	"OTEP_EVENT_CONFLICT": {
+		"An event with this id is stored with other content, and stays as it is. Send another event with an id of its own, or withdraw the stored one first; “errors” and “timelines” name it.",
+		"已存有相同标识但内容不同的事件，保持不变。请使用新的标识发送事件，或先撤回已存的事件；“errors”和“timelines”指出了该事件。",
+		"已存有相同識別碼但內容不同的事件，保持不變。請使用新的識別碼傳送事件，或先撤回已存的事件；「errors」與「timelines」指出了該事件。",
+		"Un événement de cet identifiant est enregistré avec un autre contenu et reste tel quel. Envoyez un autre événement avec son propre identifiant, ou retirez d’abord celui qui est enregistré ; « errors » et « timelines » le nomment.",
+		"Ein Ereignis mit dieser ID ist mit anderem Inhalt gespeichert und bleibt, wie es ist. Bitte ein anderes mit eigener ID senden oder erst das gespeicherte zurücknehmen; „errors“ und „timelines“ nennen es.",
+		"Un evento con este identificador está guardado con otro contenido y queda como está. Envíe otro con un identificador propio o retire antes el guardado; «errors» y «timelines» lo indican.",
+	},
 	"OTEP_PAYLOAD_TOO_LARGE": {
 		"The request is over a limit. Send less at once; “details” names the part.",
 		"请求超出限制。请减少单次发送的内容；“details”指出了超限部分。",

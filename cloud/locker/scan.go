@@ -85,7 +85,7 @@ func (w *timeline) scanned(r Occurrence, b wire.TrackingEvent) (s *shipment, e o
 		maps.Copy(e.Extensions, own)
 	}
 	events, report, err := otep.Check(otep.Subject{TrackingNumber: s.Number}, []otep.Event{e}, w.received)
-	if err != nil || len(report.Errors) > 0 || e.OverLimit() != "" {
+	if err != nil || len(report.Errors) > 0 {
 		return nil, e, badBody, nil
 	}
 	return s, events[0], "", nil

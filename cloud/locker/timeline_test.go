@@ -29,7 +29,6 @@ func (s *story) timeline() otep.Timeline {
 	t := otep.Fold(sh.Profile, otep.Subject{TrackingNumber: sh.Number}, events)
 	for i := range t.Events {
 		e := t.Events[i]
-		require.Empty(s.t, e.OverLimit())
 		read, report, err := otep.Check(t.Subject, []otep.Event{e}, time.Now())
 		require.NoError(s.t, err)
 		require.Empty(s.t, report.Errors)

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"html/template"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ type check struct {
 	Sound   string // samples to try
 	Faulty  string
 	Problem string // why there is no verdict
+	At      string // in a text that is no JSON: line, column, what is wrong
 	Verdict *tracking.Conformance
 }
 
@@ -238,6 +240,9 @@ func (p guidePages) checker(ctx *fasthttp.RequestCtx) {
 		p.show(ctx, fasthttp.StatusOK, "guide_validate.html", v)
 	case errors.As(err, &shown):
 		v.Check.Problem = locale.Error(v.Lang, shown.Code)
+		if at := shown.Details; at["line"] != nil {
+			v.Check.At = fmt.Sprintf("%v:%v %v", at["line"], at["column"], at["problem"])
+		}
 		status := fasthttp.StatusBadRequest
 		if shown.Kind == cloud.TooLarge {
 			status, v.Check.Text = fasthttp.StatusRequestEntityTooLarge, ""

@@ -245,6 +245,7 @@ func TestValidatorWithoutScript(t *testing.T) {
 	require.Equal(t, 400, g.status)
 	require.NotContains(t, g.body, "<script>alert")
 	require.Contains(t, g.body, escaped(locale.Error("en", "OTEP_INVALID_JSON")))
+	require.Contains(t, post("{\"a\":1,\n\"b\":x}").body, `<code lang="en">2:5 invalid character &#39;x&#39; looking for beginning of value</code>`)
 	require.Equal(t, 400, post("").status)
 	require.Equal(t, 413, post(strings.Repeat(" ", 10)+`{"a":"`+strings.Repeat("x", otep.MaxValidateBytes)+`"}`).status)
 }

@@ -64,10 +64,10 @@ func ReadEPCIS(body []byte) (out []Captured, count int, err error) {
 }
 
 func eventList(body []byte) ([]json.RawMessage, error) {
-	body = bytes.TrimSpace(body)
-	if !otep.ValidJSON(body) {
-		return nil, otep.ErrJSON
+	if err := otep.CheckJSON(body); err != nil {
+		return nil, err
 	}
+	body = bytes.TrimSpace(body)
 	var list []json.RawMessage
 	if len(body) > 0 && body[0] == '[' {
 		return list, json.Unmarshal(body, &list)
@@ -169,7 +169,7 @@ func capture(i int, raw json.RawMessage) []Captured {
 	c.Event = otep.Event{EventID: readEventID(in), OccurredAt: at, Phase: in.OTEPPhase, IncidentReason: cmp.Or(in.OTEPIncident, reasons[c.Disposition]),
 		Location: readPlace(cmp.Or(in.ReadPoint.ID, in.BizLocation.ID))}
 	if in.RecordTime != "" {
-		c.Event.Extensions = otep.Extensions{"epcis_record_time": in.RecordTime}
+		c.Event.Extensions = otep.Extensions{RecordTime: in.RecordTime}
 	}
 	c.Event.Telemetry, c.Notes = readSensors(in.Sensors, at)
 	out := make([]Captured, len(in.EPCs))
@@ -204,6 +204,9 @@ func readTime(text, offset string) (otep.Time, error) {
 	}
 	return otep.Time{Time: t.In(like.Location())}, nil
 }
+
+// RecordTime is the extension of an event that holds when another EPCIS system recorded it.
+const RecordTime = "epcis_record_time"
 
 // readEventID is the event's id here: its own where it fits.
 func readEventID(in epcisIn) string {

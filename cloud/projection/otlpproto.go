@@ -11,7 +11,7 @@ import (
 // Trace is the otlp document as protobuf, for collectors: the same spans with
 // the same ids, made from the same model.
 func Trace(t otep.Timeline) *tracepb.ResourceSpans {
-	r := traces(t).Resources[0]
+	r := traces(formed(t)).Resources[0]
 	s := r.Scopes[0]
 	out := &tracepb.ScopeSpans{Scope: &commonpb.InstrumentationScope{Name: s.Scope.Name, Version: s.Scope.Version}}
 	for _, s := range s.Spans {

@@ -34,13 +34,16 @@ type Format struct {
 	events   func(*Projector, otep.Timeline) any // nil: one item, the whole document
 }
 
+// native is the name of the protocol's own format.
+const native = "otep"
+
 const (
 	typeJSON   = "application/json"
 	typeLDJSON = "application/ld+json"
 )
 
 var formats = []Format{
-	{Name: "otep", Title: "Native OTEP timeline", MediaType: typeJSON, document: native, events: nativeEvents},
+	{Name: native, Title: "Native OTEP timeline", MediaType: typeJSON, document: nativeDocument, events: nativeEvents},
 	{Name: "epcis", Title: "GS1 EPCIS 2.0 ObjectEvents, JSON-LD", MediaType: typeLDJSON, profile: "https://ref.gs1.org/standards/epcis/", document: epcis, events: epcisEvents},
 	{Name: "onerecord", Title: "IATA ONE Record logistics events, JSON-LD", MediaType: typeLDJSON, profile: "https://onerecord.iata.org/ns/cargo", document: oneRecord, events: oneRecordEvents},
 	{Name: "uncefact", Title: "UN/CEFACT transport events, JSON-LD", MediaType: typeLDJSON, profile: "https://vocabulary.uncefact.org/", document: uncefact, events: uncefactEvents},
@@ -100,18 +103,62 @@ func New(c Config) *Projector {
 
 // Document is a whole timeline in a format. now is the time of the answer.
 func (p *Projector) Document(f Format, t otep.Timeline, now time.Time) any {
+	if f.Name != native {
+		t = formed(t)
+	}
 	return f.document(p, t, now)
 }
 
 // Events are a timeline's events in a format, a list.
 func (p *Projector) Events(f Format, t otep.Timeline, now time.Time) any {
+	if f.Name != native {
+		t = formed(t)
+	}
 	if f.events == nil {
 		return []any{f.document(p, t, now)}
 	}
 	return f.events(p, t)
 }
 
-func native(_ *Projector, t otep.Timeline, _ time.Time) any { return t }
+// formed is a timeline without what a standard has codes for and its source gave none of them
+// (V27, V38): countries, UN/LOCODEs and GLNs, and readings in units that are none. The native
+// format shows all of it.
+func formed(t otep.Timeline) otep.Timeline {
+	if !slices.ContainsFunc(t.Events, malformed) {
+		return t
+	}
+	t.Events = slices.Clone(t.Events)
+	for i := range t.Events {
+		e := &t.Events[i]
+		if !malformed(*e) {
+			continue
+		}
+		if e.Location != nil {
+			l := *e.Location
+			l.Country, l.UNLocode, l.GLN = only(otep.IsCountry, l.Country), only(otep.IsUNLocode, l.UNLocode), only(otep.IsGLN, l.GLN)
+			e.Location = &l
+		}
+		e.Telemetry = slices.DeleteFunc(slices.Clone(e.Telemetry), inNoUnit)
+	}
+	return t
+}
+
+func malformed(e otep.Event) bool {
+	l := cmp.Or(e.Location, &otep.Location{})
+	return l.Country != only(otep.IsCountry, l.Country) || l.UNLocode != only(otep.IsUNLocode, l.UNLocode) || l.GLN != only(otep.IsGLN, l.GLN) || slices.ContainsFunc(e.Telemetry, inNoUnit)
+}
+
+// only is a text that has a form, "" for another one.
+func only(form func(string) bool, s string) string {
+	if form(s) {
+		return s
+	}
+	return ""
+}
+
+func inNoUnit(r otep.Reading) bool { return r.Unit != only(otep.IsUnit, r.Unit) }
+
+func nativeDocument(_ *Projector, t otep.Timeline, _ time.Time) any { return t }
 
 func nativeEvents(_ *Projector, t otep.Timeline) any { return t.Events }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -260,4 +261,27 @@ func BenchmarkProjection(b *testing.B) {
 			}
 		})
 	}
+}
+
+// What a source gave in the place of a code stands in its own timeline, and in no standard's
+// document.
+func TestWhatIsNoCodeIsNotProjected(t *testing.T) {
+	t.Parallel()
+	at := otep.Time{Time: answered.Add(-time.Hour)}
+	e := otep.Event{EventID: "e", OccurredAt: at, RecordedAt: at, StatusCode: otep.InTransit, Phase: otep.PhaseTransit, Source: &otep.Source{Type: otep.Carrier},
+		Location:  &otep.Location{City: "Oslo", Country: "Norvegia", UNLocode: "Osloport", GLN: "4012345000008"},
+		Telemetry: []otep.Reading{{Type: "temperature", Value: 4.25, Unit: "Celsius"}, {Type: "speed", Value: 7.5, Unit: "KMH"}}}
+	tl := otep.Fold("parcel", otep.Subject{TrackingNumber: "SR1"}, []otep.Event{e})
+	for _, f := range Formats() {
+		for _, doc := range []any{projector().Document(f, tl, answered), projector().Events(f, tl, answered)} {
+			text := string(encode(t, doc))
+			for _, word := range []string{"Norvegia", "Osloport", "4012345000008", "Celsius", "4.25"} {
+				require.Equal(t, f.Name == native, strings.Contains(text, word), "%s in %s", word, f.Name)
+			}
+			if f.Name == "epcis" {
+				require.Contains(t, text, "7.5", f.Name)
+			}
+		}
+	}
+	require.Equal(t, "Norvegia", tl.Events[0].Location.Country)
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -10,12 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/projection"
 	"github.com/postern-io/postern/cloud/webtest"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
+	"github.com/postern-io/postern/protocol/otep/oteptest"
 )
 
 const (
@@ -209,15 +213,174 @@ func TestIngestErrors(t *testing.T) {
 		many[i] = "{}"
 	}
 	r.refused(r.do("POST", ingest, r.provider(), timelineOf("SR123456789", many...)), 413, "OTEP_PAYLOAD_TOO_LARGE")
-	long := eventOf("picked_up", "2026-06-09T18:20:00-04:00", `,"message":"`+strings.Repeat("x", 501)+`"`)
-	g = r.do("POST", ingest, r.provider(), timelineOf("SR123456789", long))
-	r.refused(g, 413, "OTEP_PAYLOAD_TOO_LARGE")
-	require.Equal(t, "events[0].message", dig(g.json, "details", "path"))
-	big := eventOf("picked_up", "2026-06-09T18:20:00-04:00", `,"extensions":{"x":"`+strings.Repeat("x", 8<<10)+`"}`)
-	r.refused(r.do("POST", ingest, r.provider(), timelineOf("SR123456789", big)), 413, "OTEP_PAYLOAD_TOO_LARGE")
-	hot := eventOf("picked_up", "2026-06-09T18:20:00-04:00", `,"telemetry":[`+strings.Repeat(`{"type":"t","value":1},`, 100)+`{"type":"t","value":1}]`)
-	r.refused(r.do("POST", ingest, r.provider(), timelineOf("SR123456789", hot)), 413, "OTEP_PAYLOAD_TOO_LARGE")
 	require.Nil(t, r.current("SR123456789"), "nothing of all that was stored")
+}
+
+// An event over a limit is rejected, and no other event for it: by both ways in.
+func TestAnEventOverALimitIsRejectedAlone(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	for member, value := range map[string]string{
+		"message": `"` + strings.Repeat("x", 501) + `"`, "extensions": `{"x":"` + strings.Repeat("x", 8<<10) + `"}`,
+		"telemetry": `[` + strings.Repeat(`{"type":"t","value":1},`, 100) + `{"type":"t","value":1}]`,
+	} {
+		over := eventOf("picked_up", "2026-06-09T18:20:00-04:00", `,"`+member+`":`+value)
+		g := r.do("POST", ingest, r.provider(), timelineOf("SR123456789", over))
+		r.refused(g, 422, "OTEP_NOT_CONFORMANT")
+		require.Equal(t, "V37", dig(g.json, "errors", 0, "code"), member)
+		require.Nil(t, r.current("SR123456789"), member)
+	}
+	over := eventOf("picked_up", "2026-06-09T18:20:00-04:00", `,"message":"`+strings.Repeat("x", 501)+`"`)
+	g := r.do("POST", ingest, r.provider(), `{"timelines":[`+timelineOf("SR123456789", over, eventOf("in_transit", "2026-06-09T19:20:00-04:00"))+`]}`)
+	require.Equal(t, 200, g.status, "%s", g.body)
+	require.Equal(t, []any{1.0, 1.0}, []any{g.json["accepted"], g.json["rejected"]})
+	require.Equal(t, "timelines[0].events[0].message", dig(g.json, "timelines", 0, "errors", 0, "path"))
+	require.Equal(t, "in_transit", r.current("SR123456789"))
+
+	capturedEvent := func(id, at, more string) string {
+		return fmt.Sprintf(`{"type":"ObjectEvent","eventID":%q,"action":"OBSERVE","bizStep":"arriving","eventTime":%q,"eventTimeZoneOffset":"-04:00","epcList":["urn:epc:id:sscc:0614141.1234567890"]%s}`, id, at, more)
+	}
+	reading := `{"sensorReport":[` + strings.Repeat(`{"type":"Temperature","value":1,"uom":"CEL"},`, 100) + `{"type":"Temperature","value":1,"uom":"CEL"}]}`
+	g = r.do("POST", capture, r.provider(), `[`+capturedEvent("a", "2026-06-10T10:00:00-04:00", `,"sensorElementList":[`+reading+`]`)+`,`+capturedEvent("b", "2026-06-10T11:00:00-04:00", "")+`]`)
+	require.Equal(t, 200, g.status, "%s", g.body)
+	require.Equal(t, []any{1.0, 1.0}, []any{g.json["accepted"], g.json["rejected"]})
+}
+
+// An id stands for one event: the same event again is a duplicate, another one with its id a
+// conflict, which changes nothing and says what is stored.
+func TestAnIDWithOtherContentIsAConflict(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	at := "2026-06-09T18:20:00-04:00"
+	first := eventOf("arrival_scan", at, `,"event_id":"e-1","message":"in","location":{"city":"Oslo","country":"no"},"extensions":{"n":1.50,"o":{"b":1,"a":2}}`)
+	require.Equal(t, 200, r.do("POST", ingest, r.provider(), timelineOf("SR123456789", first)).status)
+	same := eventOf("otep:parcel:arrival_scan", "2026-06-09T22:20:00Z", `,"event_id":"e-1","recorded_at":"2026-06-09T23:00:00Z","extensions":{"o":{"a":2,"b":1},"n":1.50},"location":{"country":"NO","city":"Oslo"},"message":"in"`)
+	g := r.do("POST", ingest, r.provider(), timelineOf("SR123456789", same))
+	require.Equal(t, []any{200, 1.0}, []any{g.status, g.json["duplicates"]}, "%s", g.body)
+	less := eventOf("arrival_scan", at, `,"event_id":"e-1","location":{"city":"Oslo"}`)
+	require.Equal(t, 1.0, r.do("POST", ingest, r.provider(), timelineOf("SR123456789", less)).json["duplicates"], "nothing of it is new")
+	for _, other := range []string{
+		strings.Replace(less, `"Oslo"`, `"Oslo","region":"03"`, 1), strings.Replace(first, `"n":1.50`, `"n":1.50,"m":null`, 1),
+		eventOf("in_transit", at, `,"event_id":"e-1","message":"in","location":{"city":"Oslo","country":"no"},"extensions":{"n":1.50,"o":{"b":1,"a":2}}`),
+		strings.Replace(first, "18:20:00", "18:20:01", 1), strings.Replace(first, `"in"`, `"out"`, 1), strings.Replace(first, "Oslo", "Bergen", 1), strings.Replace(first, `"a":2`, `"a":3`, 1),
+	} {
+		g = r.do("POST", ingest, r.provider(), timelineOf("SR123456789", other))
+		r.refused(g, 409, "OTEP_EVENT_CONFLICT")
+		e := dig(g.json, "timelines", 0, "events", 0).(map[string]any)
+		require.Equal(t, []any{"conflict", "arrival_scan"}, []any{e["outcome"], dig(e, "stored", "status_code")})
+		require.Equal(t, []any{"I05", "events[0].event_id"}, []any{dig(g.json, "errors", 0, "code"), dig(g.json, "errors", 0, "path")})
+	}
+	g = r.do("POST", ingest, r.provider(), timelineOf("SR123456789", strings.Replace(first, `"in"`, `"out"`, 1), eventOf("in_transit", "2026-06-09T19:20:00-04:00")))
+	require.Equal(t, []any{200, 1.0, 1.0, 0.0}, []any{g.status, g.json["accepted"], g.json["conflicts"], g.json["rejected"]}, "%s", g.body)
+	events := dig(r.do("GET", otepBase+"/trackings/SR123456789", r.provider(), "").json, "data", "events").([]any)
+	require.Len(t, events, 2)
+	require.Equal(t, "in", dig(events[0], "message"))
+
+	// As EPCIS: what a business step was read as stays, however much is known by then.
+	step := func(id, bizStep, at, more string) string {
+		return fmt.Sprintf(`{"type":"ObjectEvent","eventID":%q,"action":"OBSERVE","bizStep":%q,"eventTime":%q,"eventTimeZoneOffset":"-04:00","epcList":["urn:epc:id:sscc:0614141.1234567890"]%s}`, id, bizStep, at, more)
+	}
+	r = otepRig(t)
+	received := step("urn:x:1", "receiving", "2026-06-10T10:00:00-04:00", `,"recordTime":"2026-06-10T10:00:01-04:00"`)
+	require.Equal(t, 1.0, r.do("POST", capture, r.provider(), received).json["accepted"])
+	require.Equal(t, "picked_up", r.current("SR123456789"))
+	require.Equal(t, 1.0, r.do("POST", capture, r.provider(), step("urn:x:2", "departing", "2026-06-10T09:00:00-04:00", `,"otep:status_code":"in_transit"`)).json["accepted"])
+	again := step("urn:x:1", "receiving", "2026-06-10T10:00:00-04:00", `,"recordTime":"2026-06-11T10:00:01-04:00"`)
+	g = r.do("POST", capture, r.provider(), again)
+	require.Equal(t, []any{200, 1.0}, []any{g.status, g.json["duplicates"]}, "%s", g.body)
+	r.refused(r.do("POST", capture, r.provider(), step("urn:x:1", "receiving", "2026-06-10T10:00:30-04:00", "")), 409, "OTEP_EVENT_CONFLICT")
+}
+
+// A body that is no JSON is answered with the place of what is wrong.
+func TestWhatIsNoJSONIsFoundAtItsPlace(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	bad := timelineOf("SR123456789", eventOf("in_transit", "2026-06-09T19:20:00-04:00", `,"source":{"type":"iot"}`))
+	for path, body := range map[string]string{otepBase + "/validate": "{\"a\":1,\n\"b\":x}", ingest: "{\"a\":1,\n\"b\":x}", capture: "{\"a\":1,\n\"b\":x}", otepBase + "/trackings/batch": "{\"a\":1,\n\"b\":x}"} {
+		g := r.do("POST", path, r.provider(), body)
+		r.refused(g, 400, "OTEP_INVALID_JSON")
+		require.Equal(t, map[string]any{"offset": 12.0, "line": 2.0, "column": 5.0, "problem": "invalid character 'x' looking for beginning of value"}, g.json["details"], path)
+	}
+	for _, list := range []string{bad, `{"timelines":[` + "\n" + bad + `]}`} {
+		g := r.do("POST", ingest, r.provider(), list)
+		r.refused(g, 400, "OTEP_INVALID_JSON")
+		require.Equal(t, float64(strings.LastIndex(list, `"source"`)), dig(g.json, "details", "offset"))
+		require.Equal(t, `member "source" is given twice`, dig(g.json, "details", "problem"))
+	}
+}
+
+// The schema, the validator and ingest agree about every event of a faulty document.
+func TestSchemaValidatorAndIngestAgree(t *testing.T) {
+	t.Parallel()
+	schema := compiledSchema(t)
+	var r *rig
+	taken, refused := 0, 0
+	for seed := range uint64(ring.Among(300, 10000, 30000)) {
+		if seed%1000 == 0 { // a timeline fills
+			r = otepRig(t)
+			r.month = ""
+		}
+		doc := oteptest.Mutate(rand.New(rand.NewPCG(seed, 37)), []byte(strings.ReplaceAll(oteptest.Full, `"SR1"`, `"SR123456789"`)))
+		verdict := r.do("POST", otepBase+"/validate", "", string(doc))
+		require.Equal(t, 200, verdict.status, "%s", doc)
+		answer := r.do("POST", ingest, r.provider(), string(doc))
+		whole, wrong, blind := false, map[int]bool{}, false
+		for _, f := range dig(verdict.json, "errors").([]any) {
+			rule, path := dig(f, "code").(string), dig(f, "path").(string)
+			if rule >= "V40" { // ingest warns of them, as real sources skip
+				blind = blind || rule >= "V44" // of which the schema sees a part
+				continue
+			}
+			var i int
+			if _, err := fmt.Sscanf(path, "events[%d]", &i); err == nil {
+				wrong[i] = true
+			} else {
+				whole = true
+			}
+			blind = blind || rule == "V16" || rule == "V34" || path == "subject.gs1_sscc" || strings.HasSuffix(path, ".extensions")
+		}
+		if ok := schema(doc); !blind {
+			require.Equal(t, !whole && len(wrong) == 0, ok, "seed %d: %s", seed, doc)
+		}
+		list, ok := dig(answer.json, "timelines").([]any)
+		if !ok || len(list) != 1 {
+			require.Contains(t, []int{403, 404, 422}, answer.status, "seed %d: %s", seed, doc) // another's parcel, or not one event
+			continue
+		}
+		events := dig(list[0], "events").([]any)
+		known := dig(list[0], "tracking_number") != nil
+		for _, e := range events {
+			i := int(dig(e, "index").(float64))
+			rejected := dig(e, "outcome") == "rejected"
+			if known {
+				require.Equal(t, whole || wrong[i], rejected, "seed %d: event %d of %s: %s", seed, i, doc, answer.body)
+			}
+			if rejected {
+				refused++
+			} else {
+				taken++
+			}
+		}
+	}
+	require.NotZero(t, taken)
+	require.NotZero(t, refused)
+}
+
+// compiledSchema is the published schema, asked whether it takes a document.
+func compiledSchema(t *testing.T) func(doc []byte) bool {
+	t.Helper()
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(otep.Schema()))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	require.NoError(t, c.AddResource("otep.json", parsed))
+	s, err := c.Compile("otep.json")
+	require.NoError(t, err)
+	return func(doc []byte) bool {
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+		require.NoError(t, err)
+		return s.Validate(v) == nil
+	}
 }
 
 // A source that only knows the present gives one event per change.

@@ -1,8 +1,12 @@
 package tracking
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +78,7 @@ type adding struct {
 	warnings []otep.Entry
 	code     string
 	full     bool // the timeline takes no more
+	conflict bool // an id is stored with other content
 	estimate bool // nothing else came, and it is stored
 }
 
@@ -144,7 +149,16 @@ func (w *adding) event(in incoming) IngestEvent {
 		e.EventID = derived
 	}
 	out := IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
-	if w.known(e.EventID) || w.known(derived) {
+	if i, ok := w.place[e.EventID]; ok {
+		if stored := w.stored[i]; !isRepeat(stored, e, in.event.StatusCode != "") {
+			out.Outcome, out.Stored = outcomeConflict, &StoredEvent{stored.StatusCode, stored.OccurredAt}
+			w.conflict = true
+			w.findings = append(w.findings, otep.Entry{Rule: ruleConflict, Path: fmt.Sprintf("events[%d].event_id", in.index), Args: []string{e.EventID}, Event: in.index,
+				Message: fmt.Sprintf("event_id '%s' is stored with other content: '%s' at %s", e.EventID, stored.StatusCode, stored.OccurredAt)})
+		}
+		return out
+	}
+	if w.known(derived) {
 		return out
 	}
 	if !w.mayAppend(e, in.index) {
@@ -154,6 +168,55 @@ func (w *adding) event(in incoming) IngestEvent {
 	w.append(e, in.index)
 	out.Outcome = outcomeAccepted
 	return out
+}
+
+// isRepeat reports whether an event that came is a stored one once more: nothing that it says is
+// other or new, by whatever source. A code that a business step was read as stays what it was when
+// it was stored, and the time at which another system recorded the event is no part of it.
+func isRepeat(stored, came otep.Event, coded bool) bool {
+	if !coded {
+		came.StatusCode, came.StatusURI, came.Phase, came.PhaseURI = stored.StatusCode, stored.StatusURI, stored.Phase, stored.PhaseURI
+	}
+	var texts [2][]byte
+	for i, e := range []otep.Event{stored, came} {
+		e.RecordedAt, e.Source, e.StatusLabel = otep.Time{}, nil, ""
+		e.OccurredAt.Time = e.OccurredAt.UTC()
+		if e.Extensions[projection.RecordTime] != nil {
+			e.Extensions = maps.Clone(e.Extensions)
+			delete(e.Extensions, projection.RecordTime)
+		}
+		var err error
+		if texts[i], err = otep.AppendEvent(nil, &e); err != nil {
+			return false
+		}
+	}
+	if bytes.Equal(texts[0], texts[1]) {
+		return true
+	}
+	var values [2]any
+	for i, text := range texts {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if d.Decode(&values[i]) != nil {
+			return false
+		}
+	}
+	return holdsAll(values[0], values[1])
+}
+
+// holdsAll reports whether a value of JSON has all that another one says.
+func holdsAll(whole, part any) bool {
+	members, isObject := part.(map[string]any)
+	own, both := whole.(map[string]any)
+	if !isObject || !both {
+		return reflect.DeepEqual(whole, part)
+	}
+	for name, v := range members {
+		if o, given := own[name]; !given || !holdsAll(o, v) {
+			return false
+		}
+	}
+	return true
 }
 
 // Bounds of a timeline. Its last events are taken beyond the first, so that a parcel
@@ -330,8 +393,11 @@ func (w *adding) answer(lang string) IngestTimeline {
 	if w.estimate {
 		out.Estimate = "stored"
 	}
-	if w.full {
+	switch {
+	case w.full:
 		out.code = codeFull
+	case w.conflict:
+		out.code = codeConflict
 	}
 	if w.shipment.Current != "" {
 		out.Current = &w.shipment.Current
@@ -344,6 +410,8 @@ func (w *adding) answer(lang string) IngestTimeline {
 			out.Duplicates++
 		case outcomeWithdrawn:
 			out.Withdrawn++
+		case outcomeConflict:
+			out.Conflicts++
 		default:
 			out.Rejected++
 		}
@@ -357,12 +425,8 @@ const (
 	ruleUnknownEvent = "I02"
 	ruleEPCIS        = "I03"
 	ruleFull         = "I04"
+	ruleConflict     = "I05"
 )
-
-// ignoredID is the finding of an event id that is none.
-func ignoredID(path string, index int) otep.Entry {
-	return otep.Entry{Rule: ruleReplaced, Path: path, Message: "event_id must have 1 to 64 characters without control characters; it was replaced", Event: index}
-}
 
 // refusal is the finding of a parcel that may not be added to.
 func refusal(lang, prefix, code string) Finding {

@@ -28,7 +28,7 @@ func (s *Service) IngestEPCIS(ctx context.Context, c cloud.Caller, in IngestInpu
 	case errors.Is(err, projection.ErrNoEvents):
 		return IngestOutput{}, invalid("epcisBody", "Send an EPCISDocument, one event or a list of events.")
 	case err != nil:
-		return IngestOutput{}, cloud.E(cloud.Malformed, codeInvalidJSON)
+		return IngestOutput{}, notJSON(err)
 	}
 	if count > otep.MaxEvents || len(captured) > otep.MaxEvents {
 		return IngestOutput{}, tooLarge("epcisBody.eventList")
@@ -76,9 +76,7 @@ func sorted(captured []projection.Captured, now time.Time) (list []arrival, skip
 				place[key] = i
 				list = append(list, arrival{index: i, subject: c.Subject, profile: otep.DefaultProfile})
 			}
-			if err := list[i].capture(c); err != nil {
-				return nil, nil, faults, err
-			}
+			list[i].capture(c)
 		}
 	}
 	for i := range list {
@@ -104,17 +102,13 @@ func (a *arrival) refuse(i int, path, message string) {
 
 // capture takes one event. Its status code stays empty when step and
 // disposition have to tell it.
-func (a *arrival) capture(c projection.Captured) error {
+func (a *arrival) capture(c projection.Captured) {
 	in := incoming{index: c.Index, event: c.Event, step: c.Step, disposition: c.Disposition, withdraws: c.Withdraws, address: c.EventID}
 	in.event.StatusCode = otep.Code(c.Code)
 	for _, n := range c.Notes {
 		a.warnings = append(a.warnings, otep.Entry{Rule: ruleEPCIS, Path: fmt.Sprintf("eventList[%d]", c.Index), Message: n, Event: c.Index})
 	}
-	if what := in.event.OverLimit(); what != "" && !c.Withdraws {
-		return tooLarge(fmt.Sprintf("eventList[%d].%s", c.Index, what))
-	}
 	a.events = append(a.events, in)
-	return nil
 }
 
 // validate holds what was captured to the rules that native events are held to.
@@ -142,9 +136,12 @@ func (a *arrival) validate(now time.Time) error {
 		}
 		in.event = e
 	}
-	for _, i := range report.Ignored {
-		index := a.events[at[i]].index
-		a.warnings = append(a.warnings, ignoredID(fmt.Sprintf("eventList[%d].eventID", index), index))
+	for _, f := range report.Warnings {
+		if f.Rule == "V38" && strings.HasSuffix(f.Path, ".event_id") {
+			f.Event = a.events[at[f.Event]].index
+			f.Path = fmt.Sprintf("eventList[%d].eventID", f.Event)
+			a.warnings = append(a.warnings, f)
+		}
 	}
 	for _, f := range report.Errors {
 		switch {

@@ -26,6 +26,7 @@ type IngestOutput struct {
 	Accepted   int              `json:"accepted"`
 	Duplicates int              `json:"duplicates"`
 	Rejected   int              `json:"rejected"`
+	Conflicts  int              `json:"conflicts,omitempty"` // ids that are stored with other content
 	Withdrawn  int              `json:"withdrawn,omitempty"` // by an error declaration
 	Timelines  []IngestTimeline `json:"timelines"`
 	Skipped    []Skipped        `json:"skipped,omitempty"`
@@ -38,6 +39,7 @@ type IngestTimeline struct {
 	Accepted   int           `json:"accepted"`
 	Duplicates int           `json:"duplicates"`
 	Rejected   int           `json:"rejected"`
+	Conflicts  int           `json:"conflicts,omitempty"`
 	Withdrawn  int           `json:"withdrawn,omitempty"`
 	Current    *otep.Code    `json:"current_status"`
 	Estimate   string        `json:"estimate,omitempty"` // stored: it came without events
@@ -59,12 +61,21 @@ type IngestEvent struct {
 	EventID    string    `json:"event_id,omitempty"`
 	StatusCode otep.Code `json:"status_code,omitempty"`
 	Outcome    string    `json:"outcome"`
+	// Stored is what a conflict's id stands for.
+	Stored *StoredEvent `json:"stored,omitempty"`
+}
+
+// StoredEvent is an event of a timeline in short.
+type StoredEvent struct {
+	StatusCode otep.Code `json:"status_code"`
+	OccurredAt otep.Time `json:"occurred_at"`
 }
 
 // Outcomes of an event.
 const (
 	outcomeAccepted  = "accepted"
 	outcomeDuplicate = "duplicate"
+	outcomeConflict  = "conflict"
 	outcomeRejected  = "rejected"
 	outcomeWithdrawn = "withdrawn"
 )
@@ -89,8 +100,8 @@ func source(c cloud.Caller) (cloud.Provider, error) {
 // Ingest adds a provider's events to the timelines of their parcels. It may be
 // repeated. Errors: OTEP_CREDENTIALS_REQUIRED, OTEP_PROVIDER_FORBIDDEN,
 // OTEP_INVALID_JSON, OTEP_INVALID_REQUEST, OTEP_PAYLOAD_TOO_LARGE,
-// OTEP_TRACKING_NOT_FOUND of a single timeline, OTEP_NOT_CONFORMANT when
-// nothing could be stored.
+// OTEP_TRACKING_NOT_FOUND of a single timeline, OTEP_EVENT_CONFLICT,
+// OTEP_TIMELINE_FULL or OTEP_NOT_CONFORMANT when nothing could be stored.
 func (s *Service) Ingest(ctx context.Context, c cloud.Caller, in IngestInput) (IngestOutput, error) {
 	by, err := source(c)
 	if err != nil {
@@ -108,6 +119,10 @@ func (s *Service) Ingest(ctx context.Context, c cloud.Caller, in IngestInput) (I
 	events := 0
 	for i, body := range bodies {
 		if list[i], err = read(body, i, isList, now); err != nil {
+			var at *otep.JSONError
+			if errors.As(err, &at) { // of equal timelines the first has it, too
+				return IngestOutput{}, notJSON(at.In(in.Body, max(bytes.Index(in.Body, body), 0)))
+			}
 			return IngestOutput{}, err
 		}
 		if events += len(list[i].events); events > otep.MaxEvents {
@@ -123,8 +138,8 @@ func (s *Service) Ingest(ctx context.Context, c cloud.Caller, in IngestInput) (I
 
 // timelines splits a body into its timelines.
 func timelines(body []byte) (list []json.RawMessage, isList bool, err error) {
-	if !otep.ValidJSON(body) {
-		return nil, false, cloud.E(cloud.Malformed, codeInvalidJSON)
+	if err := otep.CheckJSON(body); err != nil {
+		return nil, false, notJSON(err)
 	}
 	var d struct {
 		Timelines json.RawMessage `json:"timelines"`
@@ -139,6 +154,16 @@ func timelines(body []byte) (list []json.RawMessage, isList bool, err error) {
 		return nil, true, tooLarge("timelines")
 	}
 	return list, true, nil
+}
+
+// notJSON is the error of a body that is no JSON, with the place of what is wrong.
+func notJSON(err error) error {
+	out := &cloud.Error{Kind: cloud.Malformed, Code: codeInvalidJSON}
+	var at *otep.JSONError
+	if errors.As(err, &at) {
+		out.Details = map[string]any{"offset": at.Offset, "line": at.Line, "column": at.Column, "problem": at.Problem}
+	}
+	return out
 }
 
 // arrival is a timeline on its way in.
@@ -176,7 +201,7 @@ func read(body []byte, index int, isList bool, now time.Time) (arrival, error) {
 	case errors.Is(err, otep.ErrTooLarge):
 		return arrival{}, tooLarge(err.Error())
 	case err != nil:
-		return arrival{}, cloud.E(cloud.Malformed, codeInvalidJSON)
+		return arrival{}, err
 	}
 	report = report.Tolerant()
 	a := arrival{index: index, subject: t.Subject, profile: t.Profile, findings: report.Errors, refused: report.Refused(-1)}
@@ -191,13 +216,7 @@ func read(body []byte, index int, isList bool, now time.Time) (arrival, error) {
 			a.warnings = append(a.warnings, w)
 		}
 	}
-	for _, i := range report.Ignored {
-		a.warnings = append(a.warnings, ignoredID(fmt.Sprintf("events[%d].event_id", i), i))
-	}
 	for i, e := range t.Events {
-		if what := e.OverLimit(); what != "" {
-			return arrival{}, tooLarge(fmt.Sprintf("%sevents[%d].%s", a.prefix, i, what))
-		}
 		a.events = append(a.events, incoming{index: i, event: e, refused: report.Refused(i)})
 	}
 	if len(a.events) == 0 {
@@ -246,6 +265,7 @@ func (s *Service) storeArrivals(ctx context.Context, c cloud.Caller, by cloud.Pr
 		out.Accepted += t.Accepted
 		out.Duplicates += t.Duplicates
 		out.Rejected += t.Rejected
+		out.Conflicts += t.Conflicts
 		out.Withdrawn += t.Withdrawn
 	}
 	return out, nil
@@ -258,9 +278,9 @@ func ingestAnswer(out IngestOutput, isList bool) error {
 	}
 	var errs, warnings []Finding
 	single := len(out.Timelines) == 1 && !isList
-	full := len(out.Timelines) > 0
+	full, conflict := len(out.Timelines) > 0, false
 	for _, t := range out.Timelines {
-		full = full && t.code == codeFull
+		full, conflict = full && t.code == codeFull, conflict || t.code == codeConflict
 		errs, warnings = append(errs, t.Errors...), append(warnings, t.Warnings...)
 		if single && t.code == codeOTEPNotFound {
 			return cloud.E(cloud.NotFound, codeOTEPNotFound)
@@ -273,8 +293,11 @@ func ingestAnswer(out IngestOutput, isList bool) error {
 	if len(out.Skipped) > 0 {
 		m["skipped"] = out.Skipped
 	}
-	if full {
+	switch {
+	case full:
 		return &cloud.Error{Kind: cloud.Conflict, Code: codeFull, Members: m}
+	case conflict:
+		return &cloud.Error{Kind: cloud.Conflict, Code: codeConflict, Members: m}
 	}
 	return &cloud.Error{Kind: cloud.Invalid, Code: codeNotConformant, Members: m}
 }
@@ -297,15 +320,12 @@ func (s *Service) Validate(_ context.Context, c cloud.Caller, in ValidateInput) 
 	if len(in.Body) > otep.MaxValidateBytes {
 		return Conformance{}, tooLarge("$")
 	}
-	if len(bytes.TrimSpace(in.Body)) == 0 {
-		return Conformance{}, cloud.E(cloud.Malformed, codeInvalidJSON)
-	}
 	report, err := otep.Validate(in.Body, time.Now())
 	switch {
 	case errors.Is(err, otep.ErrTooLarge):
 		return Conformance{}, tooLarge(err.Error())
 	case err != nil:
-		return Conformance{}, cloud.E(cloud.Malformed, codeInvalidJSON)
+		return Conformance{}, notJSON(err)
 	}
 	return Conform(c.Language, report), nil
 }

@@ -247,8 +247,8 @@ func (s *Service) Batch(ctx context.Context, c cloud.Caller, in BatchInput) (Bat
 		Numbers []string `json:"tracking_numbers"`
 		Format  string   `json:"format"`
 	}
-	if !otep.ValidJSON(in.Body) {
-		return BatchOutput{}, cloud.E(cloud.Malformed, codeInvalidJSON)
+	if err := otep.CheckJSON(in.Body); err != nil {
+		return BatchOutput{}, notJSON(err)
 	}
 	if err := json.Unmarshal(in.Body, &want); err != nil {
 		return BatchOutput{}, invalid("tracking_numbers", "Give 1 to 100 tracking numbers.")

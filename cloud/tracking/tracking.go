@@ -88,6 +88,7 @@ const (
 	codeTooLarge      = "OTEP_PAYLOAD_TOO_LARGE"
 	codeLimited       = "RATE_LIMITED"
 	codeFull          = "OTEP_TIMELINE_FULL"
+	codeConflict      = "OTEP_EVENT_CONFLICT"
 )
 
 // parcel is a shipment with everything an answer is made of.

@@ -15,6 +15,7 @@ func (r *reader) source(i int, e *Event, v value) error {
 	if err != nil {
 		return err
 	}
+	r.members(sourceShape, m, spot{i, "source.", -1})
 	given := find(m, "type")
 	s, _ := given.text()
 	kind, changed, ok := SourceType(s)
@@ -56,6 +57,7 @@ func (r *reader) location(i int, e *Event, v value) error {
 	if err != nil {
 		return err
 	}
+	r.members(locationShape, m, spot{i, "location.", -1})
 	l := &Location{}
 	lat, latOK := coordinate(find(m, "latitude"), 90)
 	long, longOK := coordinate(find(m, "longitude"), 180)
@@ -68,9 +70,9 @@ func (r *reader) location(i int, e *Event, v value) error {
 		field{"name", &l.Name}, field{"address", &l.Address}, field{"city", &l.City}, field{"region", &l.Region}, field{"postal_code", &l.PostalCode}, field{"country", &l.Country},
 		field{"unlocode", &l.UNLocode}, field{"gln", &l.GLN}, field{"facility_id", &l.FacilityID}, field{"type", &l.Type},
 	)
-	if !find(m, "country").isNull() {
+	if _, given := find(m, "country").text(); given {
 		l.Country = strings.ToUpper(l.Country)
-		if len(l.Country) != 2 || strings.Trim(l.Country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		if !IsCountry(l.Country) {
 			r.report.add("V27", path(i, "location.country"), i)
 		}
 	}
@@ -127,18 +129,23 @@ func (r *reader) proof(i int, e *Event, v value) error {
 	if err != nil || !v.isObject() {
 		return err
 	}
+	r.members(proofShape, m, spot{i, "pod.", -1})
 	p := &Proof{}
 	texts(m, field{"recipient", &p.Recipient}, field{"signature_url", &p.SignatureURL}, field{"note", &p.Note})
 	p.Signed, _ = find(m, "signed").flag()
 	if t, ok := instant(find(m, "signed_at")); ok {
 		p.SignedAt = &t
 	}
-	for _, item := range find(m, "files").items() {
+	for j, item := range find(m, "files").items() {
 		m, err := item.members()
 		if err != nil {
 			return err
 		}
-		if item.isObject() {
+		at := spot{i, "pod.files.", j}
+		r.members(fileShape, m, at)
+		if !item.isObject() {
+			r.later.add("V36", at.path(""), i, "files", anObject.words)
+		} else {
 			var f File
 			f.ID, _ = find(m, "file_id").whole()
 			texts(m, field{"type", &f.Type}, field{"url", &f.URL}, field{"full_url", &f.FullURL})
@@ -150,15 +157,15 @@ func (r *reader) proof(i int, e *Event, v value) error {
 }
 
 func (r *reader) telemetry(i int, e *Event, v value) error {
-	items := v.items()
-	if len(items) > MaxTelemetry {
-		return tooLarge(path(i, "telemetry"), MaxTelemetry)
+	if v.count() > MaxTelemetry { // V37 says so
+		return nil
 	}
-	for j, item := range items {
+	for j, item := range v.items() {
 		m, err := item.members()
 		if err != nil {
 			return err
 		}
+		r.members(readingShape, m, spot{i, "telemetry.", j})
 		kind, _ := find(m, "type").text()
 		n, ok := find(m, "value").number()
 		if kind = strings.ToLower(strings.TrimSpace(kind)); kind == "" || !ok {

@@ -1,8 +1,10 @@
 package otep
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -20,6 +22,8 @@ func (r *reader) event(i int, v value) error {
 		return err
 	}
 	e := &r.timeline.Events[i]
+	defer r.flush()
+	r.members(eventShape, m, spot{i, "", -1})
 	timeType, knownType := readTimeType(find(m, "time_type"))
 	e.TimeType = timeType
 
@@ -49,7 +53,7 @@ func (r *reader) event(i int, v value) error {
 	}
 	r.eventID(i, e, find(m, "event_id"))
 	e.Message, _ = find(m, "message").text()
-	return extensions(e, find(m, "extensions"))
+	return r.extensions(i, e, find(m, "extensions"))
 }
 
 // unknownTime stands for a time_type that is none: its event counts as little
@@ -152,8 +156,8 @@ func (r *reader) phase(i int, e *Event, v value) {
 	}
 }
 
-// eventID takes an id of 1 to 64 characters, none of them a control character;
-// another one is as none. Repeats are found among all of them.
+// eventID takes an id of 1 to 64 characters, none of them a control character; another one is
+// as none (V38). Repeats are found among all of them.
 func (r *reader) eventID(i int, e *Event, v value) {
 	s, ok := v.text()
 	if !ok || s == "" {
@@ -166,19 +170,25 @@ func (r *reader) eventID(i int, e *Event, v value) {
 		r.report.add("V34", path(i, "event_id"), i, s)
 	}
 	r.seen[s] = true
-	if !isExternal(s) {
-		r.report.Ignored = append(r.report.Ignored, i)
-		return
+	if isExternal(s) {
+		e.EventID = s
 	}
-	e.EventID = s
 }
 
-func extensions(e *Event, v value) error {
+func (r *reader) extensions(i int, e *Event, v value) error {
 	if !v.isObject() {
 		return nil
 	}
 	if err := v.unique(); err != nil {
 		return err
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, v); err != nil {
+		return err
+	}
+	if b.Len() > MaxExtensionsBytes {
+		r.later.add("V37", path(i, "extensions"), i, "extensions", strconv.Itoa(MaxExtensionsBytes)+" bytes")
+		return nil
 	}
 	return json.Unmarshal(v, &e.Extensions)
 }

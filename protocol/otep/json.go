@@ -6,15 +6,46 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// ErrJSON is what Read answers to a body that is not ValidJSON, that nests too deeply, or that repeats a member of one object, which readers
-// would understand differently.
+// ErrJSON is what Read answers to a body that is not JSON (RFC 8259) in UTF-8 whose text every
+// reader and every database takes alike (no string holds U+0000 or half of a surrogate pair,
+// RFC 7493 2.1), that nests too deeply, or that repeats a member of one object, which readers
+// would understand differently. Each such error is a *JSONError.
 var ErrJSON = errors.New("not JSON")
+
+// JSONError says where a body is not JSON.
+type JSONError struct {
+	Offset  int // in bytes, from 0
+	Line    int // from 1
+	Column  int // in characters, from 1
+	Problem string
+}
+
+func (e *JSONError) Error() string {
+	return fmt.Sprintf("%v: line %d, column %d: %s", ErrJSON, e.Line, e.Column, e.Problem)
+}
+
+// Unwrap makes it an ErrJSON.
+func (e *JSONError) Unwrap() error { return ErrJSON }
+
+// In is the same of a body that has the one of e from start on.
+func (e *JSONError) In(body []byte, start int) *JSONError {
+	return jsonError(body, start+e.Offset, e.Problem)
+}
+
+// jsonError is what a body has wrong at an offset.
+func jsonError(body []byte, offset int, problem string) *JSONError {
+	before := body[:min(max(offset, 0), len(body))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return &JSONError{len(before), 1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(line), problem}
+}
 
 // value is one value of a checked document, as it was given, without white
 // space around it. Nothing is decoded before it is asked for.
@@ -28,8 +59,8 @@ type member struct {
 
 // document checks a body as a whole.
 func document(b []byte) (value, error) {
-	if !ValidJSON(b) {
-		return nil, ErrJSON
+	if err := CheckJSON(b); err != nil {
+		return nil, err
 	}
 	depth := 0
 	for i := 0; i < len(b); i++ {
@@ -38,7 +69,7 @@ func document(b []byte) (value, error) {
 			i = endOfString(b, i) - 1
 		case '{', '[':
 			if depth++; depth > maxDepth {
-				return nil, fmt.Errorf("%w of this protocol: nested more than %d levels deep", ErrJSON, maxDepth)
+				return nil, jsonError(b, i, fmt.Sprintf("nested more than %d levels deep", maxDepth))
 			}
 		case '}', ']':
 			depth--
@@ -47,33 +78,63 @@ func document(b []byte) (value, error) {
 	return bytes.TrimSpace(b), nil
 }
 
-// ValidJSON reports whether b is JSON (RFC 8259) in UTF-8 whose text every
-// reader and every database takes alike: no string of it holds U+0000 or half
-// of a surrogate pair (RFC 7493 2.1).
-func ValidJSON(b []byte) bool {
-	if !utf8.Valid(b) || !json.Valid(b) {
-		return false
-	}
-	for {
-		i := bytes.IndexByte(b, '\\')
-		if i < 0 {
-			return true
+// ValidJSON reports whether CheckJSON finds nothing.
+func ValidJSON(b []byte) bool { return utf8.Valid(b) && json.Valid(b) && badText(b) < 0 }
+
+// CheckJSON says where a body is not JSON in UTF-8, or has text that not all read alike: the
+// error is nil or a *JSONError. Depth and repeated members are not looked at.
+func CheckJSON(b []byte) error {
+	if !utf8.Valid(b) {
+		at := 0
+		for {
+			r, n := utf8.DecodeRune(b[at:])
+			if r == utf8.RuneError && n <= 1 {
+				return jsonError(b, at, "a byte is not UTF-8")
+			}
+			at += n
 		}
-		if b = b[i:]; b[1] != 'u' {
-			b = b[2:]
+	}
+	if !json.Valid(b) {
+		var raw json.RawMessage
+		var syntax *json.SyntaxError
+		if err := json.Unmarshal(b, &raw); !errors.As(err, &syntax) {
+			return jsonError(b, 0, fmt.Sprint(err))
+		}
+		at := int(syntax.Offset)
+		if at < len(b) || !strings.HasPrefix(syntax.Error(), "unexpected end") {
+			at-- // it counts the byte that is wrong
+		}
+		return jsonError(b, at, syntax.Error())
+	}
+	if at := badText(b); at >= 0 {
+		return jsonError(b, at, "a string holds U+0000 or half of a surrogate pair")
+	}
+	return nil
+}
+
+// badText is the offset of an escape in JSON that stands for no character that every reader takes,
+// -1 when there is none.
+func badText(b []byte) int {
+	for at := 0; ; {
+		i := bytes.IndexByte(b[at:], '\\')
+		if i < 0 {
+			return -1
+		}
+		if at += i; b[at+1] != 'u' {
+			at += 2
 			continue
 		}
-		r := escaped(b)
-		b = b[6:]
-		if utf16.IsSurrogate(r) {
-			if utf16.DecodeRune(r, escaped(b)) == utf8.RuneError {
-				return false
-			}
-			b = b[6:]
-		}
+		r := escaped(b[at:])
 		if r == 0 {
-			return false
+			return at
 		}
+		if utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, escaped(b[at+6:])) == utf8.RuneError {
+				return at
+			}
+			at += 6
+		}
+		at += 6
 	}
 }
 
@@ -141,9 +202,10 @@ func skip(b []byte, i int) int {
 
 func (v value) isObject() bool { return len(v) > 0 && v[0] == '{' }
 func (v value) isArray() bool  { return len(v) > 0 && v[0] == '[' }
+func (v value) isText() bool   { return len(v) > 0 && v[0] == '"' }
 func (v value) isNull() bool   { return len(v) == 0 || v[0] == 'n' }
 
-// members lists what an object holds, nothing for other values.
+// members lists what an object holds, nothing for other values. The error is a *repeated.
 func (v value) members() ([]member, error) {
 	if !v.isObject() {
 		return nil, nil
@@ -151,7 +213,7 @@ func (v value) members() ([]member, error) {
 	out := make([]member, 0, 8)
 	var seen map[string]bool
 	for i := skip(v, 1); v[i] != '}'; i = skip(v, i) {
-		end := endOfString(v, i)
+		start, end := i, endOfString(v, i)
 		name := v[i:end].name()
 		i = skip(v, end)
 		end = endOfValue(v, i)
@@ -162,7 +224,7 @@ func (v value) members() ([]member, error) {
 			}
 		}
 		if seen[string(name)] || seen == nil && has(out, name) {
-			return nil, fmt.Errorf("%w of this protocol: member %.64q is given twice", ErrJSON, name)
+			return nil, &repeated{v[start:], fmt.Sprintf("member %.64q is given twice", name)}
 		}
 		if seen != nil {
 			seen[string(name)] = true
@@ -171,6 +233,23 @@ func (v value) members() ([]member, error) {
 		i = end
 	}
 	return out, nil
+}
+
+// repeated is a member that stands twice in an object. rest is the document from it on.
+type repeated struct {
+	rest    value
+	problem string
+}
+
+func (e *repeated) Error() string { return e.problem }
+
+// located is an error of reading a body, with its place.
+func located(err error, body []byte) error {
+	var twice *repeated
+	if errors.As(err, &twice) { // both end with the body's memory
+		return jsonError(body, cap(body)-cap(twice.rest), twice.problem)
+	}
+	return err
 }
 
 // find is the value of a member, nil when there is none.
@@ -210,9 +289,21 @@ func (v value) items() []value {
 	return out
 }
 
+// count is how many values an array holds, 0 for other values.
+func (v value) count() (n int) {
+	if !v.isArray() {
+		return 0
+	}
+	for i := skip(v, 1); v[i] != ']'; i = skip(v, i) {
+		i = endOfValue(v, i)
+		n++
+	}
+	return n
+}
+
 // text is what a string says; ok is false for other values.
 func (v value) text() (s string, ok bool) {
-	if len(v) == 0 || v[0] != '"' {
+	if !v.isText() {
 		return "", false
 	}
 	if bytes.IndexByte(v, '\\') < 0 {
@@ -237,21 +328,24 @@ func (v value) number() (float64, bool) {
 	return f, err == nil
 }
 
-// whole is an integer, digit by digit; 12.0 and 1e3 are integers too as far as
-// a double holds them exactly.
+// whole is an integer of 64 bits; 12.0 and 1e3 are integers, too.
 func (v value) whole() (int64, bool) {
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, true
 	}
-	if !bytes.ContainsAny(v, ".eE") {
-		return 0, false
-	}
 	f, ok := v.number()
-	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+	if !ok || !bytes.ContainsAny(v, ".eE") || len(v) > maxDigits || math.Abs(f) > 1<<63 || f != 0 && math.Abs(f) < 1 {
 		return 0, false
 	}
-	return int64(f), true
+	exact, ok := new(big.Rat).SetString(string(v))
+	if !ok || !exact.IsInt() || !exact.Num().IsInt64() {
+		return 0, false
+	}
+	return exact.Num().Int64(), true
 }
+
+// maxDigits is how long a number with a point or an exponent may be to be an integer.
+const maxDigits = 100
 
 // citation is a value as a message cites it: a string's text, nothing for one
 // that is missing, everything else as JSON without white space.

@@ -1,10 +1,5 @@
 package otep
 
-import (
-	"encoding/json"
-	"unicode/utf8"
-)
-
 // Limits that callers hold requests to.
 const (
 	MaxBatchNumbers    = 100
@@ -19,21 +14,3 @@ const (
 	maxName  = 64
 	maxDepth = 64 // of nested JSON, the document's own object included
 )
-
-// OverLimit names the first member of e that is larger than it may be, "" when
-// none is.
-func (e Event) OverLimit() string {
-	if utf8.RuneCountInString(e.Message) > MaxMessage {
-		return "message"
-	}
-	if len(e.Telemetry) > MaxTelemetry {
-		return "telemetry"
-	}
-	if len(e.Extensions) == 0 {
-		return ""
-	}
-	if b, err := json.Marshal(e.Extensions); err != nil || len(b) > MaxExtensionsBytes {
-		return "extensions"
-	}
-	return ""
-}

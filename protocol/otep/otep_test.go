@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -182,10 +183,23 @@ func TestWhatEverybodyMaySee(t *testing.T) {
 	require.Nil(t, (*Location)(nil).Public())
 }
 
+// An event over a limit is refused, and no other for it.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, Event{Message: strings.Repeat("包", MaxMessage), Telemetry: make([]Reading, MaxTelemetry), Extensions: Extensions{"a": strings.Repeat("x", MaxExtensionsBytes-8)}}.OverLimit())
-	require.Equal(t, "message", Event{Message: strings.Repeat("a", MaxMessage+1)}.OverLimit())
-	require.Equal(t, "telemetry", Event{Telemetry: make([]Reading, MaxTelemetry+1)}.OverLimit())
-	require.Equal(t, "extensions", Event{Extensions: Extensions{"a": strings.Repeat("x", MaxExtensionsBytes-7)}}.OverLimit())
+	f := func(path, json string, want ...string) {
+		t.Helper()
+		r, err := Validate(edited(t, plain, edit{path, json}), noon)
+		require.NoError(t, err)
+		require.Equal(t, append([]string{}, want...), lines(r.Errors))
+		require.Equal(t, len(want) > 0, r.Refused(0))
+		require.False(t, r.Refused(1) || r.Refused(-1))
+	}
+	text := func(s string, n int) string { return strconv.Quote(strings.Repeat(s, n)) }
+	f("events.0.message", text("包", MaxMessage))
+	f("events.0.message", text("a", MaxMessage+1), "V37 events[0].message: message is longer than 500 characters")
+	reading := `{"type":"speed","value":1},`
+	f("events.0.telemetry", `[`+strings.Repeat(reading, MaxTelemetry-1)+reading[:len(reading)-1]+`]`)
+	f("events.0.telemetry", `[`+strings.Repeat(reading, MaxTelemetry)+`5]`, "V37 events[0].telemetry: telemetry is longer than 100 items")
+	f("events.0.extensions", `{"a":`+text("x", MaxExtensionsBytes-8)+`}`)
+	f("events.0.extensions", `{ "a" : `+text("x", MaxExtensionsBytes-7)+` }`, "V37 events[0].extensions: extensions is longer than 8192 bytes")
 }

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// ErrTooLarge is what Read answers to more events in a timeline, or more
-// telemetry in an event, than there may be.
+// ErrTooLarge is what Read answers to more events in a timeline than there may be.
 var ErrTooLarge = errors.New("over the limit")
 
 // Read reads a timeline as producers write it and reports how it conforms.
@@ -20,11 +19,11 @@ var ErrTooLarge = errors.New("over the limit")
 // and source types, the default profile. Its events stand as they were given,
 // one for each item, those in error filled as far as they were readable; ids
 // and recording times that were not given are empty. Members that follow from the
-// events, such as the current status, is left to Fold. Unknown members are
-// ignored, and so are optional ones of a wrong type that no rule is about.
+// events, such as the current status, are left to Fold. Unknown members are
+// ignored, with a warning.
 //
-// The error is ErrJSON or ErrTooLarge, with the detail; everything else is in
-// the report.
+// The error is a *JSONError, which is ErrJSON, or ErrTooLarge with the detail; everything else
+// is in the report.
 func Read(data []byte, now time.Time) (Timeline, Report, error) {
 	body, err := document(data)
 	if err != nil {
@@ -36,7 +35,7 @@ func Read(data []byte, now time.Time) (Timeline, Report, error) {
 		return r.timeline, r.report, nil
 	}
 	if err := r.envelope(body); err != nil {
-		return Timeline{}, Report{}, err
+		return Timeline{}, Report{}, located(err, data)
 	}
 	r.report.Level = r.level()
 	return r.timeline, r.report, nil
@@ -52,6 +51,7 @@ type reader struct {
 	now      time.Time
 	timeline Timeline
 	report   Report
+	later    Report // what members are found to be, until flush
 	sound    []bool // by event: nothing wrong with V11 to V22
 	seen     map[string]bool
 }
@@ -66,17 +66,18 @@ func (r *reader) envelope(body value) error {
 	if err := r.subject(find(m, "subject")); err != nil {
 		return err
 	}
+	r.members(timelineShape, m, envelope)
 	if t, ok := instant(find(m, "estimated_delivery_at")); ok {
 		r.timeline.EstimatedDeliveryAt = &t
 	}
 	list := find(m, "events")
 	if !list.isArray() {
 		r.report.add("V10", "events", -1)
-		return nil
 	}
+	r.flush()
 	items := list.items()
 	if len(items) > MaxEvents {
-		return tooLarge("events", MaxEvents)
+		return fmt.Errorf("events: %w of %d items", ErrTooLarge, MaxEvents)
 	}
 	r.timeline.Events = make([]Event, len(items))
 	r.sound = make([]bool, len(items))
@@ -85,7 +86,9 @@ func (r *reader) envelope(body value) error {
 			return err
 		}
 	}
-	r.whole(find(m, "current_status"), find(m, "delivered"))
+	if list.isArray() {
+		r.whole(find(m, "current_status"), find(m, "delivered"))
+	}
 	return nil
 }
 
@@ -150,10 +153,6 @@ func (r *reader) profile(v value) {
 		r.report.add("V07", "profile", -1, s)
 	}
 	r.timeline.Profile = s
-}
-
-func tooLarge(path string, limit int) error {
-	return fmt.Errorf("%s: %w of %d items", path, ErrTooLarge, limit)
 }
 
 func path(event int, member string) string {

@@ -18,7 +18,7 @@ func TestReadNormalises(t *testing.T) {
 		"events" : [ {"occurred_at":"2026-06-09T18:20:00.50-04:00","status_code":"otep:parcel:order_canceled","event_id":"mine","message":"sp\u00e9cial \ud83d\ude9a",
 			"source":{"type":"own_fleet","provider":"ups","provider_name":"U","raw_status":"X","raw_message":"y","reference":"r","synthesized":true},
 			"location":{"name":"Hub","address":"a","city":"c","region":"r","postal_code":"p","country":"ca","latitude":-1.5,"longitude":2,"unlocode":"CATOR","gln":"1234567890123","facility_id":"f","type":" Address"},
-			"pod":{"recipient":"J","signed":true,"signature_url":"s","signed_at":"2026-06-09T18:20:00Z","note":"n","files":[{"file_id":12345678901234567,"type":"photo","url":"u","full_url":"fu"},5]},
+			"pod":{"recipient":"J","signed":true,"signature_url":"s","signed_at":"2026-06-09T18:20:00Z","note":"n","files":[{"file_id":12345678901234567,"type":"photo","url":"u","full_url":"fu"}]},
 			"telemetry":[{"type":" Temperature","value":4.20,"unit":"CEL","time":"2026-06-09T18:20:00Z","device_id":"d"}],
 			"extensions":{"n":12345678901234567890,"o":{"x":[1.50]}},"status_uri":"otep:evil:x","status_label":"evil","phase_uri":"evil","withdrawn":true} ] } `), noon)
 	require.NoError(t, err)
@@ -38,15 +38,16 @@ func TestReadNormalises(t *testing.T) {
 	}, tl)
 }
 
-func TestReadIsLenientWhereNoRuleIs(t *testing.T) {
+// What is refused is read as far as it can be, and the rest of its event with it.
+func TestReadTakesWhatItCan(t *testing.T) {
 	t.Parallel()
 	tl, report, err := Read(edited(t, plain,
 		edit{"events.0.message", `5`}, edit{"events.0.extensions", `[1]`}, edit{"events.0.event_id", `5`}, edit{"events.1.event_id", `"` + strings.Repeat("e", 65) + `"`},
 		edit{"events.0.location", `{"name":5,"type":"moon"}`}, edit{"events.1.location", `{"latitude":null}`}, edit{"events.0.telemetry", `"hot"`},
 		edit{"events.0.source.provider", `{}`}, edit{"events.0.source.synthesized", `"yes"`}, edit{"estimated_delivery_at", `"soon"`}), noon)
 	require.NoError(t, err)
-	require.Empty(t, report.Errors)
-	require.Empty(t, report.Warnings)
+	require.Len(t, report.Errors, 8)
+	require.Len(t, report.Warnings, 1)
 	require.Nil(t, tl.EstimatedDeliveryAt)
 	e := tl.Events[0]
 	require.Equal(t, Event{OccurredAt: e.OccurredAt, StatusCode: ArrivalScan, Phase: PhaseInbound, Source: &Source{Type: Carrier}, Location: &Location{Type: "other"}}, e)
@@ -87,7 +88,34 @@ func TestReadRefuses(t *testing.T) {
 	_, _, err := Read([]byte(`{"a":"`+strings.Repeat("[", 100)+`","b":`+strings.Repeat("[", 63)+strings.Repeat("]", 63)+`}`), noon)
 	require.NoError(t, err)
 	f(`{"events":[`+strings.Repeat("{},", MaxEvents)+`{}]}`, ErrTooLarge, "events: over the limit of 1000 items")
-	f(`{"events":[{"telemetry":[`+strings.Repeat("0,", MaxTelemetry)+`0]}]}`, ErrTooLarge, "events[0].telemetry: over the limit of 100 items")
+}
+
+// What is no JSON is found at its place, whatever stands before it.
+func TestErrorsOfJSONHaveAPlace(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]JSONError{
+		"":                             {0, 1, 1, "unexpected end of JSON input"},
+		"{\"a\":1,\n \"b\":x}":         {13, 2, 6, "invalid character 'x' looking for beginning of value"},
+		"{\"é\":1}x":                   {8, 1, 8, "invalid character 'x' after top-level value"},
+		"{\"é\":":                      {6, 1, 6, "unexpected end of JSON input"},
+		"{\"a\":\"é\xff\"}":            {8, 1, 8, "a byte is not UTF-8"},
+		"[\n\n\"a\\n\\u0041\\ud800\"]": {13, 3, 11, "a string holds U+0000 or half of a surrogate pair"},
+		"\n" + strings.Repeat("[", 70): {71, 2, 71, "unexpected end of JSON input"},
+		" {\"a\":1,\n\n\"a\":2}":       {10, 3, 1, `member "a" is given twice`},
+		"{\"events\":[{\"pod\":{\"x\":1,\n \"files\":[{\"k\":1,\"k\":2}]}}]}": {43, 2, 18, `member "k" is given twice`},
+		"{\"events\":[{\"extensions\":{\"x\":[{\"k\":1,\"k\":2}]}}]}":         {38, 1, 39, `member "k" is given twice`},
+		strings.Repeat("[", 65) + strings.Repeat("]", 65):                     {64, 1, 65, "nested more than 64 levels deep"},
+	} {
+		for _, spare := range []int{0, 100} { // memory behind the body does not move the place
+			b := append(make([]byte, 0, len(body)+spare), body...)
+			_, _, err := Read(b, noon)
+			var got *JSONError
+			require.ErrorAs(t, err, &got, body)
+			require.ErrorIs(t, err, ErrJSON)
+			require.Equal(t, want, *got, body)
+			require.Equal(t, want.Offset+7, got.In([]byte("[true, "+body), 7).Offset)
+		}
+	}
 }
 
 // A full timeline at its limits is read in one go.

@@ -53,6 +53,10 @@ var rules = []Rule{
 	{"V33", false, "time_type '%s' is not valid"},
 	{"V34", false, "event_id '%s' is repeated"},
 	{"V35", false, "event must be an object"},
+	{"V36", false, "%s must be %s"},
+	{"V37", false, "%s is longer than %s"},
+	{"V38", true, "%s '%s' is not well formed"},
+	{"V39", true, "member '%s' is not known: %s"},
 	{"V40", true, "events is empty"},
 	{"V41", true, "events are not in order of occurred_at"},
 	{"V42", false, "transition from '%s' to '%s' is not valid"},
@@ -97,8 +101,6 @@ type Report struct {
 	// Level is 0 with any error, 2 without one when a code of a single profile
 	// is used, 1 otherwise.
 	Level int
-	// Ignored are the events of which a given id was no id, by index.
-	Ignored []int
 }
 
 // Conformant reports whether there is no error.
@@ -114,7 +116,7 @@ func (r Report) Refused(event int) bool {
 // Tolerant is the report as ingest takes it: errors of the timeline as a whole
 // are warnings.
 func (r Report) Tolerant() Report {
-	t := Report{Warnings: slices.Clone(r.Warnings), Level: r.Level, Ignored: r.Ignored}
+	t := Report{Warnings: slices.Clone(r.Warnings), Level: r.Level}
 	for _, e := range r.Errors {
 		if ruleByID[e.Rule].Whole() {
 			t.Warnings = append(t.Warnings, e)

@@ -2,13 +2,17 @@ package otep
 
 import (
 	"bytes"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 	"sync"
 )
 
-// Schema is the JSON Schema (2020-12) of a timeline, the same at every call. It
-// asks for canonical values; what else is accepted on input, moves and the
-// order of events are beyond it and reported by Validate. The result that Fold makes of
-// conformant events is valid.
+// Schema is the JSON Schema (2020-12) of a timeline, the same at every call. It takes what
+// Validate finds no error in, but for what a schema cannot see: check digits, the bytes of
+// extensions, ids that are repeated, the version of an event, moves and the order of events.
+// The result that Fold makes of conformant events is valid.
 func Schema() []byte { return bytes.Clone(schema()) }
 
 var schema = sync.OnceValue(func() []byte {
@@ -18,39 +22,38 @@ var schema = sync.OnceValue(func() []byte {
 		"description": "Open Tracking Event Protocol " + Version + ". Unknown members are ignored.",
 		"type":        "object",
 		"required":    []string{"otep_version", "subject", "events"},
-		"properties": object{
-			"otep_version":          versionSchema,
-			"profile":               object{"type": "string", "pattern": namePattern, "maxLength": maxName, "not": object{"enum": reserved}, "default": DefaultProfile, "examples": profiles},
-			"subject":               object{"$ref": "#/$defs/subject"},
-			"current_status":        object{"anyOf": []any{object{"$ref": "#/$defs/status_code"}, object{"type": "null"}}},
-			"current_phase":         object{"enum": append(anys(phases), nil)},
-			"delivered":             object{"type": "boolean"},
-			"terminal":              object{"type": "boolean"},
-			"last_event_at":         object{"anyOf": []any{object{"$ref": "#/$defs/date_time"}, object{"type": "null"}}},
-			"estimated_delivery_at": object{"$ref": "#/$defs/date_time"},
-			"events":                object{"type": "array", "items": object{"$ref": "#/$defs/event"}},
-		},
-		"if":   object{"required": []string{"current_status"}, "properties": object{"current_status": object{"const": Delivered}}},
-		"then": object{"properties": object{"delivered": object{"const": true}}},
-		"else": object{"if": object{"required": []string{"current_status"}}, "then": object{"properties": object{"delivered": object{"const": false}}}},
+		"properties":  properties(timelineShape),
+		"if":          object{"required": []string{"current_status"}, "properties": object{"current_status": codeSchema(Delivered)}},
+		"then":        object{"properties": object{"delivered": object{"enum": []any{true, nil}}}},
+		"else":        object{"if": object{"required": []string{"current_status"}}, "then": object{"properties": object{"delivered": object{"enum": []any{false, nil}}}}},
 		"$defs": object{
-			"date_time":   object{"type": "string", "format": "date-time", "pattern": `^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$`},
-			"status_code": object{"anyOf": []any{object{"enum": codesWhere(func(Spec) bool { return true })}, object{"type": "string", "pattern": "^x-[a-z][a-z0-9_]*$", "maxLength": maxName}}},
+			"date_time":   object{"type": "string", "format": "date-time", "pattern": `^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:[0-5]\d(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$`},
+			"status_code": statusSchema(),
 			"subject":     subjectSchema(),
 			"event":       eventSchema(),
 			"location":    locationSchema(),
-			"source":      sourceSchema(),
-			"pod":         proofSchema(),
-			"reading":     readingSchema(),
+			"source":      object{"type": "object", "required": []string{"type"}, "properties": properties(sourceShape)},
+			"pod":         object{"type": "object", "properties": properties(proofShape)},
+			"file":        object{"type": "object", "properties": properties(fileShape)},
+			"reading":     object{"type": "object", "required": []string{"type", "value"}, "properties": properties(readingShape)},
 		},
 	})
 })
 
+// properties are the schemas of an object's members.
+func properties(s *shape) object {
+	out := object{}
+	for name, x := range s.slots {
+		out[name] = x.write()
+	}
+	return out
+}
+
 const namePattern = "^(x-)?[a-z][a-z0-9_]*$"
 
 var (
-	versionSchema = object{"type": "string", "pattern": `^0+\.\d+(\.\d+)?$`, "examples": []string{Version}}
-	textSchema    = object{"type": "string"}
+	versionSchema  = object{"type": "string", "pattern": `^0+\.\d+(\.\d+)?$`, "examples": []string{Version}}
+	positiveSchema = object{"type": []string{"integer", "null"}, "minimum": 1, "maximum": math.MaxInt64}
 )
 
 func anys[T any](list []T) []any {
@@ -72,23 +75,40 @@ func codesWhere(ok func(Spec) bool) []Code {
 	return out
 }
 
+// codeSchema takes some codes as producers write them: the codes, their spellings and the
+// addresses of both.
+func codeSchema(codes ...Code) object {
+	var names []string
+	for _, c := range codes {
+		names = append(names, string(c))
+	}
+	for _, word := range slices.Sorted(maps.Keys(spellings)) {
+		if slices.Contains(codes, spellings[word]) {
+			names = append(names, word)
+		}
+	}
+	return object{"anyOf": []any{object{"enum": names}, address(strings.Join(names, "|"))}}
+}
+
+// address takes addresses of codes, which stand as a pattern.
+func address(codes string) object {
+	return object{"type": "string", "pattern": `^otep:(x-)?[a-z][a-z0-9_]*:(` + codes + `)$`,
+		"not": object{"pattern": `^otep:((` + strings.Join(slices.DeleteFunc(slices.Clone(reserved), func(s string) bool { return s == universalProfile }), "|") + `)|[a-z0-9_-]{65,}):`}}
+}
+
+// statusSchema takes what Canonical does.
+func statusSchema() object {
+	own := codeSchema(codesWhere(func(Spec) bool { return true })...)["anyOf"].([]any)
+	const experimental = `x-[a-z][a-z0-9_]{0,61}`
+	return object{"anyOf": append(own, object{"type": "string", "pattern": "^" + experimental + "$"}, address(experimental))}
+}
+
 func subjectSchema() object {
 	var one []any
 	for _, name := range identifiers {
-		one = append(one, object{"required": []string{name}})
+		one = append(one, object{"required": []string{name}, "properties": object{name: object{"not": object{"type": "null"}}}})
 	}
-	positive := object{"type": "integer", "minimum": 1}
-	return object{
-		"type": "object", "anyOf": one,
-		"properties": object{
-			"tracking_number":          object{"type": "string", "pattern": `^[A-Za-z0-9._-]{1,64}$`},
-			"order_id":                 positive,
-			"package_id":               positive,
-			"external_tracking_number": object{"type": "string", "minLength": 1, "maxLength": maxName},
-			"gs1_sscc":                 object{"type": "string", "pattern": `^(00)?\d{18}$`, "description": "18 digits, the last one a GS1 check digit; the application identifier 00 may stand before them"},
-			"piece_id":                 object{"type": "string", "minLength": 1, "description": "an absolute IRI, or a local id"},
-		},
-	}
+	return object{"type": "object", "anyOf": one, "properties": properties(subjectShape)}
 }
 
 func eventSchema() object {
@@ -96,82 +116,43 @@ func eventSchema() object {
 	rules := []any{}
 	for _, p := range phases {
 		rules = append(rules, object{
-			"if":   object{"properties": object{"status_code": object{"enum": codesWhere(func(s Spec) bool { return s.Phase == p })}}},
-			"then": object{"properties": object{"phase": object{"const": p}}},
+			"if":   object{"required": []string{"status_code"}, "properties": object{"status_code": codeSchema(codesWhere(func(s Spec) bool { return s.Phase == p })...)}},
+			"then": object{"properties": object{"phase": object{"enum": []any{p, nil}}}},
 		})
 	}
 	rules = append(rules, object{
-		"if":   object{"properties": object{"status_code": object{"not": object{"enum": codesWhere(func(Spec) bool { return true })}}}},
-		"then": object{"required": []string{"phase"}},
+		"if":   object{"properties": object{"status_code": object{"not": codeSchema(codesWhere(func(Spec) bool { return true })...)}}},
+		"then": object{"required": []string{"phase"}, "properties": object{"phase": object{"enum": phases}}},
 	})
-	reasons := []string{}
-	for _, r := range incidents {
-		reasons = append(reasons, r.Code)
-	}
-	return object{
-		"type": "object", "required": []string{"occurred_at", "status_code"}, "allOf": rules,
-		"properties": object{
-			"event_id":        object{"type": "string", "minLength": 1, "maxLength": maxName},
-			"otep_version":    versionSchema,
-			"occurred_at":     object{"$ref": "#/$defs/date_time"},
-			"recorded_at":     object{"$ref": "#/$defs/date_time"},
-			"status_code":     object{"$ref": "#/$defs/status_code"},
-			"status_uri":      object{"type": "string", "pattern": "^otep:(x-)?[a-z][a-z0-9_]*:(x-)?[a-z][a-z0-9_]*$"},
-			"status_label":    textSchema,
-			"phase":           object{"enum": phases},
-			"phase_uri":       object{"type": "string", "pattern": "^otep:phase:[a-z_]+$"},
-			"time_type":       object{"enum": timeTypes, "default": Actual},
-			"location":        object{"$ref": "#/$defs/location"},
-			"incident_reason": object{"anyOf": []any{object{"enum": reasons}, object{"type": "string", "pattern": "^x-[a-z][a-z0-9_]*$", "maxLength": maxName}}},
-			"source":          object{"$ref": "#/$defs/source"},
-			"pod":             object{"$ref": "#/$defs/pod"},
-			"telemetry":       object{"type": "array", "items": object{"$ref": "#/$defs/reading"}, "maxItems": MaxTelemetry},
-			"message":         object{"type": "string", "maxLength": MaxMessage},
-			"extensions":      object{"type": "object", "description": "members of the producer, kept untouched"},
-		},
-	}
+	return object{"type": "object", "required": []string{"occurred_at", "status_code"}, "allOf": rules, "properties": properties(eventShape)}
 }
 
 func locationSchema() object {
-	properties := object{
-		"latitude": object{"type": "number", "minimum": -90, "maximum": 90}, "longitude": object{"type": "number", "minimum": -180, "maximum": 180},
-		"type":    object{"enum": places},
-		"country": object{"type": "string", "description": "ISO 3166-1 alpha-2"}, "unlocode": object{"type": "string", "description": "UN/LOCODE, 5 characters"},
-		"gln": object{"type": "string", "description": "GS1 Global Location Number, 13 digits"},
+	both := func(kind string) object {
+		return object{"latitude": object{"type": kind}, "longitude": object{"type": kind}}
 	}
-	for _, name := range []string{"name", "address", "city", "region", "postal_code", "facility_id"} {
-		properties[name] = textSchema
-	}
-	return object{"type": "object", "properties": properties, "dependentRequired": object{"latitude": []string{"longitude"}, "longitude": []string{"latitude"}}}
+	return object{"type": "object", "properties": properties(locationShape),
+		"anyOf": []any{object{"required": []string{"latitude", "longitude"}, "properties": both("number")}, object{"properties": both("null")}}}
 }
 
-func sourceSchema() object {
-	types := []string{}
+func incidentCodes() (out []string) {
+	for _, r := range incidents {
+		out = append(out, r.Code)
+	}
+	return out
+}
+
+func familySchema() object {
+	var types, other []string
 	for _, f := range families {
-		types = append(types, f.Type)
+		types, other = append(types, f.Type), append(other, f.Spellings...)
 	}
-	properties := object{"type": object{"enum": types}, "synthesized": object{"type": "boolean"}}
-	for _, name := range []string{"provider", "provider_name", "raw_status", "raw_message", "reference"} {
-		properties[name] = textSchema
-	}
-	return object{"type": "object", "required": []string{"type"}, "properties": properties}
+	return object{"anyOf": []any{object{"enum": types}, object{"enum": other, "description": "accepted spellings"}}}
 }
 
-func proofSchema() object {
-	file := object{"type": "object", "properties": object{"file_id": object{"type": "integer"}, "type": textSchema, "url": textSchema, "full_url": textSchema}}
-	return object{"type": "object", "properties": object{
-		"recipient": textSchema, "signed": object{"type": "boolean"}, "signature_url": textSchema, "signed_at": object{"$ref": "#/$defs/date_time"},
-		"note": textSchema, "files": object{"type": "array", "items": file},
-	}}
-}
-
-func readingSchema() object {
-	kinds := []string{}
+func sensorNames() (out []string) {
 	for _, s := range sensors {
-		kinds = append(kinds, s.Type)
+		out = append(out, s.Type)
 	}
-	return object{"type": "object", "required": []string{"type", "value"}, "properties": object{
-		"type": object{"type": "string", "minLength": 1, "examples": kinds}, "value": object{"type": "number"},
-		"unit": object{"type": "string", "description": "UN/CEFACT Recommendation 20 code"}, "time": object{"$ref": "#/$defs/date_time"}, "device_id": textSchema,
-	}}
+	return out
 }

@@ -12,6 +12,7 @@ func (r *reader) subject(v value) error {
 	if err != nil {
 		return err
 	}
+	r.members(subjectShape, m, spot{-1, "subject.", -1})
 	s := &r.timeline.Subject
 	check := func(name string, read func(value) bool) {
 		if v := find(m, name); !v.isNull() && !read(v) {
@@ -73,17 +74,23 @@ func sscc(v value, to *string) bool {
 	if len(s) != 18 {
 		return false
 	}
-	sum := 0
-	for i := range len(s) {
-		d := int(s[i]) - '0'
-		if d < 0 || d > 9 {
-			return false
-		}
-		sum += d * (3 - i%2*2) // weights 3, 1, 3, ... and 1 for the check digit
-	}
-	if sum%10 != 0 {
+	if !checksOut(s) {
 		return false
 	}
 	*to = s
 	return true
+}
+
+// checksOut reports whether a GS1 key is digits of which the last is the check digit
+// (GS1 General Specifications 7.9.1).
+func checksOut(key string) bool {
+	sum := 0
+	for i := range len(key) {
+		d := int(key[i]) - '0'
+		if d < 0 || d > 9 {
+			return false
+		}
+		sum += d * (1 + (len(key)-1-i)%2*2) // weights 1, 3, 1, ... from the check digit on
+	}
+	return sum%10 == 0
 }

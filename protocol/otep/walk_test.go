@@ -55,7 +55,7 @@ func TestWhatIsFoldedConforms(t *testing.T) {
 		{"V14", "events.#.recorded_at", `"?"`}, {"V15", "events.#.recorded_at", `"2020-01-01T00:00:00Z"`}, {"V16", "events.#.otep_version", `"0.2"`}, {"V17", "events.#.status_code", ``},
 		{"V18", "events.#.status_code", `"?"`}, {"V21", "events.#.phase", `"?"`}, {"V23", "events.#.source", ``}, {"V24", "events.#.source.type", `"?"`}, {"V25", "events.#.source.type", `"label"`},
 		{"V26", "events.#.location.latitude", `91`}, {"V27", "events.#.location.country", `"?"`}, {"V28", "events.#.incident_reason", `"?"`}, {"V29", "events.#.incident_reason", `"x-a"`},
-		{"V32", "events.#.telemetry", `[{}]`}, {"V33", "events.#.time_type", `"?"`}, {"V35", "events.#", `5`}, {"V44", "current_status", `"x-a"`}, {"V45", "delivered", `5`},
+		{"V32", "events.#.telemetry", `[{}]`}, {"V33", "events.#.time_type", `"?"`}, {"V35", "events.#", `5`}, {"V44", "current_status", `"x-a"`}, {"V36", "delivered", `5`}, {"V37", "events.#.message", `"` + strings.Repeat("e", 501) + `"`}, {"V38", "events.#.location.gln", `"?"`}, {"V39", "events.#.stauts", `1`},
 	}
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -81,6 +81,7 @@ func TestWhatIsFoldedConforms(t *testing.T) {
 			{"V19", "events." + strconv.Itoa(i) + ".status_code", `"otep:parcel:` + string(event.StatusCode) + `"`}, {"V20", "events.#.status_code", `"x-ready"`}, {"V22", "events.#", `{"status_code":"x-new"}`},
 			{"V34", end, again(last, event.EventID, "2026-06-09T00:00:00Z")}, {"V41", end, again(last, "new", "2020-01-01T00:00:00Z")},
 		})
+		own = append(own, mutation{"V45", "delivered", strconv.FormatBool(!tl.Delivered)})
 		if last.StatusCode != InformationSubmitted {
 			rule := "V42"
 			if byCode[last.StatusCode].Terminal {

@@ -46,13 +46,12 @@ func (r *reader) whole(current, delivered value) {
 	if e := latest(sorted, time.Time{}); e != nil {
 		code = e.StatusCode
 	}
-	if current != nil && !isStatus(current, code) {
+	_, isText := current.text()
+	if current != nil && (isText || current.isNull()) && !isStatus(current, code) {
 		r.report.add("V44", "current_status", -1, current.citation(), string(code))
 	}
-	if !delivered.isNull() {
-		if b, ok := delivered.flag(); !ok || b != (code == Delivered) {
-			r.report.add("V45", "delivered", -1)
-		}
+	if b, ok := delivered.flag(); ok && b != (code == Delivered) {
+		r.report.add("V45", "delivered", -1)
 	}
 }
 

@@ -33,13 +33,13 @@ var shapes = []struct {
 }{
 	{"timeline", reflect.TypeFor[otep.Timeline]()}, {"subject", reflect.TypeFor[otep.Subject]()}, {"event", reflect.TypeFor[otep.Event]()},
 	{"location", reflect.TypeFor[otep.Location]()}, {"source", reflect.TypeFor[otep.Source]()}, {"pod", reflect.TypeFor[otep.Proof]()},
-	{"reading", reflect.TypeFor[otep.Reading]()},
+	{"file", reflect.TypeFor[otep.File]()}, {"reading", reflect.TypeFor[otep.Reading]()},
 }
 
 // rules is a JSON Schema as far as this package reads it.
 type rules struct {
 	Ref         string           `json:"$ref"`
-	Type        string           `json:"type"`
+	Type        schemaType       `json:"type"`
 	Required    []string         `json:"required"`
 	Properties  map[string]rules `json:"properties"`
 	Defs        map[string]rules `json:"$defs"`
@@ -52,6 +52,42 @@ type rules struct {
 	MaxItems    int              `json:"maxItems"`
 	Minimum     *float64         `json:"minimum"`
 	Maximum     *float64         `json:"maximum"`
+}
+
+// schemaType is the type of a value, but for null: a member that is null is as none.
+type schemaType string
+
+// UnmarshalJSON reads a type or a list of one and null.
+func (t *schemaType) UnmarshalJSON(b []byte) error {
+	var list []string
+	if json.Unmarshal(b, &list) != nil {
+		list = []string{""}
+		if err := json.Unmarshal(b, &list[0]); err != nil {
+			return err
+		}
+	}
+	*t = ""
+	for _, s := range list {
+		if s != "null" {
+			*t = schemaType(s)
+		}
+	}
+	return nil
+}
+
+// given is what r says of a value that is not null.
+func (r rules) given() rules {
+	r.Enum = slices.DeleteFunc(slices.Clone(r.Enum), func(s *string) bool { return s == nil })
+	r.AnyOf = slices.DeleteFunc(slices.Clone(r.AnyOf), rules.isNull)
+	if len(r.AnyOf) == 1 {
+		return r.AnyOf[0]
+	}
+	return r
+}
+
+// isNull holds for what takes null alone, which no other rule of the schema does.
+func (r rules) isNull() bool {
+	return r.Type == "" && r.Ref == "" && r.Items == nil && r.Enum == nil && r.AnyOf == nil
 }
 
 // fields lists the members of every object, with examples from a timeline.
@@ -79,6 +115,7 @@ func fields(timeline string) ([]Group, error) {
 			if !ok {
 				continue
 			}
+			r = r.given()
 			g.Fields = append(g.Fields, Field{Name: name, Type: r.words(), Of: r.group(), Required: slices.Contains(def.Required, name), Example: examples[s.name+"."+name]})
 		}
 		out = append(out, g)
@@ -87,7 +124,7 @@ func fields(timeline string) ([]Group, error) {
 }
 
 // members tell which object stands where in a timeline.
-var members = map[string]string{"events": "event", "telemetry": "reading"}
+var members = map[string]string{"events": "event", "telemetry": "reading", "files": "file"}
 
 // gather notes the first short value of every member.
 func gather(out map[string]string, group string, v any) {
@@ -154,7 +191,7 @@ func (r rules) words() string {
 		}
 		return strings.Join(parts, " | ")
 	case r.Type != "":
-		parts = append(parts, r.Type)
+		parts = append(parts, string(r.Type))
 	default:
 		parts = append(parts, "any")
 	}
@@ -170,6 +207,12 @@ func (r rules) words() string {
 	if r.MaxItems > 0 {
 		parts = append(parts, fmt.Sprintf("≤ %d", r.MaxItems))
 	}
+	if r.Maximum != nil && *r.Maximum >= 1<<53 { // what a number can hold at all
+		r.Maximum = nil
+	}
+	if r.Minimum != nil && *r.Minimum <= -1<<53 {
+		r.Minimum = nil
+	}
 	if r.Minimum != nil && r.Maximum != nil {
 		parts = append(parts, fmt.Sprintf("%g … %g", *r.Minimum, *r.Maximum))
 	} else if r.Minimum != nil {
@@ -181,10 +224,7 @@ func (r rules) words() string {
 func values(enum []*string) []string {
 	out := make([]string, len(enum))
 	for i, v := range enum {
-		out[i] = "null"
-		if v != nil {
-			out[i] = *v
-		}
+		out[i] = *v
 	}
 	return out
 }

@@ -34,7 +34,7 @@ if (form && place) {
         signal: AbortSignal.timeout(15000),
       });
       const said = await answer.json();
-      shown = answer.ok ? verdict(said) : [notice(said.message || place.dataset.trouble)];
+      shown = answer.ok ? verdict(said) : [notice(said.message || place.dataset.trouble, said.details)];
     } catch {
       shown = [notice(place.dataset.trouble)];
     }
@@ -52,8 +52,10 @@ function make(name, attributes, ...children) {
   return e;
 }
 
-function notice(words) {
-  return make("p", { class: "notice" }, make("span", { class: "mark", "aria-hidden": "true" }, "!"), make("span", {}, words));
+function notice(words, at) {
+  const text = make("span", {}, words);
+  if (at?.line) text.append(" ", make("code", { lang: "en" }, `${at.line}:${at.column} ${at.problem}`));
+  return make("p", { class: "notice" }, make("span", { class: "mark", "aria-hidden": "true" }, "!"), text);
 }
 
 function verdict(said) {

@@ -23,7 +23,7 @@ const module = "github.com/postern-io/postern/"
 // allowed lists what each package may import of this module. A name ending in
 // "/..." stands for everything below it.
 var allowed = map[string][]string{
-	"protocol/otep":      {},
+	"protocol/otep":      {"internal/spelling"},
 	"protocol/wire":      {},
 	"protocol/topic":     {},
 	"protocol/lockbus":   {},
@@ -99,7 +99,7 @@ var allowed = map[string][]string{
 	"cloud/node":               {"cloud"},
 	"cloud/oidc":               {"cloud", "cloud/auth"},
 	"cloud/store":              {"cloud", "cloud/seal", "cloud/span", "protocol/otep", "protocol/wire", "internal/lockfile"},
-	"cloud/catalog":            {"cloud", "cloud/auth", "cloud/check", "cloud/limit", "cloud/span"},
+	"cloud/catalog":            {"cloud", "cloud/auth", "cloud/check", "cloud/limit", "cloud/span", "internal/spelling"},
 	"cloud/api": {
 		"cloud",
 		"cloud/account",
@@ -163,6 +163,7 @@ var allowed = map[string][]string{
 	"internal/loopback":                  {},
 	"internal/ring":                      {},
 	"internal/shell":                     {},
+	"internal/spelling":                  {},
 	"internal/verdict":                   {},
 	"internal/wholefile":                 {},
 }
