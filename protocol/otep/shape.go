@@ -26,7 +26,6 @@ var (
 	aText    = kind{"a string", value.isText, object{"type": "string"}}
 	aFlag    = kind{"true or false", func(v value) bool { _, ok := v.flag(); return ok }, object{"type": "boolean"}}
 	aWhole   = kind{"an integer", func(v value) bool { _, ok := v.whole(); return ok }, object{"type": "integer", "minimum": -1 << 63, "maximum": 1<<63 - 1}}
-	aNumber  = kind{"a number", func(v value) bool { _, ok := v.number(); return ok }, object{"type": "number", "minimum": -math.MaxFloat64, "maximum": math.MaxFloat64}}
 	aMoment  = kind{"a date-time with offset", func(v value) bool { _, ok := instant(v); return ok }, ref("date_time")}
 	aPhase   = kind{"one of: " + strings.Join(phases, ", "), func(v value) bool { s, _ := v.text(); return slices.Contains(phases, s) }, object{"enum": phases}}
 	anObject = kind{"an object", value.isObject, object{"type": "object"}}
@@ -54,15 +53,15 @@ func nullable(s object) object {
 type slot struct {
 	name   string
 	kind   kind
-	schema object // of a judged one all of it; of others what stands beside that of kind
-	judged bool   // by a rule of its own, for which null may be an error
-	max    int    // characters of a text, items of an array; 0: no limit
+	schema object // of a ruled one all of it; of others what stands beside that of kind
+	ruled  bool
+	max    int // characters of a text, items of an array; 0: no limit
 	form   func(s string) bool
 }
 
 // write is the slot's schema.
 func (x slot) write() object {
-	if x.judged {
+	if x.ruled {
 		return x.schema
 	}
 	out := nullable(x.kind.schema)
@@ -114,6 +113,9 @@ func newShape(slots ...slot) *shape {
 	return s
 }
 
+// ruled is a slot that a rule of its own is about, for which null may be an error.
+func ruled(name string, schema object) slot { return slot{name: name, schema: schema, ruled: true} }
+
 // ofKind are slots of one kind that nothing more is said of.
 func ofKind(k kind, names ...string) (out []slot) {
 	for _, name := range names {
@@ -124,39 +126,39 @@ func ofKind(k kind, names ...string) (out []slot) {
 
 var (
 	timelineShape = newShape(
-		slot{name: "otep_version", kind: aText, judged: true, schema: versionSchema},
-		slot{name: "profile", kind: aText, judged: true, schema: nullable(object{"type": "string", "pattern": namePattern, "maxLength": maxName, "not": object{"enum": reserved}, "default": DefaultProfile, "examples": profiles})},
-		slot{name: "subject", kind: anObject, judged: true, schema: ref("subject")},
+		ruled("otep_version", versionSchema),
+		ruled("profile", nullable(object{"type": "string", "pattern": namePattern, "maxLength": maxName, "not": object{"enum": reserved}, "default": DefaultProfile, "examples": profiles})),
+		ruled("subject", ref("subject")),
 		slot{name: "current_status", kind: aText, schema: object{"description": "status code of the latest event"}},
 		slot{name: "current_phase", kind: aPhase},
 		slot{name: "delivered", kind: aFlag},
 		slot{name: "terminal", kind: aFlag},
 		slot{name: "last_event_at", kind: aMoment},
 		slot{name: "estimated_delivery_at", kind: aMoment},
-		slot{name: "events", kind: anArray, judged: true, schema: object{"type": "array", "items": ref("event"), "maxItems": MaxEvents}},
+		ruled("events", object{"type": "array", "items": ref("event"), "maxItems": MaxEvents}),
 	)
 	subjectShape = newShape(
-		slot{name: "tracking_number", kind: aText, judged: true, schema: nullable(object{"type": "string", "pattern": trimmed(`[A-Za-z0-9._-]{1,64}`), "description": "1 to 64 of A-Z a-z 0-9 . _ -"})},
-		slot{name: "order_id", kind: aWhole, judged: true, schema: positiveSchema},
-		slot{name: "package_id", kind: aWhole, judged: true, schema: positiveSchema},
-		slot{name: "external_tracking_number", kind: aText, judged: true, schema: nullable(object{"type": "string", "pattern": trimmed(letter + `(` + printable + `{0,62}` + letter + `)?`), "description": "1 to 64 characters, no control characters"})},
-		slot{name: "gs1_sscc", kind: aText, judged: true, schema: nullable(object{"type": "string", "pattern": `^(00)?\d{18}$`, "description": "18 digits, the last one a GS1 check digit; the application identifier 00 may stand before them"})},
-		slot{name: "piece_id", kind: aText, judged: true, schema: nullable(object{"type": "string", "pattern": trimmed(letter + `(` + printable + `*` + letter + `)?`), "description": "an absolute IRI, or a local id"})},
+		ruled("tracking_number", nullable(object{"type": "string", "pattern": trimmed(`[A-Za-z0-9._-]{1,64}`), "description": "1 to 64 of A-Z a-z 0-9 . _ -"})),
+		ruled("order_id", positiveSchema),
+		ruled("package_id", positiveSchema),
+		ruled("external_tracking_number", nullable(object{"type": "string", "pattern": trimmed(letter + `(` + printable + `{0,62}` + letter + `)?`), "description": "1 to 64 characters, no control characters"})),
+		ruled("gs1_sscc", nullable(object{"type": "string", "pattern": `^(00)?\d{18}$`, "description": "18 digits, the last one a GS1 check digit; the application identifier 00 may stand before them"})),
+		ruled("piece_id", nullable(object{"type": "string", "pattern": trimmed(letter + `(` + printable + `*` + letter + `)?`), "description": "an absolute IRI, or a local id"})),
 	)
 	eventShape = newShape(
 		slot{name: "event_id", kind: aText, form: func(s string) bool { return s == "" || isExternal(s) }, schema: object{"description": "1 to 64 characters, no control characters; another one is replaced"}},
-		slot{name: "otep_version", kind: aText, judged: true, schema: nullable(versionSchema)},
-		slot{name: "occurred_at", kind: aMoment, judged: true, schema: ref("date_time")},
-		slot{name: "recorded_at", kind: aMoment, judged: true, schema: nullable(ref("date_time"))},
-		slot{name: "status_code", kind: aText, judged: true, schema: ref("status_code")},
+		ruled("otep_version", nullable(versionSchema)),
+		ruled("occurred_at", ref("date_time")),
+		ruled("recorded_at", nullable(ref("date_time"))),
+		ruled("status_code", ref("status_code")),
 		slot{name: "status_uri", kind: aText},
 		slot{name: "status_label", kind: aText},
-		slot{name: "phase", kind: aText, judged: true, schema: object{"enum": append(anys(phases), nil)}},
+		ruled("phase", object{"enum": append(anys(phases), nil)}),
 		slot{name: "phase_uri", kind: aText},
-		slot{name: "time_type", kind: aText, judged: true, schema: object{"enum": append(anys(timeTypes), nil), "default": Actual}},
-		slot{name: "location", kind: anObject, judged: true, schema: nullable(ref("location"))},
-		slot{name: "incident_reason", kind: aText, judged: true, schema: object{"anyOf": []any{object{"enum": incidentCodes()}, object{"type": "string", "pattern": "^x-[a-z][a-z0-9_]*$", "maxLength": maxName}, object{"type": "null"}}}},
-		slot{name: "source", kind: anObject, judged: true, schema: nullable(ref("source"))},
+		ruled("time_type", object{"enum": append(anys(timeTypes), nil), "default": Actual}),
+		ruled("location", nullable(ref("location"))),
+		ruled("incident_reason", object{"anyOf": []any{object{"enum": incidentCodes()}, object{"type": "string", "pattern": "^x-[a-z][a-z0-9_]*$", "maxLength": maxName}, object{"type": "null"}}}),
+		ruled("source", nullable(ref("source"))),
 		slot{name: "pod", kind: kind{anObject.words, anObject.holds, ref("pod")}},
 		slot{name: "telemetry", kind: anArray, max: MaxTelemetry, schema: object{"items": ref("reading")}},
 		slot{name: "message", kind: aText, max: MaxMessage},
@@ -166,8 +168,8 @@ var (
 		ofKind(aText, "name", "address", "city", "region", "postal_code"),
 		[]slot{{name: "country", kind: aText, schema: object{"description": "ISO 3166-1 alpha-2"}}},
 		[]slot{
-			{name: "latitude", kind: aNumber, judged: true, schema: object{"type": []string{"number", "null"}, "minimum": -90, "maximum": 90}},
-			{name: "longitude", kind: aNumber, judged: true, schema: object{"type": []string{"number", "null"}, "minimum": -180, "maximum": 180}},
+			ruled("latitude", nullable(object{"type": "number", "minimum": -90, "maximum": 90})),
+			ruled("longitude", nullable(object{"type": "number", "minimum": -180, "maximum": 180})),
 			{name: "unlocode", kind: aText, form: IsUNLocode, schema: object{"description": "UN/LOCODE, 5 characters"}},
 			{name: "gln", kind: aText, form: IsGLN, schema: object{"description": "GS1 Global Location Number, 13 digits, the last one a check digit"}},
 			{name: "facility_id", kind: aText},
@@ -175,7 +177,7 @@ var (
 		},
 	)...)
 	sourceShape = newShape(slices.Concat(
-		[]slot{{name: "type", kind: aText, judged: true, schema: familySchema()}},
+		[]slot{ruled("type", familySchema())},
 		ofKind(aText, "provider", "provider_name", "raw_status", "raw_message", "reference"),
 		ofKind(aFlag, "synthesized"),
 	)...)
@@ -185,8 +187,8 @@ var (
 	)...)
 	fileShape    = newShape(slices.Concat(ofKind(aWhole, "file_id"), ofKind(aText, "type", "url", "full_url"))...)
 	readingShape = newShape(
-		slot{name: "type", kind: aText, judged: true, schema: object{"type": "string", "pattern": `[^` + white + `]`, "description": "what was measured", "examples": sensorNames()}},
-		slot{name: "value", kind: aNumber, judged: true, schema: aNumber.schema},
+		ruled("type", object{"type": "string", "pattern": `[^` + white + `]`, "description": "what was measured", "examples": sensorNames()}),
+		ruled("value", object{"type": "number", "minimum": -math.MaxFloat64, "maximum": math.MaxFloat64}),
 		slot{name: "unit", kind: aText, form: IsUnit, schema: object{"description": "UN/CEFACT Recommendation 20 code"}},
 		slot{name: "time", kind: aMoment},
 		slot{name: "device_id", kind: aText},
@@ -260,7 +262,7 @@ func (r *reader) members(s *shape, given []member, at spot) {
 		switch {
 		case !known:
 			r.later.add("V39", at.path(string(name)), at.event, string(name), s.advice(string(name)))
-		case x.judged || v.isNull():
+		case x.ruled || v.isNull():
 		default:
 			r.slot(x, v, at)
 		}
