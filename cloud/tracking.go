@@ -40,9 +40,18 @@ type TimelineEvent struct {
 
 // EventRef names one event of a shipment.
 type EventRef struct {
-	ShipmentID ShipmentID
-	EventID    string
-	At         time.Time // when it was taken back
+	ShipmentID  ShipmentID
+	EventID     string
+	At          time.Time // when it was taken back
+	Reason      string    // otep.DidNotOccur, otep.IncorrectData, or "" for none
+	By          string    // code of the provider that took it back
+	CorrectedBy string    // id of the event that took its place, "" for none
+}
+
+// WithdrawnEvent is an event that was taken back.
+type WithdrawnEvent struct {
+	EventRef
+	Event otep.Event
 }
 
 // Observation is the last word of a source that only knows a current status.
@@ -87,6 +96,8 @@ type TrackingView interface {
 	// Timeline lists a shipment's events in no particular order. Those that were
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
+	// WithdrawnEvents lists a shipment's events that were taken back, in no particular order.
+	WithdrawnEvents(ShipmentID) ([]WithdrawnEvent, error)
 	// HasEventsAfter reports whether a shipment has an event that occurs after a time.
 	HasEventsAfter(s ShipmentID, at time.Time) (bool, error)
 	Observation(s ShipmentID, source string) (Observation, error)

@@ -40,13 +40,13 @@ func (c Config) tracking() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "otep.events",
 			Summary:     "List the events of a timeline",
-			Description: "The events alone, oldest first or by order, optionally those after since.",
+			Description: "The events alone, oldest first or by order, optionally those after since. Owners also get those that were withdrawn, by include.",
 			Tag:         "OTEP",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/otep/trackings/{tracking_number}/events",
 			Tools:       []string{"otep_tracking"},
 			Tagged:      true,
-			Errors:      []string{"OTEP_TRACKING_NOT_FOUND", "OTEP_UNSUPPORTED_FORMAT", "OTEP_INVALID_REQUEST"},
+			Errors:      []string{"OTEP_TRACKING_NOT_FOUND", "OTEP_UNSUPPORTED_FORMAT", "OTEP_INVALID_REQUEST", "OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN"},
 			Example:     `{"tracking_number":"SWP100200300"}`,
 		}, t.Events, func(out tracking.EventsOutput) catalog.Answer {
 			return catalog.Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
@@ -78,7 +78,7 @@ func (c Config) tracking() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "otep.ingest",
 			Summary:     "Ingest events into timelines",
-			Description: "Adds a provider's events to the timelines of their parcels. Events that exist already are reported as duplicates, so that a repeat is harmless; those that are invalid, or whose id is stored with other content, are reported one by one.",
+			Description: "Adds a provider's events to the timelines of their parcels. Events that exist already are reported as duplicates, so that a repeat is harmless; those that are invalid, or whose id is stored with other content, are reported one by one. withdrawals take back events that the provider sent before, and an event with corrects takes the place of one.",
 			Tag:         "OTEP",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/otep/ingest",

@@ -35,6 +35,7 @@ type Captured struct {
 	// Withdraws says that the event takes back an earlier one of the same id;
 	// EventID is the address that EPCIS knows it by.
 	Withdraws bool
+	Reason    string // of that: otep.DidNotOccur, otep.IncorrectData or ""
 	EventID   string
 	Notes     []string // what was left out
 }
@@ -165,7 +166,7 @@ func capture(i int, raw json.RawMessage) []Captured {
 	if err != nil {
 		return fail("eventTime", "eventTime must be ISO-8601 with offset")
 	}
-	c := Captured{Index: i, EventID: in.EventID, Code: in.OTEPStatus, Step: Word(in.BizStep), Disposition: Word(in.Disposition), Withdraws: declared(in.Error)}
+	c := Captured{Index: i, EventID: in.EventID, Code: in.OTEPStatus, Step: Word(in.BizStep), Disposition: Word(in.Disposition), Withdraws: declared(in.Error), Reason: errorReason(in.Error)}
 	c.Event = otep.Event{EventID: readEventID(in), OccurredAt: at, Phase: in.OTEPPhase, IncidentReason: cmp.Or(in.OTEPIncident, reasons[c.Disposition]),
 		Location: readPlace(cmp.Or(in.ReadPoint.ID, in.BizLocation.ID))}
 	if in.RecordTime != "" {
@@ -187,6 +188,22 @@ func capture(i int, raw json.RawMessage) []Captured {
 func declared(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) > 0 && !bytes.Equal(raw, []byte("null"))
+}
+
+// errorReason is why an event is declared wrong, as a word of the Core Business Vocabulary that
+// an event can be withdrawn for here, "" for another one.
+func errorReason(raw json.RawMessage) string {
+	var d struct {
+		Reason string `json:"reason"`
+	}
+	if json.Unmarshal(raw, &d) != nil {
+		return ""
+	}
+	switch word := strings.TrimPrefix(localName(d.Reason), "ER-"); word {
+	case otep.DidNotOccur, otep.IncorrectData:
+		return word
+	}
+	return ""
 }
 
 // readTime gives a time in UTC the offset that stands beside it.

@@ -96,7 +96,7 @@ var tenantTables = withRows([]tenantTable{
 	{"orders", "id", "business", "id customer_id number_key ref type status_id scheduled_date priority warehouse_id route_id driver_id broker_id created_at updated_at status_at body", "business_id"},
 	{"proof_guess", "shipment_id", "business", "", ""},
 	{"observation", "shipment_id", "shipment", "shipment_id source raw code seen_at", ""},
-	{"timeline", "n", "business", "n shipment_id event_id occurred_at event withdrawn_at", "business_id told"},
+	{"timeline", "n", "business", "n shipment_id event_id occurred_at event withdrawn_at withdrawn_reason withdrawn_by corrected_by", "business_id told"},
 	{"shipment", "id", "business", "id number external provider_id delivery_id profile current_code last_at created_at sscc piece estimated order_id customer_id link_from", "business_id number_key external_key"},
 	{"exception", "id", "business", "id device_id device_order_id delivery_id grid_code source type severity status resolution note opened_at closed_at closed_by", "business_id"},
 	{"device_order", "id", "business", "id device_id grid_code kind status next_actor delivery_id tracking reference removal_reason due_at overdue_at stored_at ended_at", "business_id"},

@@ -51,7 +51,9 @@ WHERE business_id = $1 AND order_id <> 0 AND order_id IN (SELECT order_id FROM f
 WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE external_key = $1 AND external_key <> '') ORDER BY id DESC LIMIT 20`
 	sqlNewestByExternal = `SELECT ` + shipmentColumns + ` FROM shipment
 WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
-	sqlWithdraw    = `UPDATE timeline SET withdrawn_at = $3, told = 2 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
+	sqlWithdraw = `UPDATE timeline SET withdrawn_at = $3, withdrawn_reason = $4, withdrawn_by = $5, corrected_by = $6, told = 2
+WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
+	sqlWithdrawn   = `SELECT shipment_id, event_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2050`
 	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
 	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`
@@ -162,6 +164,12 @@ func (v trackingView) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, erro
 	return list(v.ctx, v.q, sqlTimeline, scanEvent, int64(id))
 }
 
+func (v trackingView) WithdrawnEvents(id cloud.ShipmentID) ([]cloud.WithdrawnEvent, error) {
+	return list(v.ctx, v.q, sqlWithdrawn, func(r rows, e *cloud.WithdrawnEvent) error {
+		return r.Scan(&e.ShipmentID, &e.EventID, when(&e.At), &e.Reason, &e.By, &e.CorrectedBy, (*eventColumn)(&e.Event))
+	}, int64(id))
+}
+
 // ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
 // about what it finds.
 func (v trackingView) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.Shipment, error) {
@@ -219,7 +227,7 @@ func (w *writer) timelines(c *cloud.Changes) error {
 		w.add(anything, sqlAddEvent, int64(e.ShipmentID), int64(e.BusinessID), e.Event.EventID, ms(e.Event.OccurredAt.Time), string(event))
 	}
 	for _, e := range c.Withdrawn {
-		w.add(anything, sqlWithdraw, int64(e.ShipmentID), e.EventID, ms(e.At))
+		w.add(anything, sqlWithdraw, int64(e.ShipmentID), e.EventID, ms(e.At), e.Reason, e.By, e.CorrectedBy)
 	}
 	for _, o := range c.Observations {
 		w.add(anything, sqlObserve, int64(o.ShipmentID), o.Source, o.Raw, string(o.Code), ms(o.SeenAt))

@@ -34,6 +34,7 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 			out = a.rejected(c.Language, w.code)
 			return nil, nil
 		}
+		w.withdrawals()
 		w.events()
 		if err := w.observe(); err != nil {
 			return nil, err
@@ -49,10 +50,13 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 
 // rejected is the answer of an arrival of which nothing is taken.
 func (a arrival) rejected(lang, code string) IngestTimeline {
-	out := IngestTimeline{Index: a.index, Rejected: len(a.events), Events: []IngestEvent{}, Errors: Findings(lang, a.prefix, a.findings),
+	out := IngestTimeline{Index: a.index, Rejected: len(a.events) + len(a.taken), Events: []IngestEvent{}, Errors: Findings(lang, a.prefix, a.findings),
 		Warnings: Findings(lang, a.prefix, a.warnings), code: code}
 	for _, e := range a.events {
 		out.Events = append(out.Events, IngestEvent{Index: e.index, EventID: e.event.EventID, StatusCode: e.event.StatusCode, Outcome: outcomeRejected})
+	}
+	for i, x := range a.taken {
+		out.Withdrawals = append(out.Withdrawals, IngestWithdrawal{i, x.EventID, outcomeRejected})
 	}
 	if code == codeOTEPNotFound || code == codeForbidden {
 		out.Errors = append(out.Errors, refusal(lang, a.prefix, code))
@@ -74,6 +78,7 @@ type adding struct {
 	fresh    map[string]int // index of those that are added, by event id
 	ch       cloud.Changes
 	outcomes []IngestEvent
+	taken    []IngestWithdrawal
 	findings []otep.Entry
 	warnings []otep.Entry
 	code     string
@@ -119,7 +124,12 @@ func (w *adding) open() (bool, error) {
 // step means depends on what was before.
 func (w *adding) events() {
 	order := slices.Clone(w.a.events)
-	slices.SortStableFunc(order, func(a, b incoming) int { return a.event.OccurredAt.Compare(b.event.OccurredAt.Time) })
+	slices.SortStableFunc(order, func(a, b incoming) int {
+		if a, b := a.event.Corrects != "", b.event.Corrects != ""; a != b { // what is corrected may come with it
+			return map[bool]int{true: 1, false: -1}[a]
+		}
+		return a.event.OccurredAt.Compare(b.event.OccurredAt.Time)
+	})
 	for _, in := range order {
 		var outcome IngestEvent
 		switch {
@@ -161,13 +171,65 @@ func (w *adding) event(in incoming) IngestEvent {
 	if w.known(derived) {
 		return out
 	}
-	if !w.mayAppend(e, in.index) {
+	if w.takesPlace(e, in.index) && w.mayAppend(e, in.index) {
+		w.append(e, in.index)
+		if e.Corrects != "" {
+			w.takeBack(w.sentAs(e.Corrects), otep.IncorrectData, e.EventID)
+		}
+		out.Outcome = outcomeAccepted
+	} else {
 		out.Outcome = outcomeRejected
-		return out
 	}
-	w.append(e, in.index)
-	out.Outcome = outcomeAccepted
 	return out
+}
+
+// takesPlace reports whether an event may take the place of the one that it corrects, if any.
+func (w *adding) takesPlace(e otep.Event, index int) bool {
+	if e.Corrects == "" || e.Corrects != e.EventID && slices.ContainsFunc(w.stored, w.sentAs(e.Corrects)) {
+		return true
+	}
+	w.findings = append(w.findings, otep.Entry{Rule: ruleUnknownEvent, Path: fmt.Sprintf("events[%d].corrects", index),
+		Message: fmt.Sprintf("corrects names no other event that this provider sent: '%s'", e.Corrects), Args: []string{e.Corrects}, Event: index})
+	return false
+}
+
+// sentAs holds for an event that this provider sent with an id.
+func (w *adding) sentAs(id string) func(otep.Event) bool {
+	return func(e otep.Event) bool {
+		return e.EventID == id && e.Source != nil && e.Source.Provider == w.by.Code
+	}
+}
+
+// withdrawals takes events back.
+func (w *adding) withdrawals() {
+	for i, x := range w.a.taken {
+		out := IngestWithdrawal{Index: i, EventID: x.EventID, Outcome: outcomeRejected}
+		switch e, changed := w.takeBack(w.sentAs(x.EventID), x.Reason, ""); {
+		case e == nil:
+			w.findings = append(w.findings, otep.Entry{Rule: ruleUnknownEvent, Path: fmt.Sprintf("withdrawals[%d].event_id", i),
+				Message: fmt.Sprintf("event_id names no event that this provider sent: '%s'", x.EventID), Args: []string{x.EventID}, Event: -1})
+		case changed:
+			out.Outcome = outcomeWithdrawn
+		default:
+			out.Outcome = outcomeDuplicate
+		}
+		w.taken = append(w.taken, out)
+	}
+}
+
+// takeBack withdraws the stored event that is meant, nil when there is none. One that was
+// taken back before is left as it is.
+func (w *adding) takeBack(isMeant func(otep.Event) bool, reason, correctedBy string) (e *otep.Event, changed bool) {
+	i := slices.IndexFunc(w.stored, isMeant)
+	if i < 0 {
+		return nil, false
+	}
+	if e = &w.stored[i]; e.Withdrawn {
+		return e, false
+	}
+	e.Withdrawn = true
+	w.ch.Withdrawn = append(w.ch.Withdrawn, cloud.EventRef{ShipmentID: w.shipment.ID, EventID: e.EventID, At: w.now.Time, Reason: reason, By: w.by.Code, CorrectedBy: correctedBy})
+	return e, true
 }
 
 // isRepeat reports whether an event that came is a stored one once more: nothing that it says is
@@ -297,19 +359,17 @@ func (w *adding) warn(member string, index int, message string) {
 // changes nothing.
 func (w *adding) withdraw(in incoming) IngestEvent {
 	out := IngestEvent{EventID: in.event.EventID, Outcome: outcomeRejected}
-	i := slices.IndexFunc(w.stored, func(e otep.Event) bool {
+	e, changed := w.takeBack(func(e otep.Event) bool {
 		return e.Source != nil && e.Source.Provider == w.by.Code && (e.EventID == in.event.EventID || projection.IsEventID(in.address, e.EventID))
-	})
-	if i < 0 {
+	}, in.reason, "")
+	if e == nil {
 		w.findings = append(w.findings, otep.Entry{Rule: ruleUnknownEvent, Path: fmt.Sprintf("events[%d].errorDeclaration", in.index),
 			Message: "errorDeclaration names no event that this provider sent", Event: in.index})
 		return out
 	}
-	e := &w.stored[i]
 	out = IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
-	if !e.Withdrawn {
-		e.Withdrawn, out.Outcome = true, outcomeWithdrawn
-		w.ch.Withdrawn = append(w.ch.Withdrawn, cloud.EventRef{ShipmentID: w.shipment.ID, EventID: e.EventID, At: w.now.Time})
+	if changed {
+		out.Outcome = outcomeWithdrawn
 	}
 	return out
 }
@@ -371,7 +431,7 @@ func (w *adding) fold() {
 	}
 	if w.a.estimate != "" {
 		w.shipment.Estimated = w.a.estimate
-		w.estimate = len(w.a.events) == 0 && w.a.status == ""
+		w.estimate = len(w.a.events)+len(w.a.taken) == 0 && w.a.status == ""
 	}
 	if w.shipment.SSCC == "" {
 		w.shipment.SSCC = w.a.subject.SSCC
@@ -385,7 +445,7 @@ func (w *adding) fold() {
 }
 
 func (w *adding) answer(lang string) IngestTimeline {
-	out := IngestTimeline{Index: w.a.index, Number: &w.shipment.Number, Events: w.outcomes, Errors: Findings(lang, w.a.prefix, w.findings),
+	out := IngestTimeline{Index: w.a.index, Number: &w.shipment.Number, Events: w.outcomes, Withdrawals: w.taken, Errors: Findings(lang, w.a.prefix, w.findings),
 		Warnings: Findings(lang, w.a.prefix, w.warnings)}
 	if out.Events == nil {
 		out.Events = []IngestEvent{}
@@ -401,6 +461,16 @@ func (w *adding) answer(lang string) IngestTimeline {
 	}
 	if w.shipment.Current != "" {
 		out.Current = &w.shipment.Current
+	}
+	for _, x := range w.taken {
+		switch x.Outcome {
+		case outcomeDuplicate:
+			out.Duplicates++
+		case outcomeWithdrawn:
+			out.Withdrawn++
+		default:
+			out.Rejected++
+		}
 	}
 	for _, e := range out.Events {
 		switch e.Outcome {

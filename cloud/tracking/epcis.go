@@ -103,7 +103,7 @@ func (a *arrival) refuse(i int, path, message string) {
 // capture takes one event. Its status code stays empty when step and
 // disposition have to tell it.
 func (a *arrival) capture(c projection.Captured) {
-	in := incoming{index: c.Index, event: c.Event, step: c.Step, disposition: c.Disposition, withdraws: c.Withdraws, address: c.EventID}
+	in := incoming{index: c.Index, event: c.Event, step: c.Step, disposition: c.Disposition, withdraws: c.Withdraws, reason: c.Reason, address: c.EventID}
 	in.event.StatusCode = otep.Code(c.Code)
 	for _, n := range c.Notes {
 		a.warnings = append(a.warnings, otep.Entry{Rule: ruleEPCIS, Path: fmt.Sprintf("eventList[%d]", c.Index), Message: n, Event: c.Index})

@@ -44,8 +44,10 @@ type IngestTimeline struct {
 	Current    *otep.Code    `json:"current_status"`
 	Estimate   string        `json:"estimate,omitempty"` // stored: it came without events
 	Events     []IngestEvent `json:"events"`
-	Errors     []Finding     `json:"errors"`
-	Warnings   []Finding     `json:"warnings"`
+	// Withdrawals say what became of those of the timeline.
+	Withdrawals []IngestWithdrawal `json:"withdrawals,omitempty"`
+	Errors      []Finding          `json:"errors"`
+	Warnings    []Finding          `json:"warnings"`
 
 	code string // why nothing of it could be taken
 }
@@ -63,6 +65,13 @@ type IngestEvent struct {
 	Outcome    string    `json:"outcome"`
 	// Stored is what a conflict's id stands for.
 	Stored *StoredEvent `json:"stored,omitempty"`
+}
+
+// IngestWithdrawal is what became of one withdrawal.
+type IngestWithdrawal struct {
+	Index   int    `json:"index"`
+	EventID string `json:"event_id"`
+	Outcome string `json:"outcome"` // withdrawn, duplicate or rejected
 }
 
 // StoredEvent is an event of a timeline in short.
@@ -125,7 +134,7 @@ func (s *Service) Ingest(ctx context.Context, c cloud.Caller, in IngestInput) (I
 			}
 			return IngestOutput{}, err
 		}
-		if events += len(list[i].events); events > otep.MaxEvents {
+		if events += len(list[i].events) + len(list[i].taken); events > otep.MaxEvents {
 			return IngestOutput{}, tooLarge("events")
 		}
 	}
@@ -174,7 +183,8 @@ type arrival struct {
 	profile  string
 	estimate string
 	events   []incoming
-	findings []otep.Entry // errors
+	taken    []otep.Withdrawal // back
+	findings []otep.Entry      // errors
 	warnings []otep.Entry
 	refused  bool // the whole of it, for its envelope
 	// status is the current status of a source that knows no events, as it
@@ -191,6 +201,7 @@ type incoming struct {
 	// step and disposition tell the status when the event has none yet.
 	step, disposition string
 	withdraws         bool
+	reason            string // of a withdrawal
 	address           string // by which EPCIS knows the event
 }
 
@@ -204,7 +215,7 @@ func read(body []byte, index int, isList bool, now time.Time) (arrival, error) {
 		return arrival{}, err
 	}
 	report = report.Tolerant()
-	a := arrival{index: index, subject: t.Subject, profile: t.Profile, findings: report.Errors, refused: report.Refused(-1)}
+	a := arrival{index: index, subject: t.Subject, profile: t.Profile, taken: t.Withdrawals, findings: report.Errors, refused: report.Refused(-1)}
 	if isList {
 		a.prefix = fmt.Sprintf("timelines[%d].", index)
 	}
@@ -219,7 +230,7 @@ func read(body []byte, index int, isList bool, now time.Time) (arrival, error) {
 	for i, e := range t.Events {
 		a.events = append(a.events, incoming{index: i, event: e, refused: report.Refused(i)})
 	}
-	if len(a.events) == 0 {
+	if len(a.events)+len(a.taken) == 0 {
 		a.readStatus(body)
 	}
 	return a, nil

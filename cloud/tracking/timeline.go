@@ -163,6 +163,22 @@ type EventsInput struct {
 	Order  string `query:"order"`
 	Verify string `query:"verify" doc:"As for the timeline"`
 	Key    string `header:"X-Tracking-Key"`
+	// Include is withdrawn for those that were taken back, too.
+	Include string `query:"include" doc:"withdrawn: events that were taken back, too, each with why and by whom; for owners, in the format otep"`
+}
+
+// ShownEvent is an event as its owners see it.
+type ShownEvent struct {
+	otep.Event
+	Withdrawn *WithdrawnBody `json:"withdrawn,omitempty"`
+}
+
+// WithdrawnBody says how an event was taken back.
+type WithdrawnBody struct {
+	At          *string `json:"at"`
+	Reason      *string `json:"reason"`       // did_not_occur or incorrect_data; null when none was given
+	By          *string `json:"by"`           // code of the provider; null before it was kept
+	CorrectedBy *string `json:"corrected_by"` // id of the event that took its place; null when there is none
 }
 
 // EventsOutput is a list of events in a format. Total counts Data.
@@ -193,6 +209,9 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 	if in.Order != "" && in.Order != "asc" && in.Order != "desc" {
 		return EventsOutput{}, invalid("order", "Use asc or desc.")
 	}
+	if in.Include != "" && in.Include != "withdrawn" {
+		return EventsOutput{}, invalid("include", "Use withdrawn.")
+	}
 	given := proof{in.Verify, in.Key}
 	p, err := s.visibleParcel(ctx, c, in.Number, given)
 	if err != nil {
@@ -203,11 +222,47 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 		t.Events = slices.DeleteFunc(t.Events, func(e otep.Event) bool { return !e.RecordedAt.After(since.Time) })
 	}
 	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Truncated: p.truncated, Private: !c.Anonymous() || given.given()}
+	if in.Include != "" {
+		if out.Data, err = s.withWithdrawn(ctx, c, f, p, t.Events, since); err != nil {
+			return EventsOutput{}, err
+		}
+	}
 	out.Total = count(out.Data)
 	if in.Order == "desc" {
 		reverse(out.Data)
 	}
 	return out, nil
+}
+
+// withWithdrawn are events of a parcel and those that were taken back, recorded after since, in
+// the order in which they happened. Errors: OTEP_CREDENTIALS_REQUIRED, OTEP_PROVIDER_FORBIDDEN,
+// OTEP_INVALID_REQUEST.
+func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, f projection.Format, p parcel, events []otep.Event, since otep.Time) ([]ShownEvent, error) {
+	switch {
+	case c.Anonymous():
+		return nil, cloud.E(cloud.Unauthenticated, codeCredentials)
+	case !p.owner:
+		return nil, cloud.E(cloud.Forbidden, codeForbidden)
+	case f.Name != projection.Names()[0]:
+		return nil, invalid("include", "Leave out include, or ask for the format otep.")
+	}
+	out := make([]ShownEvent, 0, len(events))
+	for _, e := range events {
+		out = append(out, ShownEvent{Event: e})
+	}
+	err := s.store.Look(ctx, func(v cloud.View) error {
+		gone, err := v.WithdrawnEvents(p.shipment.ID)
+		for _, x := range gone {
+			if !x.Event.RecordedAt.After(since.Time) {
+				continue
+			}
+			x.Event.StatusLabel = locale.Status(c.Language, x.Event.StatusCode)
+			out = append(out, ShownEvent{x.Event, &WithdrawnBody{cloud.Stamp(x.At, time.UTC), cloud.OrNull(x.Reason), cloud.OrNull(x.By), cloud.OrNull(x.CorrectedBy)}})
+		}
+		return err
+	})
+	slices.SortStableFunc(out, func(a, b ShownEvent) int { return a.OccurredAt.Compare(b.OccurredAt.Time) })
+	return out, err
 }
 
 func invalid(field, message string) error {

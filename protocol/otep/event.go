@@ -53,6 +53,9 @@ func (r *reader) event(i int, v value) error {
 	}
 	r.eventID(i, e, find(m, "event_id"))
 	e.Message, _ = find(m, "message").text()
+	if v := find(m, "corrects"); !v.isNull() && anID.holds(v) {
+		e.Corrects, _ = v.text()
+	}
 	return r.extensions(i, e, find(m, "extensions"))
 }
 

@@ -120,6 +120,7 @@ type Event struct {
 	Telemetry      []Reading  `json:"telemetry,omitempty"`
 	Message        string     `json:"message,omitempty"`
 	Extensions     Extensions `json:"extensions,omitempty"`
+	Corrects       string     `json:"corrects,omitempty"` // id of the event that this one takes the place of
 
 	// Withdrawn marks an event that its source took back. It stays stored and
 	// is in no timeline.
@@ -138,7 +139,21 @@ type Timeline struct {
 	LastEventAt         *Time   `json:"last_event_at"`
 	EstimatedDeliveryAt *Time   `json:"estimated_delivery_at,omitempty"`
 	Events              []Event `json:"events"`
+	// Withdrawals are the events that a source takes back; a folded timeline has none.
+	Withdrawals []Withdrawal `json:"withdrawals,omitempty"`
 }
+
+// Withdrawal takes back an event that its source sent before.
+type Withdrawal struct {
+	EventID string `json:"event_id"`
+	Reason  string `json:"reason"` // DidNotOccur or IncorrectData
+}
+
+// Why an event is taken back: the error reasons of GS1's Core Business Vocabulary.
+const (
+	DidNotOccur   = "did_not_occur"
+	IncorrectData = "incorrect_data"
+)
 
 // Public is an event as it is shown without a token: without what its source wrote for
 // itself (message, reference, raw status, extensions), its place and proof

@@ -49,6 +49,7 @@ func quickEvent(text string) (e Event, ok bool) {
 		e.Source = q.source()
 	}
 	e.Message = q.text(`"message":`)
+	e.Corrects = q.text(`"corrects":`)
 	q.end()
 	return e, !q.bad && q.s == ""
 }
@@ -226,6 +227,7 @@ func AppendEvent(b []byte, e *Event) ([]byte, error) {
 		b, failed = appendAny(append(b, `,"extensions":`...), e.Extensions)
 		err = errors.Join(err, failed)
 	}
+	b = appendGiven(b, `,"corrects":`, e.Corrects)
 	return append(b, '}'), err
 }
 
@@ -250,18 +252,25 @@ func (t Timeline) AppendJSON(b []byte) ([]byte, error) {
 		b = appendTime(b, `,"estimated_delivery_at":`, *t.EstimatedDeliveryAt)
 	}
 	if t.Events == nil {
-		return append(b, `,"events":null}`...), nil
-	}
-	b = append(b, `,"events":[`...)
-	for i := range t.Events {
-		if i > 0 {
-			b = append(b, ',')
+		b = append(b, `,"events":null`...)
+	} else {
+		b = append(b, `,"events":[`...)
+		for i := range t.Events {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = AppendEvent(b, &t.Events[i]); err != nil {
+				return b, err
+			}
 		}
-		if b, err = AppendEvent(b, &t.Events[i]); err != nil {
+		b = append(b, ']')
+	}
+	if len(t.Withdrawals) > 0 {
+		if b, err = appendAny(append(b, `,"withdrawals":`...), t.Withdrawals); err != nil {
 			return b, err
 		}
 	}
-	return append(b, "]}"...), nil
+	return append(b, '}'), nil
 }
 
 func appendLocation(b []byte, l *Location) ([]byte, error) {

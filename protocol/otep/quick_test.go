@@ -46,6 +46,9 @@ func drawEvent(t *rapid.T) Event {
 	if maybe.Draw(t, "source") {
 		e.Source = &Source{Type: text("st"), Provider: text("p"), ProviderName: text("pn"), RawStatus: text("rs"), RawMessage: text("rm"), Reference: text("ref"), Synthesized: maybe.Draw(t, "syn")}
 	}
+	if maybe.Draw(t, "corrects") {
+		e.Corrects = text("corrected")
+	}
 	if maybe.Draw(t, "rest") {
 		e.PoD, e.Telemetry, e.Extensions = &Proof{Recipient: text("who")}, []Reading{{Type: text("kind"), Value: 4.2}}, Extensions{text("k"): text("x")}
 	}
@@ -67,7 +70,7 @@ func TestEventsAreWrittenAsByTheLibrary(t *testing.T) {
 			at := drawTime(t)
 			line.EstimatedDeliveryAt = &at
 		}
-		for _, line := range []Timeline{line, Fold("", s, nil), {}} {
+		for _, line := range []Timeline{line, Fold("", s, nil), {}, {Withdrawals: []Withdrawal{{some.Draw(t, "withdrawn"), DidNotOccur}}}} {
 			b, err = line.AppendJSON([]byte("x"))
 			require.NoError(t, err)
 			require.Equal(t, "x"+string(encoded(t, line)), string(b))

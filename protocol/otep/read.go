@@ -70,6 +70,9 @@ func (r *reader) envelope(body value) error {
 	if t, ok := instant(find(m, "estimated_delivery_at")); ok {
 		r.timeline.EstimatedDeliveryAt = &t
 	}
+	if err := r.withdrawals(find(m, "withdrawals")); err != nil {
+		return err
+	}
 	list := find(m, "events")
 	if !list.isArray() {
 		r.report.add("V10", "events", -1)
@@ -88,6 +91,29 @@ func (r *reader) envelope(body value) error {
 	}
 	if list.isArray() {
 		r.whole(find(m, "current_status"), find(m, "delivered"))
+	}
+	return nil
+}
+
+// withdrawals reads what a source takes back.
+func (r *reader) withdrawals(v value) error {
+	if v.count() > MaxEvents { // V37 says so
+		return nil
+	}
+	for i, item := range v.items() {
+		m, err := item.members()
+		if err != nil {
+			return err
+		}
+		at := spot{-1, "withdrawals.", i}
+		if !item.isObject() {
+			r.later.add("V36", at.path(""), -1, "withdrawals", anObject.words)
+			continue
+		}
+		r.members(withdrawalShape, m, at)
+		var w Withdrawal
+		texts(m, field{"event_id", &w.EventID}, field{"reason", &w.Reason})
+		r.timeline.Withdrawals = append(r.timeline.Withdrawals, w)
 	}
 	return nil
 }

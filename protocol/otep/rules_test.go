@@ -222,6 +222,10 @@ func TestEveryRule(t *testing.T) {
 	check("V36", "events[1].pod.files[1]", "files must be an object", e("events.1.status_code", `"delivered"`), e("events.1.pod", `{"files":[{"file_id":1},5]}`))
 	check("V36", "events[1].pod.files[0].file_id", "file_id must be an integer", e("events.1.status_code", `"delivered"`), e("events.1.pod", `{"files":[{"file_id":1.5}]}`))
 	check("V36", "events[0].telemetry[1].time", "time must be a date-time with offset", e("events.0.telemetry", `[{"type":"speed","value":5},{"type":"speed","value":5,"time":"now"}]`))
+	check("V36", "withdrawals[1]", "withdrawals must be an object", e("withdrawals", `[{"event_id":"e","reason":"did_not_occur"},5]`))
+	check("V36", "withdrawals[0].reason", "reason must be one of: did_not_occur, incorrect_data", e("withdrawals", `[{"event_id":"e"}]`))
+	check("V36", "withdrawals[0].event_id", "event_id must be an event_id of 1 to 64 characters", e("withdrawals", `[{"event_id":null,"reason":"did_not_occur"}]`))
+	check("V36", "events[0].corrects", "corrects must be an event_id of 1 to 64 characters", e("events.0.corrects", `""`))
 	check("V37", "events[0].message", "message is longer than 500 characters", e("events.0.message", strconv.Quote(strings.Repeat("a", 501))))
 	for json, want := range map[string]string{`{"gln":"1234567890123"}`: "gln '1234567890123'", `{"unlocode":"Toronto"}`: "unlocode 'Toronto'"} {
 		check("V38", "events[0].location."+want[:strings.IndexByte(want, ' ')], want+" is not well formed", e("events.0.location", json))

@@ -35,6 +35,7 @@ var schema = sync.OnceValue(func() []byte {
 			"source":      object{"type": "object", "required": []string{"type"}, "properties": properties(sourceShape)},
 			"pod":         object{"type": "object", "properties": properties(proofShape)},
 			"file":        object{"type": "object", "properties": properties(fileShape)},
+			"withdrawal":  object{"type": "object", "required": withdrawalShape.needed, "properties": properties(withdrawalShape)},
 			"reading":     object{"type": "object", "required": []string{"type", "value"}, "properties": properties(readingShape)},
 		},
 	})

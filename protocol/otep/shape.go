@@ -23,10 +23,13 @@ type kind struct {
 }
 
 var (
-	aText    = kind{"a string", value.isText, object{"type": "string"}}
-	aFlag    = kind{"true or false", func(v value) bool { _, ok := v.flag(); return ok }, object{"type": "boolean"}}
-	aWhole   = kind{"an integer", func(v value) bool { _, ok := v.whole(); return ok }, object{"type": "integer", "minimum": -1 << 63, "maximum": 1<<63 - 1}}
-	aMoment  = kind{"a date-time with offset", func(v value) bool { _, ok := instant(v); return ok }, ref("date_time")}
+	aText   = kind{"a string", value.isText, object{"type": "string"}}
+	aFlag   = kind{"true or false", func(v value) bool { _, ok := v.flag(); return ok }, object{"type": "boolean"}}
+	aWhole  = kind{"an integer", func(v value) bool { _, ok := v.whole(); return ok }, object{"type": "integer", "minimum": -1 << 63, "maximum": 1<<63 - 1}}
+	aMoment = kind{"a date-time with offset", func(v value) bool { _, ok := instant(v); return ok }, ref("date_time")}
+	// anID names an event that was sent before.
+	anID     = kind{"an event_id of 1 to 64 characters", func(v value) bool { s, ok := v.text(); return ok && s != "" && isExternal(s) }, object{"type": "string", "pattern": `^` + printable + `{1,64}$`}}
+	aReason  = kind{"one of: " + DidNotOccur + ", " + IncorrectData, func(v value) bool { s, _ := v.text(); return s == DidNotOccur || s == IncorrectData }, object{"enum": []string{DidNotOccur, IncorrectData}}}
 	aPhase   = kind{"one of: " + strings.Join(phases, ", "), func(v value) bool { s, _ := v.text(); return slices.Contains(phases, s) }, object{"enum": phases}}
 	anObject = kind{"an object", value.isObject, object{"type": "object"}}
 	anArray  = kind{"an array", value.isArray, object{"type": "array"}}
@@ -55,7 +58,8 @@ type slot struct {
 	kind   kind
 	schema object // of a ruled one all of it; of others what stands beside that of kind
 	ruled  bool
-	max    int // characters of a text, items of an array; 0: no limit
+	needed bool // where null and nothing are of the wrong kind, too
+	max    int  // characters of a text, items of an array; 0: no limit
 	form   func(s string) bool
 }
 
@@ -64,7 +68,10 @@ func (x slot) write() object {
 	if x.ruled {
 		return x.schema
 	}
-	out := nullable(x.kind.schema)
+	out := x.kind.schema
+	if !x.needed {
+		out = nullable(out)
+	}
 	if len(x.schema) > 0 || x.max > 0 {
 		out = maps.Clone(out)
 	}
@@ -101,6 +108,7 @@ func (x slot) over(v value) string {
 // shape is an object's members.
 type shape struct {
 	members []string
+	needed  []string
 	slots   map[string]*slot
 }
 
@@ -109,6 +117,9 @@ func newShape(slots ...slot) *shape {
 	for i := range slots {
 		s.members = append(s.members, slots[i].name)
 		s.slots[slots[i].name] = &slots[i]
+		if slots[i].needed {
+			s.needed = append(s.needed, slots[i].name)
+		}
 	}
 	return s
 }
@@ -136,6 +147,11 @@ var (
 		slot{name: "last_event_at", kind: aMoment},
 		slot{name: "estimated_delivery_at", kind: aMoment},
 		ruled("events", object{"type": "array", "items": ref("event"), "maxItems": MaxEvents}),
+		slot{name: "withdrawals", kind: anArray, max: MaxEvents, schema: object{"items": ref("withdrawal")}},
+	)
+	withdrawalShape = newShape(
+		slot{name: "event_id", kind: anID, needed: true, schema: object{"description": "of an event that the same source sent before"}},
+		slot{name: "reason", kind: aReason, needed: true},
 	)
 	subjectShape = newShape(
 		ruled("tracking_number", nullable(object{"type": "string", "pattern": trimmed(`[A-Za-z0-9._-]{1,64}`), "description": "1 to 64 of A-Z a-z 0-9 . _ -"})),
@@ -163,6 +179,7 @@ var (
 		slot{name: "telemetry", kind: anArray, max: MaxTelemetry, schema: object{"items": ref("reading")}},
 		slot{name: "message", kind: aText, max: MaxMessage},
 		slot{name: "extensions", kind: anObject, schema: object{"description": "members of the producer, kept untouched; 8 KiB as JSON without white space"}},
+		slot{name: "corrects", kind: anID, schema: object{"description": "id of an event that the same source sent before, and which this one replaces"}},
 	)
 	locationShape = newShape(slices.Concat(
 		ofKind(aText, "name", "address", "city", "region", "postal_code"),
@@ -262,9 +279,14 @@ func (r *reader) members(s *shape, given []member, at spot) {
 		switch {
 		case !known:
 			r.later.add("V39", at.path(string(name)), at.event, string(name), s.advice(string(name)))
-		case x.ruled || v.isNull():
+		case x.ruled || v.isNull() && !x.needed:
 		default:
 			r.slot(x, v, at)
+		}
+	}
+	for _, name := range s.needed {
+		if find(given, name) == nil {
+			r.slot(s.slots[name], nil, at)
 		}
 	}
 }

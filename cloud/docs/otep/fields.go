@@ -33,7 +33,7 @@ var shapes = []struct {
 }{
 	{"timeline", reflect.TypeFor[otep.Timeline]()}, {"subject", reflect.TypeFor[otep.Subject]()}, {"event", reflect.TypeFor[otep.Event]()},
 	{"location", reflect.TypeFor[otep.Location]()}, {"source", reflect.TypeFor[otep.Source]()}, {"pod", reflect.TypeFor[otep.Proof]()},
-	{"file", reflect.TypeFor[otep.File]()}, {"reading", reflect.TypeFor[otep.Reading]()},
+	{"withdrawal", reflect.TypeFor[otep.Withdrawal]()}, {"file", reflect.TypeFor[otep.File]()}, {"reading", reflect.TypeFor[otep.Reading]()},
 }
 
 // rules is a JSON Schema as far as this package reads it.
@@ -124,7 +124,7 @@ func fields(timeline string) ([]Group, error) {
 }
 
 // members tell which object stands where in a timeline.
-var members = map[string]string{"events": "event", "telemetry": "reading", "files": "file"}
+var members = map[string]string{"events": "event", "telemetry": "reading", "files": "file", "withdrawals": "withdrawal"}
 
 // gather notes the first short value of every member.
 func gather(out map[string]string, group string, v any) {

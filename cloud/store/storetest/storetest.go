@@ -1008,13 +1008,19 @@ func withdrawn(t *testing.T, db *store.DB) {
 	s := cloud.Shipment{ID: 1, BusinessID: 1, Number: "SWP1"}
 	e := cloud.TimelineEvent{ShipmentID: 1, BusinessID: 1, Event: scanAt(t, "e1", "2026-11-20T10:00:00Z")}
 	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{s}, Events: []cloud.TimelineEvent{e}}})
-	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Withdrawn: []cloud.EventRef{{ShipmentID: 1, EventID: "e1", At: now}, {ShipmentID: 1, EventID: "unknown", At: now}}}})
+	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Withdrawn: []cloud.EventRef{{ShipmentID: 1, EventID: "e1", At: now, Reason: otep.IncorrectData, By: "ups", CorrectedBy: "e2"}, {ShipmentID: 1, EventID: "unknown", At: now}}}})
 	write(t, db, 0, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{e}}})
 	look(t, db, func(v cloud.View) {
 		es, err := v.Timeline(1)
 		require.NoError(t, err)
 		require.Len(t, es, 1)
 		require.True(t, es[0].Event.Withdrawn)
+		gone, err := v.WithdrawnEvents(1)
+		require.NoError(t, err)
+		require.Equal(t, []cloud.WithdrawnEvent{{EventRef: cloud.EventRef{ShipmentID: 1, EventID: "e1", At: now, Reason: otep.IncorrectData, By: "ups", CorrectedBy: "e2"}, Event: e.Event}}, gone)
+		gone, err = v.WithdrawnEvents(2)
+		require.NoError(t, err)
+		require.Empty(t, gone)
 	})
 	_, es, err := db.FindTimeline(t.Context(), "swp1", nil)
 	require.NoError(t, err)

@@ -21,11 +21,11 @@ const Full = `{"otep_version":"0.1","profile":"parcel","subject":{"tracking_numb
  "telemetry":[{"type":"temperature","value":4.2,"unit":"CEL","time":"2026-06-09T18:20:00Z","device_id":"probe-17"}],"message":"in","extensions":{"a":[1,{"b":null}]}},
 {"event_id":"e2","occurred_at":"2026-06-10T09:50:00-04:00","status_code":"delivery_failed","incident_reason":"recipient_unavailable","source":{"type":"carrier"}},
 {"event_id":"e3","occurred_at":"2026-06-10T11:30:00-04:00","status_code":"delivered","source":{"type":"carrier"},
- "pod":{"recipient":"J. Smith","signed":true,"signature_url":"https://example.com/s","signed_at":"2026-06-10T11:30:00-04:00","note":"n","files":[{"file_id":1,"type":"photo","url":"u","full_url":"f"}]}}]}`
+ "pod":{"recipient":"J. Smith","signed":true,"signature_url":"https://example.com/s","signed_at":"2026-06-10T11:30:00-04:00","note":"n","files":[{"file_id":1,"type":"photo","url":"u","full_url":"f"}]},"corrects":"e0"}],"withdrawals":[{"event_id":"e9","reason":"did_not_occur"},{"event_id":"e8","reason":"incorrect_data"}]}`
 
 // words are texts that a member may be given in the place of its own.
-var words = []string{"", " ", "in_transit", "arrival_scan", "delivery_failed", "out_for_delivery", "x", "x-", "x-new", "X-New", "delivered", "otep:parcel:delivered", "otep:phase:delivered", "otep:moving:x-a", "canceled", "otep:x-p:refused", "label", "own_fleet", "Locker", "hub", "inbound", "exception", "return",
-	"planned", "actual", "guessed", "weather", "x-why", "bad luck", "2026-06-10T11:30:00", "2026-06-10T11:30:00Z", "2026-06-10t11:30:00.123456789+02:00", "2026-06-10T11:30:60Z", "2026-06-10T24:00:00Z", "2026-02-30T00:00:00Z", "2026-6-1T00:00:00Z", "2026-06-10T11:30:00.1234567890Z",
+var words = []string{"", " ", "in_transit", "arrival_scan", "delivery_failed", "out_for_delivery", "x", "x-", "x-new", "X-New", "delivered", "otep:parcel:delivered", "otep:phase:delivered", "otep:moving:x-a", "canceled", "otep:x-p:refused", "label", "own_fleet", "Locker", "hub", "inbound", "exception", "return", "did_not_occur", "incorrect_data",
+	"planned", "actual", "guessed", "weather", "x-why", "x-moose", "x-moose", "bad luck", "2026-06-10T11:30:00", "2026-06-10T11:30:00Z", "2027-06-10T11:30:00Z", "2026-06-10t11:30:00.123456789+02:00", "2026-06-10T11:30:60Z", "2026-06-10T24:00:00Z", "2026-02-30T00:00:00Z", "2026-6-1T00:00:00Z", "2026-06-10T11:30:00.1234567890Z",
 	"2026-06-10T11:30:00+24:00", "2026-06-10T11:30:00-00:00", "0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "0.1", "0.2", "1.0", "0", "00.1", "0.1.0", "0.1.", "parcel", "x-mine", "phase", "universal", "Parcel", "a_b", "a-b", "CA", "ca", "CAN", "0614141123452", "0614141123453", "CEL", "Celsius",
 	"106141412345678908", "00106141412345678908", "106141412345678909", "SR 1", " SR-1.a_b ", "SR/1", "包裹", "a\tb", "a\u0085b", "\u00a0", "null", "true", "5"}
 
