@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -193,6 +194,37 @@ func TestOneNodeMakesAnExport(t *testing.T) {
 	for a.Work(t.Context()) != nil {
 	}
 	require.NotEmpty(t, lines(t, a, job.Job.JobID))
+}
+
+// lookout is a database that says when jobs are looked for.
+type lookout struct {
+	*store.DB
+	looked chan struct{}
+}
+
+func (l lookout) OpenBusinessJobs(ctx context.Context) ([]cloud.BusinessJob, error) {
+	l.looked <- struct{}{}
+	return l.DB.OpenBusinessJobs(ctx)
+}
+
+// A job begins when it is asked for, not with the next round of the loop, 15 seconds later.
+func TestAJobBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := webtest.New(t)
+	jobs := lookout{w.DB, make(chan struct{}, 100)}
+	s := service(t, w.DB, jobs)
+	_, err := s.Export(t.Context(), cloud.Caller{Account: cloud.Account{ID: 6, Type: cloud.PlatformAdmin}}, platform.ByBusiness{ID: 42})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, slog.New(slog.DiscardHandler)) }()
+	select {
+	case <-jobs.looked:
+	case <-time.After(10 * time.Second):
+		t.Error("the job waits for the next round")
+	}
+	stop()
+	require.NoError(t, <-ended)
 }
 
 // An export holds uploaded files of the business and none of another; one that is gone
