@@ -13,11 +13,16 @@ import (
 	"github.com/postern-io/postern/protocol/topic"
 )
 
-// forgotten demands that the library knows nothing of a device that is away.
+// forgotten demands that library and broker know nothing of a device that is away.
 func (s *stand) forgotten(client, name string) {
 	s.t.Helper()
 	eventually(s.t, "the client is gone", func() bool { _, ok := s.server.Clients.Get(client); return !ok })
 	eventually(s.t, "so are its subscriptions", func() bool { return len(s.server.Topics.Subscribers(name).Subscriptions) == 0 })
+	eventually(s.t, "so is its turn", func() bool {
+		s.events.turns.mu.Lock()
+		defer s.events.turns.mu.Unlock()
+		return s.events.turns.clients[client] == nil
+	})
 }
 
 // A device that asks for a session to be kept learns that there is none. The
