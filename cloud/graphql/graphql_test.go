@@ -276,6 +276,15 @@ func TestIntrospection(t *testing.T) {
 		require.True(t, names[want], want)
 	}
 	require.Equal(t, "User", d["__type"].(map[string]any)["name"])
+
+	// The documents whose answers are kept need the same rights.
+	standard, err := os.ReadFile("testdata/introspection-default.graphql")
+	require.NoError(t, err)
+	_, m = r.ask(string(standard), nil)
+	require.Empty(t, m["errors"])
+	_, m = r.ask(string(standard), nil, "unknown-token")
+	r.failed(m, "TOKEN_INVALID", 401)
+	require.Nil(t, m["data"])
 }
 
 func FuzzRequest(f *testing.F) {
