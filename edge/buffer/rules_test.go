@@ -177,6 +177,11 @@ func TestSpineRefusesPagesThatAreNoBranch(t *testing.T) {
 		err := p.spine(2)
 		require.ErrorIs(t, err, ErrDamaged, "%+v", tt)
 		require.ErrorContains(t, err, tt.want)
+
+		// The check of the whole file refuses them too, before it reads an element.
+		err = newPages(t.Context(), bytes.NewReader(f), 1024, pageMeta{high: 4}).walk(2, 0, nil, nil, func(entry) error { return nil })
+		require.ErrorIs(t, err, ErrDamaged, "%+v", tt)
+		require.ErrorContains(t, err, fmt.Sprintf("page 2: flags %#x, %d elements", tt.flags, tt.count))
 	}
 }
 
