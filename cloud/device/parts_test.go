@@ -16,6 +16,12 @@ import (
 // entries lists n more codes at the device, as so many deliveries would.
 func entries(t *testing.T, w *devicetest.World, d *devicetest.Device, n int) (newest uint64) {
 	t.Helper()
+	return entriesOf(t, w, d, n, 32)
+}
+
+// entriesOf are entries with verifiers of size bytes.
+func entriesOf(t *testing.T, w *devicetest.World, d *devicetest.Device, n, size int) (newest uint64) {
+	t.Helper()
 	require.NoError(t, w.Store.Decide(t.Context(), d.ID, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := v.Device(d.ID)
 		if err != nil {
@@ -25,7 +31,7 @@ func entries(t *testing.T, w *devicetest.World, d *devicetest.Device, n int) (ne
 		for range n {
 			row.CodeList++
 			ch.Codes = append(ch.Codes, cloud.CodeRow{DeviceID: d.ID, CreatedAt: time.Now().UTC(), Entry: wire.CodeEntry{Number: row.CodeList, Op: wire.CodeSet,
-				Kind: wire.CodePickup, Verifier: fmt.Appendf(nil, "%032d", row.CodeList), DeliveryRef: fmt.Sprint("LD-", row.CodeList), Doors: []uint{1},
+				Kind: wire.CodePickup, Verifier: fmt.Appendf(nil, "%0*d", size, row.CodeList), DeliveryRef: fmt.Sprint("LD-", row.CodeList), Doors: []uint{1},
 				Packages: map[uint][]string{1: {fmt.Sprint("PK-", row.CodeList)}}, Active: wire.ActiveNow}})
 		}
 		newest = row.CodeList
@@ -66,24 +72,29 @@ func TestAWholeListOfManyDeliveriesComesInParts(t *testing.T) {
 	})
 }
 
-// A tail that is more than a message holds comes in pieces that each follow what
-// the device holds by then.
+// A tail that is more than a message holds, of entries or of bytes, comes in pieces that
+// each follow what the device holds by then, were it a single entry.
 func TestALongTailComesInPiecesThatStandForThemselves(t *testing.T) {
-	signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
-		create(w, "R-1", d.Code, "PK-1")
-		confirm(w, d)
-		newest := entries(t, w, d, 2000)
-		drain(d)
-		for pieces := 0; d.List != newest; pieces++ {
-			require.Less(t, pieces, 10)
-			c := ask(t, d, fmt.Sprint("at ", d.List))
-			require.Equal(t, []any{d.List, uint(0), uint64(0), fmt.Sprint("at ", d.List)}, []any{c.From, c.Part, c.End, string(c.Nonce)})
-			require.Equal(t, c.To, c.Entries[len(c.Entries)-1].Number)
-			require.Len(t, c.Entries, int(c.To-c.From))
-			require.Empty(t, d.Codes)
-			d.List = c.To
-		}
-	})
+	t.Parallel()
+	for name, size := range map[string]int{"entries": 32, "bytes": 64} {
+		t.Run(name, func(t *testing.T) {
+			signing(t, func(t *testing.T, w *devicetest.World, d *devicetest.Device) {
+				require.EqualValues(t, 1, entries(t, w, d, 1))
+				confirm(w, d)
+				newest := entriesOf(t, w, d, 2000, size)
+				drain(d)
+				for pieces := 0; d.List != newest; pieces++ {
+					require.Less(t, pieces, 10)
+					c := ask(t, d, fmt.Sprint("at ", d.List))
+					require.Equal(t, []any{d.List, uint(0), uint64(0), fmt.Sprint("at ", d.List)}, []any{c.From, c.Part, c.End, string(c.Nonce)})
+					require.Equal(t, c.To, c.Entries[len(c.Entries)-1].Number)
+					require.Len(t, c.Entries, int(c.To-c.From))
+					require.Empty(t, d.Codes)
+					d.List = c.To
+				}
+			})
+		})
+	}
 }
 
 // Before any part is confirmed the device is made to ask anew, as for a list in one
