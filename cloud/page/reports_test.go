@@ -58,3 +58,22 @@ func TestReportsPage(t *testing.T) {
 		require.NotRegexp(t, `>report\.|%!|%s`, g.body)
 	}
 }
+
+// The sentence of the occupancy counts from the first compartment on, and says when there is none.
+func TestOccupancyOfASingleCompartment(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.signedIn()
+	var ch cloud.Changes
+	for _, d := range []cloud.DeviceID{r.w.Device.ID, r.w.Spare.ID} {
+		for n := range 12 {
+			ch.Compartments = append(ch.Compartments, cloud.Compartment{GridID: cloud.GridID(int(d)*100 + n + 1), DeviceID: d, Door: uint(n + 1), State: cloud.GridBlocked, BlockReason: cloud.BlockRemoved})
+		}
+	}
+	r.w.Write(t, ch)
+	require.Contains(t, r.do("GET", "/console/reports", nil).body, "No cabinet is in use yet.")
+	one := ch.Compartments[0]
+	one.State, one.BlockReason, one.PickupEnabled = cloud.GridOccupied, "", true
+	r.w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Compartments: []cloud.Compartment{one}}})
+	require.Contains(t, r.do("GET", "/console/reports", nil).body, "Occupied: 1 of 1 compartments (100")
+}
