@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,5 +93,34 @@ func TestListsBeyondWhatIsCounted(t *testing.T) {
 				require.Equal(t, numbers, offset, x.name)
 			}
 		})
+	}
+}
+
+// A keyword is looked for in the few orders that the rest of a query finds, whatever that
+// rest is: the search's index has all orders of all times. Alone it needs the index.
+func TestAKeywordIsLookedForInFewOrders(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, Config{Dir: t.TempDir()})
+	at := time.Now()
+	for name, q := range map[string]cloud.OrderQuery{
+		"alone":          {},
+		"statuses":       {Statuses: []cloud.OrderStatus{cloud.OrderNew}},
+		"created since":  {CreatedFrom: at},
+		"created until":  {CreatedTo: at},
+		"type":           {Type: "D"},
+		"scheduled":      {ScheduledFrom: "2026-01-01"},
+		"customer":       {CustomerID: 1},
+		"status of type": {Statuses: []cloud.OrderStatus{cloud.OrderNew}, Type: "D"},
+	} {
+		q.BusinessID, q.Keyword = 1, "anna"
+		require.NoError(t, db.engine.read(t.Context(), func(ctx context.Context, r querier) error {
+			l, err := orderList{db: db.database, q: q, column: orderSorts["id"]}.narrowed(ctx, r, fewCandidates)
+			if name == "alone" {
+				require.Equal(t, []string{"anna", ""}, []string{l.q.Keyword, l.within})
+			} else {
+				require.Equal(t, []string{"", "anna"}, []string{l.q.Keyword, l.within}, name)
+			}
+			return err
+		}))
 	}
 }
