@@ -232,3 +232,12 @@ func TestPhones(t *testing.T) {
 		require.False(t, HasFormat("phone", bad), bad)
 	}
 }
+
+// A 0 is a number of its own, not a digit of another one.
+func TestHasZero(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]bool{`0`: true, `{"n":0}`: true, `{"n":-0}`: true, `{"n":0.0}`: true, `[1,0,1]`: true, `[1,0`: true,
+		``: false, `{"n":1}`: false, `{"n":10}`: false, `[1,10]`: false, `10`: false, `01`: false, `{"n":101}`: false, `{"n":905}`: false} {
+		require.Equal(t, want, HasZero([]byte(body)), body)
+	}
+}
