@@ -119,14 +119,19 @@ func f(a, b int, log *slog.Logger) (n int, err error) {
 	sites, err := findSites(p)
 	require.NoError(t, err)
 	kinds := map[string]int{}
+	var constants []string
 	for _, s := range sites {
 		kinds[s.Kind]++
+		if s.Kind == offByOne {
+			constants = append(constants, src[s.From:s.To]+" to "+s.With)
+		}
 		require.NotContains(t, s.Before[:min(len(s.Before), 3)], "log", "%+v", s)
 		changed, err := s.mutant()
 		require.NoError(t, err)
 		require.NotEqual(t, src, string(changed))
 	}
 	require.Equal(t, map[string]int{ignoreError: 1, negateCondition: 2, moveBoundary: 2, swapLogic: 1, swapSign: 2, removeStatement: 3, removeReturn: 2, offByOne: 3}, kinds)
+	require.Equal(t, []string{"0 to 1", "1 to 2", "2 to 3"}, constants)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.go"), []byte(src+"//\n"), 0o600))
 	_, err = sites[0].mutant()
 	require.ErrorContains(t, err, "changed during the run")
