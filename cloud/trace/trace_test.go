@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -410,10 +412,21 @@ func TestAPartIsNotRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.back.body = partly
 	p, id := w.pusher(), w.parcel()
+	var log strings.Builder
+	p.log = slog.New(slog.NewTextHandler(&log, nil))
 	w.add(id, event(otep.InTransit, 0))
 	require.NoError(t, drain(t, p))
 	require.NoError(t, drain(t, p))
 	require.Equal(t, 1, w.back.count())
+	require.Contains(t, log.String(), "left out 3 spans")
+
+	// Of what was taken whole the log says nothing.
+	log.Reset()
+	w.back.body = nil
+	w.add(id, event(otep.Delivered, 1))
+	require.NoError(t, drain(t, p))
+	require.Greater(t, w.back.count(), 1)
+	require.Empty(t, log.String())
 }
 
 // partly is the generated ExportTraceServiceResponse, as google.golang.org/protobuf
