@@ -417,3 +417,13 @@ func TestDeadlinesOnSeveralNodesAreSentOnce(t *testing.T) {
 		require.Empty(s.t, left)
 	})
 }
+
+// A door moves outside of openings too: a record of it that names none is no fault.
+func TestADoorMovesOutsideOfOpenings(t *testing.T) {
+	t.Parallel()
+	tell(t, 1, nil, func(s *story) {
+		s.Tell(wire.KindDoorOpened, wire.DoorOpened{Door: 1})
+		s.Tell(wire.KindDoorClosed, wire.DoorClosed{Door: 1})
+		require.Empty(s.t, s.Faults())
+	})
+}
