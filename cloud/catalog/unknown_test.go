@@ -63,3 +63,17 @@ func TestUnknownMembersByPath(t *testing.T) {
 		}
 	}
 }
+
+// An unknown argument names the one that was probably meant: the closest by characters that are
+// put in, taken out or changed, and none when more than half of them would be.
+func TestAnUnknownArgumentNamesTheNearest(t *testing.T) {
+	t.Parallel()
+	tool := Tool{Name: "t", Arguments: Arguments("order_id integer", "business_id integer", "page integer")}
+	for name, want := range map[string]string{
+		"order_ids": "order_id", "orderid": "order_id", "order-id": "order_id", "busines_id": "business_id", "odrer_id": "order_id", "pages": "page", "gape": "page",
+		"colour": "", "p": "", "x": "", strings.Repeat("page", 17): "",
+	} {
+		_, problems := tool.Check([]byte(fmt.Sprintf(`{%q:1}`, name)), "")
+		require.Equal(t, []Problem{{Argument: short(name), Rule: "unknown", Want: want}}, problems, name)
+	}
+}
