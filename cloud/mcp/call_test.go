@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud/locale"
 )
 
 func TestResultsOnBothWires(t *testing.T) {
@@ -39,10 +41,11 @@ func TestResultsOnBothWires(t *testing.T) {
 func TestParametersOfACall(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, shop())
-	for _, params := range []string{`{}`, `{"name":7}`, `{"name":"echo","arguments":[]}`, `{"name":"echo","arguments":null}`, `{"name":"echo","arguments":"{}"}`, `{"name":"echo","_meta":7}`} {
+	for params, parameter := range map[string]string{`{}`: "name", `{"name":7}`: "name", `{"name":"echo","arguments":[]}`: "arguments", `{"name":"echo","arguments":null}`: "arguments", `{"name":"echo","arguments":"{}"}`: "arguments", `{"name":"echo","_meta":7}`: "_meta"} {
 		res := r.post(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + params + `}`)
 		require.Equal(t, 200, res.status, params)
 		require.Equal(t, CodeInvalidParams, res.code(), params)
+		require.Equal(t, locale.Error("en", codeParameter, parameter), res.json["error"].(map[string]any)["message"], params)
 	}
 	echoed := func(res *response) map[string]any { return res.result()["structuredContent"].(map[string]any) }
 	got := echoed(r.post(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","inputResponses":7,"requestState":7}}`))
