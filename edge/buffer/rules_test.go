@@ -159,6 +159,31 @@ func TestMetaPageThatPointsPastTheEndIsRefused(t *testing.T) {
 	}
 }
 
+// A tree of pages may be as deep as maxDepth. Its keys are in order and no page of it is used
+// twice, so its depth alone refuses a deeper one.
+func TestTreeOfTooManyLevelsIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		branches int // above the leaf
+		want     string
+	}{{maxDepth, ""}, {maxDepth + 1, "page 35 lies 33 deep"}} {
+		f := make(pageFile, 64*1024)
+		for i := range tt.branches {
+			id := 2 + uint64(i)
+			ne.PutUint64(f.page(id, flagBranch, 1)[8:], id+1) // the page of its one element
+		}
+		f.page(2+uint64(tt.branches), flagLeaf, 0)
+		p := newPages(t.Context(), bytes.NewReader(f), 1024, pageMeta{high: 64})
+		err := p.walk(2, 0, nil, nil, nil)
+		if tt.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrDamaged)
+		require.ErrorContains(t, err, tt.want)
+	}
+}
+
 // A page between the root of a segment and its records is a branch with elements.
 func TestSpineRefusesPagesThatAreNoBranch(t *testing.T) {
 	t.Parallel()
