@@ -39,5 +39,16 @@ func TestTheViewShowsDoorsLocksAndBoxesAsTheyAre(t *testing.T) {
 		require.Equal(t, []FactKind{ItemIn, Closed}, []FactKind{last[0].Kind, last[1].Kind})
 		require.Len(t, c.Newest(9, Opened), 1)
 		require.Empty(t, c.Newest(9, ItemOut))
+
+		// A hand takes out through an open door only, and takes all.
+		items, err := c.TakeOut(1)
+		require.ErrorIs(t, err, ErrShut)
+		require.Empty(t, items)
+		require.NoError(t, c.Force(1))
+		require.NoError(t, c.Put(1, "PK-2"))
+		items, err = c.TakeOut(1)
+		require.NoError(t, err)
+		require.Equal(t, []string{"PK-1", "PK-2"}, items)
+		require.Empty(t, c.View().Doors[0].Items)
 	})
 }
