@@ -533,6 +533,20 @@ func TestEachBrokenRuleIsFound(t *testing.T) {
 	}
 }
 
+// A pulse under a boot that did not run is one finding: its age is not judged by that boot.
+func TestAPulseOfNoBootIsFoundOnce(t *testing.T) {
+	t.Parallel()
+	c := calmDay()
+	c.Cabinets[0].Pulses[0].Boot = 9
+	var found []string
+	for _, f := range Judge(c).Findings {
+		if f.Rule == "authority" {
+			found = append(found, f.Text)
+		}
+	}
+	require.Equal(t, []string{"a pulse under the boot 9, which did not run"}, found)
+}
+
 // disagree makes the cabinet hold nothing behind door 1, after it forgot.
 func disagree(c *Case, b *Cabinet, detail string) {
 	b.Contents = map[uint]string{}
