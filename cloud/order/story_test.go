@@ -361,6 +361,8 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 		require.Equal(t, []cloud.OrderID{c.OrderID}, ids(out.Orders))
 		require.Equal(t, []cloud.OrderID{b.OrderID}, ids(list(w.staff, order.ListInput{Type: cloud.PickupOrder, StatusIDs: []cloud.OrderStatus{1, 3}}).Orders))
 		require.Equal(t, []cloud.OrderID{a.OrderID}, ids(list(w.staff, order.ListInput{Keyword: "po-1"}).Orders))
+		require.Equal(t, []cloud.OrderID{b.OrderID}, ids(list(w.staff, order.ListInput{CustomerID: w.customer.Account.ID}).Orders), "staff ask for any customer's")
+		require.Equal(t, []cloud.OrderID{b.OrderID}, ids(list(w.customer, order.ListInput{CustomerID: w.customer.Account.ID}).Orders))
 		for _, sort := range []string{"", "created_at", "-updated_at", "scheduled_date", "-order_status_id"} {
 			in := order.ListInput{Sort: sort}
 			all := ids(list(w.staff, in).Orders)
@@ -394,6 +396,7 @@ func TestListsAreBoundToTheCaller(t *testing.T) {
 		// A contractor sees what it holds.
 		w.assign(w.broker, c.OrderID)
 		require.Equal(t, []cloud.OrderID{c.OrderID}, ids(list(w.broker, order.ListInput{}).Orders))
+		require.Equal(t, []cloud.OrderID{c.OrderID}, ids(list(w.staff, order.ListInput{BrokerID: w.broker.Account.ID}).Orders), "staff ask for any contractor's")
 		_, err := w.orders.Find(t.Context(), w.broker, order.Key{OrderID: c.OrderID})
 		require.NoError(t, err)
 		require.Equal(t, "ORDER_NOT_FOUND", failure(w.orders.Find(t.Context(), w.rival, order.Key{OrderID: c.OrderID})))
