@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"html"
@@ -20,6 +21,7 @@ import (
 	"github.com/postern-io/postern/cloud/api"
 	"github.com/postern-io/postern/cloud/auth"
 	"github.com/postern-io/postern/cloud/catalog"
+	"github.com/postern-io/postern/cloud/chat"
 	agentdocs "github.com/postern-io/postern/cloud/docs/agent"
 	"github.com/postern-io/postern/cloud/graphql"
 	"github.com/postern-io/postern/cloud/job"
@@ -76,7 +78,8 @@ func serverBehind(t testing.TB, proxies peer.Proxies, change func(*page.Config))
 		cfg.Approvals = approvals(w, f)
 	}
 	orders := order.New(order.Config{Store: w.DB, Sealer: storetest.Box(t)})
-	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: orders, Platform: business.New(business.Config{Store: w.DB, Jobs: w.DB}), Jobs: job.New(job.Config{Store: w.DB, Pipeline: line}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: cfg.Receivers})
+	chats := chat.New(chat.Config{Store: w.DB, Key: bytes.Repeat([]byte{2}, 32)})
+	table := api.New(api.Config{Approvals: cfg.Approvals, Store: w.DB, Pipeline: line, Setup: cfg.Setup, Accounts: account.New(account.Config{Store: w.DB, Confirm: api.Confirm(gate), Passkeys: keys, MailBase: map[bool]string{true: "https://cloud.test"}[cfg.Mails]}), Gate: gate, Auth: w.Auth, Lockers: w.Lockers, Tracking: cfg.Tracking, Orders: orders, Chat: chats, Platform: business.New(business.Config{Store: w.DB, Jobs: w.DB}), Jobs: job.New(job.Config{Store: w.DB, Pipeline: line}), Routes: route.New(route.Config{Store: w.DB, Orders: orders}), Receivers: cfg.Receivers})
 	cfg.Catalog, cfg.Pipeline = table, line
 	if cfg.Interface == nil {
 		cfg.Interface = func() []byte { return table.OpenAPI("", "test") }
