@@ -107,6 +107,7 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 type got struct {
 	status int
 	header func(string) string
+	head   string // all headers, as they came
 	body   []byte
 	json   map[string]any
 }
@@ -137,7 +138,7 @@ func (r *rig) do(method, path, token, body string, headers ...string) got {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	require.NoError(r.t, r.c.DoTimeout(&req, &resp, 30*time.Second))
-	g := got{status: resp.StatusCode(), header: func(n string) string { return string(resp.Header.Peek(n)) }, body: append([]byte(nil), resp.Body()...)}
+	g := got{status: resp.StatusCode(), header: func(n string) string { return string(resp.Header.Peek(n)) }, head: resp.Header.String(), body: append([]byte(nil), resp.Body()...)}
 	if r.month != "" {
 		g.body = bytes.ReplaceAll(g.body, []byte(r.month), []byte("2026-06-"))
 	}
@@ -298,6 +299,18 @@ func TestUnreadableBodies(t *testing.T) {
 	require.Equal(t, 413, status, body)
 	g = r.do("POST", post, r.provider(), `{"a":"`+strings.Repeat("x", maxBody-10)+`"}`)
 	r.refused(g, 422, "VALIDATION_FAILED") // as much as may be
+}
+
+// Members that an operation does not know are named in a header, which no other answer has.
+func TestUnknownMembersAreNamed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	post := base + "/deliveries"
+	g := r.do("POST", post, r.provider(), `{"colour":1,"a, b":1,"packages":[{"size":"S","ü":1}]}`)
+	require.Equal(t, "a%2C b, colour, packages.0.%C3%BC", g.header(unknownHeader))
+	for _, body := range []string{"", "{}", `{"reference_number":"R-1"}`} {
+		require.NotContains(t, r.do("POST", post, r.provider(), body).head, unknownHeader, body)
+	}
 }
 
 // raw sends bytes as they are and gives the first answer.
