@@ -324,19 +324,25 @@ func TestADamagedPageIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Open(t.Context(), Config{Dir: dir, Box: testBox(t)})
 	require.NoError(t, err)
-	page, err := readOne(t.Context(), first.database, `SELECT rootpage FROM sqlite_schema WHERE name = 'setup'`, scanInt)
+	pages, err := readList(t.Context(), first.database, `SELECT rootpage FROM sqlite_schema WHERE name = 'setup' OR tbl_name = 'delivery' AND rootpage > 0`, scanInt)
 	require.NoError(t, err)
+	require.Greater(t, len(pages), 2)
 	require.NoError(t, first.Close())
 	f, err := os.OpenFile(filepath.Join(dir, "postern.db"), os.O_RDWR, 0)
 	require.NoError(t, err)
-	_, err = f.WriteAt(bytes.Repeat([]byte{0xa5}, 4096), (page-1)*4096)
-	require.NoError(t, errors.Join(err, f.Close()))
+	for _, page := range pages {
+		_, err = f.WriteAt(bytes.Repeat([]byte{0xa5}, 4096), (page-1)*4096)
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.Close())
 	db := openTest(t, Config{Dir: dir})
 	read := func(v cloud.View) error { _, err := v.Setup(); return err }
 	require.ErrorIs(t, db.Look(t.Context(), read), ErrDamaged)
 	err = db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) { return nil, read(v) })
 	require.ErrorIs(t, err, ErrDamaged)
 	require.ErrorContains(t, err, filepath.Join(dir, "postern.db"))
+	_, err = db.ListDeliveries(t.Context(), DeliveryFilter{BusinessID: 1, Limit: 1})
+	require.ErrorIs(t, err, ErrDamaged, "no empty list")
 	_, err = db.Dump(t.Context(), t.TempDir(), io.Discard)
 	require.ErrorIs(t, err, ErrDamaged)
 }
