@@ -244,3 +244,41 @@ func TestOneOfTwoCompartmentsIsLeft(t *testing.T) {
 		})
 	}
 }
+
+// A courier who has two compartments open takes one of them over with a third; the former opening
+// is cancelled.
+func TestACancelledOpeningFreesWhatNoOtherHolds(t *testing.T) {
+	t.Parallel()
+	f := func(name string, does func(s *story, stays, left, to uint)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell(t, 2, slog.New(slog.DiscardHandler), func(s *story) {
+				stays := s.door()
+				left, to := stays+1, stays+2
+				s.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_1", Kind: wire.OpenDeposit, Doors: []uint{stays, left}, CommandID: wire.LocalCommand, Who: "courier", DeliveryRef: s.code})
+				does(s, stays, left, to)
+			})
+		})
+	}
+	states := func(s *story, doors ...uint) (out []string) {
+		for _, n := range doors {
+			out = append(out, s.cell(n).State)
+		}
+		return out
+	}
+	f("the other opening may have left its parcels", func(s *story, stays, left, to uint) {
+		s.Tell(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: "op_2", Kind: wire.OpenReassign, Doors: []uint{stays, to}, CommandID: wire.LocalCommand, Who: "courier", DeliveryRef: s.code,
+			Packages: map[uint][]string{stays: {"PK-1"}, to: {"PK-2"}}})
+		s.end(asked{OpenDoors: wire.OpenDoors{OpeningID: "op_2"}}, wire.EndDepositUnverified)
+		s.end(asked{OpenDoors: wire.OpenDoors{OpeningID: "op_1"}}, wire.EndCancelled)
+		require.Equal(s.t, []string{cloud.GridOccupied, cloud.GridFree, cloud.GridOccupied}, states(s, stays, left, to))
+	})
+	f("a record before it names an opening that the cloud does not know", func(s *story, stays, left, _ uint) {
+		end := func(id string) wire.Raw {
+			return s.Record(wire.KindOpeningEnded, wire.OpeningEnded{OpeningID: id, Reason: wire.EndCancelled})
+		}
+		b := s.Send(wire.Settlement, end("op_x"), end("op_1"))
+		require.Equal(s.t, b.Last()+1, s.Ack().Next)
+		require.Equal(s.t, []string{cloud.GridFree, cloud.GridFree}, states(s, stays, left))
+	})
+}

@@ -854,7 +854,7 @@ func (w *handling) freeCells(o *cloud.Opening, d *cloud.Delivery) error {
 }
 
 // takenOver are the doors of an ended opening of which another one of its delivery says what
-// lies there: one that took them over, and runs or has settled.
+// lies there: one that took them over, and runs, has settled or may have left its parcel there.
 func (w *handling) takenOver(o *cloud.Opening, d *cloud.Delivery) (map[uint]bool, error) {
 	rows, err := w.v.DeliveryOpenings(d.ID)
 	if err != nil {
@@ -867,7 +867,7 @@ func (w *handling) takenOver(o *cloud.Opening, d *cloud.Delivery) (map[uint]bool
 	}
 	out := map[uint]bool{}
 	for _, x := range w.openings {
-		if x == nil || x.ID == o.ID || x.DeliveryID != d.ID || !x.Kind.IsDeposit() || x.RequestedAt.Before(o.RequestedAt) || x.Ended() && x.State != cloud.OpeningSettled {
+		if x == nil || x.ID == o.ID || x.DeliveryID != d.ID || !x.Kind.IsDeposit() || x.RequestedAt.Before(o.RequestedAt) || x.Ended() && x.State != cloud.OpeningSettled && x.EndReason != wire.EndDepositUnverified {
 			continue
 		}
 		for _, od := range x.Doors {
