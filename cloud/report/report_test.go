@@ -158,6 +158,19 @@ func TestReportsKnowTimeZones(t *testing.T) {
 		require.Nil(t, times.Waits[6].ToHours)
 		require.Nil(t, times.Days[0].MeanHours)
 		require.Equal(t, 7, times.Days[2].Collections)
+
+		// The attempts of a day's last hour belong to the day, also where it ends in the middle of an hour of UTC.
+		write(t, db, 0, cloud.Changes{HookChanges: cloud.HookChanges{Endpoints: []cloud.Endpoint{{ID: 1, BusinessID: 7, Kind: "account", URL: "https://hooks.example.com", Status: "healthy", Enabled: true}}}})
+		for utc, attempts := range map[time.Time]int{time.Date(2026, 11, 1, 18, 0, 0, 0, time.UTC): 5, time.Date(2026, 11, 2, 4, 0, 0, 0, time.UTC): 3, time.Date(2026, 11, 2, 5, 0, 0, 0, time.UTC): 1} {
+			_, err := db.NoteHealth(t.Context(), []cloud.EndpointTally{{EndpointID: 1, Hour: utc.Unix() / 3600, Attempts: attempts, SucceededAt: utc}})
+			require.NoError(t, err)
+		}
+		for zone, want := range map[string][2]int{"America/Toronto": {8, 3}, "Asia/Kolkata": {5, 5}} {
+			day.TimeZone = zone
+			hooks, err := s.Webhooks(t.Context(), ann, day)
+			require.NoError(t, err)
+			require.Equal(t, want, [2]int{hooks.Attempts, hooks.Items[len(hooks.Items)-1].Attempts}, zone)
+		}
 	})
 }
 
