@@ -46,7 +46,9 @@ func TestWhoTakesPart(t *testing.T) {
 
 	// The contractor takes part while the assignment is active.
 	r.says(contractor, "x")
+	require.Contains(t, fmt.Sprint(r.talk(admin).Participants), "Person 3")
 	r.order(func(o *cloud.Order) { o.AssignmentID = 0 })
+	require.NotContains(t, fmt.Sprint(r.talk(admin).Participants), "Person 3")
 	_, err = r.send(contractor, SendInput{Text: "x"})
 	r.refused(err, "NOT_A_PARTICIPANT")
 	r.order(func(o *cloud.Order) { o.BrokerID = 0 })
