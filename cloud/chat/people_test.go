@@ -249,6 +249,29 @@ func TestTyping(t *testing.T) {
 	require.Equal(t, cloud.LiveChat, e[0].Kind)
 	require.Equal(t, cloud.ChatRecipient, e[0].Data.Participant.Type)
 	require.Nil(t, r.talk(admin))
+
+	// A driver from whom the order is taken while the call runs sends nothing.
+	s := r.nodes[0]
+	s.store = changing{s.store, func() {
+		r.order(func(o *cloud.Order) {
+			o.DriverID, o.Drove = second, []cloud.FormerDriver{{ID: driver, Until: started}}
+		})
+	}}
+	_, err := s.Typing(t.Context(), r.caller(driver), TypingInput{theOrder, true})
+	r.refused(err, "NOT_A_PARTICIPANT")
+	require.Empty(t, r.told())
+}
+
+// changing is a store in which something changes after each look.
+type changing struct {
+	Store
+	change func()
+}
+
+func (c changing) Look(ctx context.Context, fn func(cloud.View) error) error {
+	err := c.Store.Look(ctx, fn)
+	c.change()
+	return err
 }
 
 // fake gives credentials and keeps for whom.
