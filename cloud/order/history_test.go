@@ -1,6 +1,8 @@
 package order_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +12,8 @@ import (
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/order"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
 )
 
 func TestOperations(t *testing.T) {
@@ -60,4 +64,27 @@ func TestOperations(t *testing.T) {
 		in.PerPage = new(201)
 		require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Operations)(ctx, w.staff, in)))
 	})
+}
+
+// failingStore is a database that fails once an order has been found.
+type failingStore struct {
+	*store.DB
+	left int // reads that still work
+}
+
+func (s *failingStore) Look(ctx context.Context, fn func(cloud.View) error) error {
+	if s.left--; s.left < 0 {
+		return errors.New("database is gone")
+	}
+	return s.DB.Look(ctx, fn)
+}
+
+// Operations are not shown in another time zone when the business's zone could not be read.
+func TestOperationsWithoutTheZoneOfTheBusiness(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.OpenSQLite(t))
+	o := w.create(w.staff, input(cloud.DeliveryOrder))
+	orders := order.New(order.Config{Store: &failingStore{DB: w.db, left: 1}})
+	_, err := orders.Operations(t.Context(), w.staff, order.OperationsInput{Key: order.Key{OrderID: o.OrderID}})
+	require.ErrorContains(t, err, "database is gone")
 }
