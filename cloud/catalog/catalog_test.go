@@ -303,6 +303,29 @@ func TestATableThatContradictsItselfDoesNotStart(t *testing.T) {
 	require.Equal(t, "a.b", New([]Operation{good}).Find("a.b").Name)
 }
 
+// A line of a table of arguments is a name, a kind and perhaps bounds; anything else does not start.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	least, most := 1.0, 50.0
+	require.Equal(t, []Argument{
+		{Name: "query", Kind: "text", Required: true, Doc: "Words to look for"},
+		{Name: "limit", Kind: "integer", Least: &least, Most: &most},
+		{Name: "from", Kind: "number", Least: &least},
+		{Name: "order", Kind: "text", Enum: []string{"asc", "desc"}},
+		{Name: "state", Kind: "integer", Enum: []string{"1", "2"}, List: true},
+	}, Arguments(`
+		query! text · Words to look for
+		limit integer 1..50
+		from number 1..
+	`, `
+		order asc|desc
+		state list 1|2
+	`))
+	for _, line := range []string{"name", "name word", "name integer 1-5", "name integer 1..five", "name integer 1..5 6", "name list integer 1..5 6"} {
+		require.Panics(t, func() { Arguments(line) }, line)
+	}
+}
+
 // Bytes fill the member that takes a file; a text of that name, as tools could
 // give one, does not.
 func TestValuesWithAFile(t *testing.T) {
