@@ -131,7 +131,6 @@ func (j *judge) keypad(b *Cabinet) {
 	}
 	for _, scanned := range []bool{false, true} {
 		var wrong []time.Time // since the last reset, those that may be
-		counted := 0          // of them, within the lock before the last, answered
 		for _, a := range j.Acts {
 			if a.Cabinet != b.Code || a.Code == "" || a.Code == wire.CodeStaff || a.Scanned != scanned {
 				continue
@@ -147,7 +146,7 @@ func (j *judge) keypad(b *Cabinet) {
 				continue
 			}
 			from := at.Add(-wrongLock + time.Second)
-			counted = 0
+			counted := 0 // of them, within the lock before this one, answered
 			for _, x := range j.Acts {
 				if x.Cabinet == b.Code && x.Code != wire.CodeStaff && x.Scanned == scanned && x.Outcome == wire.CodeUnknown && within(j.until(x), from, at) {
 					counted++
