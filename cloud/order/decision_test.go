@@ -74,7 +74,9 @@ func TestACopyOfAnOrderIsNew(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
 	o := cloud.Order{Status: cloud.OrderOutForDelivery, Before: cloud.OrderNew, Collected: true, RouteID: 2, Stop: 3, DriverID: 4, DriverName: "Sam", BrokerID: 5, AssignmentID: 6,
-		InterceptionID: 7, Attempts: 8, ThirdPartyID: 9, ThirdPartyOpen: true}
+		InterceptionID: 7, Attempts: 8, ThirdPartyID: 9, ThirdPartyOpen: true, Packages: []cloud.OrderPackage{{ID: 10, Status: cloud.OrderPackageInTransit}}}
+	was := o
 	fresh(&o, now)
-	require.Equal(t, cloud.Order{Status: cloud.OrderNew, StatusAt: now, CreatedAt: now, UpdatedAt: now}, o)
+	require.Equal(t, cloud.Order{Status: cloud.OrderNew, StatusAt: now, CreatedAt: now, UpdatedAt: now, Packages: []cloud.OrderPackage{{ID: 10, Status: cloud.OrderPackageCreated}}}, o)
+	require.Equal(t, cloud.OrderPackageInTransit, was.Packages[0].Status, "the order that was copied stays as it was")
 }
