@@ -84,6 +84,16 @@ func TestMembersThatAreThereTwice(t *testing.T) {
 	require.Equal(t, map[int]string{1: "a"}, s.arguments)
 }
 
+// Spaces may stand around every part of a message, and are part of none.
+func TestMessageWithSpaces(t *testing.T) {
+	t.Parallel()
+	s := scan{b: []byte("{ \"jsonrpc\" : \"2.0\" ,\t\"id\"\t: 7 , \"method\" : \"a\" ,\n\"params\"\n: { \"x\" : [ 1 , 2 ] , \"_meta\" : { \"y\" : \"z\" } } }")}
+	require.True(t, s.read())
+	m, ok := decode(s.b)
+	require.True(t, ok)
+	require.Equal(t, []string{"7", "a", "[ 1 , 2 ]", `"z"`}, []string{string(m.id), m.method, string(m.params.get("x")), string(m.meta.get("y"))})
+}
+
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"", "plain", "a\"b\\c/\n\r\t\x00\x1f\x7f", "é 😀 \u2028 <b>&", "bad \xff\xc3 end\xe2\x82"} {
