@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -64,6 +65,25 @@ func TestWebSocketKeepsNoStranger(t *testing.T) {
 				require.LessOrEqual(t, time.Since(begun), 2*loginWait)
 			})
 		})
+	}
+}
+
+// The head of a request has a bound: a long one is still read, one of 20 KiB is refused.
+func TestWebSocketBoundsTheHeadOfARequest(t *testing.T) {
+	t.Parallel()
+	b, err := New(Config{Devices: &link{}, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	ln := listen(t)
+	require.NoError(t, b.ServeWebSocket(ln, nil))
+	for size, status := range map[int]int{15 << 10: http.StatusBadRequest, 20 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+ln.Addr().String()+"/mqtt", http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set("X-Long", strings.Repeat("x", size))
+		a, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, a.Body.Close())
+		require.Equal(t, status, a.StatusCode, size)
 	}
 }
 
