@@ -30,6 +30,7 @@ func TestReportsPage(t *testing.T) {
 	}
 	require.Contains(t, g.body, `<a class="chip" href="?days=1" aria-current="page">Today</a>`)
 	require.Contains(t, r.do("GET", "/console/reports", nil).body, "Put in: 1. Collected: 0.")
+	require.Contains(t, g.body, "No order is planned for these days.")
 	require.Contains(t, g.body, "=1+&lt;b&gt;x&lt;/b&gt;")
 	require.NotRegexp(t, `\sstyle=|<style|ZgotmplZ|report\.[a-z]`, strings.ReplaceAll(g.body, "report.css", ""))
 	require.Contains(t, r.do("GET", "/console", nil).body, `href="/console/reports"`)
