@@ -1,10 +1,14 @@
 package uplink
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/url"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -555,6 +559,38 @@ func TestUnreachableRefusedAndKickedBackOffDifferently(t *testing.T) {
 		c.onAck = func(wire.Status) bool { go c.cut(); return true } // soon after a successful connect
 	})
 	require.InDelta(t, 3600/150+9, kicked, 15)
+}
+
+// An address that fails is followed by the next one. One at which a session stood for long
+// is tried again first.
+func TestTheNextAddressIsTriedAfterAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		var mu sync.Mutex
+		var dialled []string
+		down := true // the first address
+		r.u.cfg.Dial = func(ctx context.Context, at *url.URL) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			dialled = append(dialled, at.Host)
+			if at.Host == "one:1883" && down {
+				return nil, errNoNetwork
+			}
+			return r.c.dial(ctx, at)
+		}
+		r.u.SetBrokers([]string{"ssl://one:1883", "ssl://two:1883"})
+		r.run()
+		r.until(time.Minute, r.u.Connected)
+		time.Sleep(2 * steady)
+		mu.Lock()
+		down = false
+		mu.Unlock()
+		r.c.cut()
+		synctest.Wait()
+		r.until(time.Minute, r.u.Connected)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, []string{"one:1883", "two:1883", "two:1883"}, dialled)
+	})
 }
 
 // Whatever the line does, a cloud that acknowledges cumulatively has everything
