@@ -319,6 +319,7 @@ func TestSearch(t *testing.T) {
 		f(w.driver, order.SearchInput{Query: "appleseed"}, "")
 		f(w.staff, order.SearchInput{Query: "appleseed", Fields: []string{"phone", "order_ref"}}, "")
 		f(w.staff, order.SearchInput{Query: `"*" OR (% _ \`}, "")
+		f(w.staff, order.SearchInput{Query: "(2041)"}, "") // digits alone are looked for in telephone numbers only
 		for _, in := range []order.SearchInput{{Query: "ab"}, {Query: "  a  "}, {Query: "abc", Limit: new(51)}, {Query: "abc", Fields: []string{"note"}}, {Query: string(make([]byte, 200))}} {
 			require.Equal(t, "VALIDATION_FAILED", failure(checktest.Given(w.orders.Search)(ctx, w.staff, in)))
 		}
