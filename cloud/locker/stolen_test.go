@@ -68,7 +68,7 @@ func TestStolenCabinetThatStillConnects(t *testing.T) {
 }
 
 // A cabinet that is stolen during an opening: the opening ends unverified and what
-// waited for the cabinet ends.
+// waited for the cabinet ends. A statement makes no deposit of it any more.
 func TestCabinetStolenDuringAnOpening(t *testing.T) {
 	tell(t, 1, nil, func(s *story) {
 		s.open()
@@ -83,6 +83,9 @@ func TestCabinetStolenDuringAnOpening(t *testing.T) {
 			require.Empty(s.t, rows)
 			return err
 		})
+		_, err = s.Lockers.Confirm(ctx, s.Box.ProviderCaller, locker.ConfirmInput{Delivery: locker.DeliveryKey(s.id())})
+		require.Equal(s.t, "DEVICE_DISABLED", code(err))
+		require.Empty(s.t, s.liveCodes())
 	})
 }
 
