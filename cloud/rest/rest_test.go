@@ -678,6 +678,7 @@ func TestTimelineOverHTTP(t *testing.T) {
 	g = r.do("GET", path+"?format=nonsense", "", "")
 	r.refused(g, 400, "OTEP_UNSUPPORTED_FORMAT")
 	require.Len(t, g.json["supported"], 14)
+	require.NotContains(t, g.json, "errors", "no field is wrong")
 	r.refused(r.do("GET", "/api/v1/otep/trackings/NOTHING", "", ""), 404, "OTEP_TRACKING_NOT_FOUND")
 	require.Equal(t, 200, r.do("HEAD", path, "", "").status)
 }
