@@ -37,10 +37,12 @@ func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
 			c.Sweep(true)
 		}
 		n.Names["a.example.com"] = silent
-		clear(c.names.known)
-		a := c.Post(t.Context(), target, []byte(emptyPost), nil)
-		require.Equal(t, CodeTimeout, a.Code)
-		require.Equal(t, connectTimeout, a.Phases.Total)
+		for range 30 { // the time of the last address and that of all end at once, in either order
+			clear(c.names.known)
+			a := c.Post(t.Context(), target, []byte(emptyPost), nil)
+			require.Equal(t, CodeTimeout, a.Code)
+			require.Equal(t, connectTimeout, a.Phases.Total)
+		}
 		n.Handlers.Wait()
 	})
 }
