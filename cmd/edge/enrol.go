@@ -124,7 +124,8 @@ func (e *enrol) arguments() error {
 }
 
 // scan reads what is typed or scanned: the token alone when address and device
-// code are given, else all three, separated by spaces.
+// code are given, else all three, separated by spaces. One of the two alone was
+// refused before.
 func (e *enrol) scan(stdin io.Reader, stdout io.Writer) (token string, err error) {
 	if e.URL == "" && isTerminal(stdin) {
 		_, _ = fmt.Fprintln(stdout, "Scan the QR code of the cabinet's page, or type address, device code and token, separated by spaces:")
@@ -134,14 +135,14 @@ func (e *enrol) scan(stdin io.Reader, stdout io.Writer) (token string, err error
 		return "", fmt.Errorf("enrol: read standard input: %w", err)
 	}
 	switch words := strings.Fields(line); {
-	case len(words) == 3 && (e.URL == "" || e.URL == words[0]) && (e.Device == "" || e.Device == words[1]):
+	case len(words) == 3 && (e.URL == "" || e.URL == words[0] && e.Device == words[1]):
 		e.URL, e.Device = words[0], words[1]
 		return words[2], nil
 	case len(words) == 3:
 		return "", fmt.Errorf("enrol: the code is for %s at %s, not for %s at %s", short(words[1]), short(words[0]), e.Device, e.URL)
 	case len(words) == 0:
 		return "", errors.New("enrol: no token; give it on standard input, in POSTERN_ENROL_TOKEN or with --token")
-	case e.URL == "" || e.Device == "":
+	case e.URL == "":
 		return "", errors.New("enrol: give address, device code and token on one line of standard input, separated by spaces, as the QR code of the cabinet's page has them; or the address as an argument and --device")
 	}
 	return strings.TrimSpace(line), nil
