@@ -341,13 +341,13 @@ func TestEnrolmentByTheScannedLine(t *testing.T) {
 		"not https":             {"http://tms.example CAB-1 TOKEN-1\n", nil},
 		"device code":           {url + " ../x TOKEN-1\n", nil},
 		"the code is for CAB-2": {url + " CAB-2 TOKEN-1\n", []string{url, "-device", "CAB-1"}},
-		"not for CAB-1 at":      {"https://other.example CAB-1 TOKEN-1\n", []string{url, "-device", "CAB-1"}},
-		"CAB-2 and CAB-1":       {"", []string{url, "CAB-2", "TOKEN-1", "-device", "CAB-1"}},
-		"two tokens":            {"", []string{url, "CAB-1", "TOKEN-1", "-token", "TOKEN-12"}},
-		"unexpected argument":   {"", []string{url, "CAB-1", "TOKEN-1", "more"}},
-		"line of the page":      {"", []string{url + " CAB-1"}},
-		`device code ""`:        {url + " CAB-1 TOKEN-1\n", []string{url}},
-		`"" is not an address`:  {url + " CAB-1 TOKEN-1\n", []string{"-device", "CAB-1"}},
+		"the code is for CAB-1 at https://other.example, not for CAB-1 at": {"https://other.example CAB-1 TOKEN-1\n", []string{url, "-device", "CAB-1"}},
+		"CAB-2 and CAB-1":      {"", []string{url, "CAB-2", "TOKEN-1", "-device", "CAB-1"}},
+		"two tokens":           {"", []string{url, "CAB-1", "TOKEN-1", "-token", "TOKEN-12"}},
+		"unexpected argument":  {"", []string{url, "CAB-1", "TOKEN-1", "more"}},
+		"line of the page":     {"", []string{url + " CAB-1"}},
+		`device code ""`:       {url + " CAB-1 TOKEN-1\n", []string{url}},
+		`"" is not an address`: {url + " CAB-1 TOKEN-1\n", []string{"-device", "CAB-1"}},
 	} {
 		_, err := runEdge(t, c.stdin, append([]string{"-data", t.TempDir(), "-tls-roots", roots, "enrol"}, c.args...)...)
 		require.ErrorContains(t, err, want)
