@@ -226,6 +226,17 @@ func fileOfOrders(t *testing.T, x *world) {
 	j = x.jobIn(me, again, "checked")
 	require.EqualValues(t, 0, j["good"])
 	require.Equal(t, "JOB_EMPTY", x.do("POST", "/api/v1/jobs/"+again+"/start", me, `{"digest":"`+j["digest"].(string)+`"}`).code())
+
+	// A file without a name is imported like one with a name.
+	header := strings.SplitAfter(string(file), "\n")[0]
+	a = x.do("POST", "/api/v1/jobs/import", me, fileOf("order", header+line("F-6", "Ada Moreau", "+14165550123", "1")), "Content-Type", "multipart/form-data; boundary=a-file-of-records")
+	require.Equal(t, 201, a.status, "%s", a.body)
+	id = at(a.json, "job", "job_id").(string)
+	j = x.jobIn(me, id, "checked")
+	require.Equal(t, "file.csv", j["file_name"])
+	x.made("POST", "/api/v1/jobs/"+id+"/start", me, `{"digest":"`+j["digest"].(string)+`"}`)
+	require.EqualValues(t, 1, x.jobIn(me, id, "completed")["succeeded"])
+
 	require.Equal(t, 201, x.upload(x.w.OtherAdmin, "order", file).status, "another business has files of its own")
 	require.Equal(t, 403, x.upload(x.token(cloud.Broker), "order", file).status, "contractors make no orders")
 	require.Equal(t, 422, x.upload(me, "order", []byte("type\n")).status)
