@@ -292,6 +292,18 @@ func TestATableThatContradictsItselfDoesNotStart(t *testing.T) {
 	worked := one(o)
 	require.Equal(t, map[string]any{"id": json.Number("7")}, worked.WorkedInput())
 	require.Nil(t, worked.Worked())
+	// The example of a body that is taken as it came is that body and says nothing of other members.
+	taken := func(example string) Operation {
+		return Define(Operation{Name: "k.l", Summary: "Test", Description: "A test.", Tag: "User", Method: "POST", Path: "/x/{id}", Example: example}, func(context.Context, cloud.Caller, struct {
+			ID   int64  `path:"id"`
+			Body []byte `body:"raw"`
+		}) (result, error) {
+			return result{}, nil
+		}, nil)
+	}
+	bad(taken(""))
+	bad(taken("no JSON"))
+	require.NotPanics(t, func() { New([]Operation{taken(`{"any":1}`)}) })
 	bad(row(Operation{Name: "e.f", Idempotent: true}))
 	bad(row(Operation{Name: "g.h", Method: "GET", Idempotent: true, Types: []cloud.AccountType{cloud.ClientAdmin}}))
 	strange := row(Operation{Name: "c.d", Scopes: []string{"everything:all"}})
