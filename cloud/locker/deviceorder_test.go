@@ -67,7 +67,8 @@ func (s *story) overdue() {
 	require.NoError(s.t, err)
 }
 
-// Staff bring the deadline of a parcel forward: its row names the deadline that has passed.
+// Staff bring the deadline of a parcel forward: its row names the deadline that has passed,
+// and its timeline says that it is overdue.
 func TestARowThatIsOverdueNamesTheDeadlineThatHasPassed(t *testing.T) {
 	tell(t, 2, nil, func(s *story) {
 		s.settle(s.open())
@@ -76,6 +77,7 @@ func TestARowThatIsOverdueNamesTheDeadlineThatHasPassed(t *testing.T) {
 		require.Equal(s.t, "overdue", o.Status)
 		require.NotNil(s.t, o.OverdueAt)
 		require.Equal(s.t, *o.OverdueAt, *o.DueAt)
+		require.Contains(s.t, s.moves(), "x-pickup_overdue locker pickup_expired")
 	})
 }
 
