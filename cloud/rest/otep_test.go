@@ -334,6 +334,14 @@ func TestWithdrawalsAndCorrections(t *testing.T) {
 	g = send(event("f", "delivered", "11:00", `,"corrects":"e"`)+","+event("e", "out_for_delivery", "12:00", ""), "")
 	require.Equal(t, []any{200, 2.0}, []any{g.status, g.json["accepted"]}, "what is corrected may come with it: %s", g.body)
 
+	// What was sent without an id is named by the one that it got, and may differ in its place alone.
+	g = send(eventOf("picked_up", "2026-06-08T08:00:00Z", `,"location":{"city":"Oslo"}`), "")
+	id := dig(g.json, "timelines", 0, "events", 0, "event_id").(string)
+	g = send(eventOf("picked_up", "2026-06-08T08:00:00Z", `,"location":{"city":"Bergen"},"event_id":"g","corrects":"`+id+`"`), "")
+	require.Equal(t, []any{200, 1.0}, []any{g.status, g.json["accepted"]}, "%s", g.body)
+	g = send("", `{"event_id":"g","reason":"did_not_occur"}`)
+	require.Equal(t, 1.0, g.json["withdrawn"], "%s", g.body)
+
 	// Both or none.
 	for _, bad := range []string{event("x", "delivered", "13:00", `,"corrects":"nothing"`), event("x", "delivered", "13:00", `,"corrects":"x"`), event("x", "not_a_code", "13:00", `,"corrects":"a"`), eventOf("delivered", "2062-06-09T13:00:00Z", `,"corrects":"a"`)} {
 		g = send(bad, "")
@@ -354,7 +362,7 @@ func TestWithdrawalsAndCorrections(t *testing.T) {
 	r.refused(send("", `{"event_id":"own","reason":"did_not_occur"}`), 422, "OTEP_NOT_CONFORMANT")
 	r.refused(send(event("y", "cancelled", "13:00", `,"corrects":"own"`), ""), 422, "OTEP_NOT_CONFORMANT")
 
-	require.Equal(t, []string{"information_submitted", "picked_up", "-in_transit incorrect_data swiftparcel d", "arrival_scan", "-delivered did_not_occur swiftparcel <nil>", "delivered", "-out_for_delivery incorrect_data swiftparcel f"},
+	require.Equal(t, []string{"information_submitted", "-picked_up incorrect_data swiftparcel g", "-picked_up did_not_occur swiftparcel <nil>", "picked_up", "-in_transit incorrect_data swiftparcel d", "arrival_scan", "-delivered did_not_occur swiftparcel <nil>", "delivered", "-out_for_delivery incorrect_data swiftparcel f"},
 		codes("?include=withdrawn", r.w.Tokens[cloud.ClientAdmin]))
 	r.refused(r.do("GET", otepBase+"/trackings/"+number+"/events?include=withdrawn", "", ""), 401, "OTEP_CREDENTIALS_REQUIRED")
 	r.refused(r.do("GET", otepBase+"/trackings/"+number+"/events?include=withdrawn", r.w.Tokens[cloud.Customer], ""), 403, "OTEP_PROVIDER_FORBIDDEN")

@@ -168,7 +168,7 @@ func (w *adding) event(in incoming) IngestEvent {
 		}
 		return out
 	}
-	if w.known(derived) {
+	if derived != e.Corrects && w.known(derived) {
 		return out
 	}
 	if w.takesPlace(e, in.index) && w.mayAppend(e, in.index) {
