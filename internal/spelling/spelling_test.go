@@ -10,7 +10,7 @@ import (
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	known := []string{"occurred_at", "recorded_at", "pod", "location"}
-	for name, want := range map[string]string{"occured_at": "occurred_at", "ocurred": "occurred_at", "recorded": "recorded_at", "locatoin": "location", "po": "pod", "p": "", "": "", "telemetry": "", strings.Repeat("o", 65): ""} {
+	for name, want := range map[string]string{"occured_at": "occurred_at", "recorded": "recorded_at", "locatoin": "location", "po": "pod", "p": "", "": "", "telemetry": "", strings.Repeat("o", 65): ""} {
 		require.Equal(t, want, Nearest(name, known), name)
 	}
 	require.Empty(t, Nearest("pod", nil))
