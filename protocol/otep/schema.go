@@ -54,7 +54,7 @@ const namePattern = "^(x-)?[a-z][a-z0-9_]*$"
 
 var (
 	versionSchema  = object{"type": "string", "pattern": `^0+\.\d+(\.\d+)?$`, "examples": []string{Version}}
-	positiveSchema = object{"type": []string{"integer", "null"}, "minimum": 1, "maximum": math.MaxInt64}
+	positiveSchema = object{"type": []string{"integer", "null"}, "minimum": 1, "maximum": int64(math.MaxInt64)}
 )
 
 func anys[T any](list []T) []any {

@@ -25,7 +25,7 @@ type kind struct {
 var (
 	aText   = kind{"a string", value.isText, object{"type": "string"}}
 	aFlag   = kind{"true or false", func(v value) bool { _, ok := v.flag(); return ok }, object{"type": "boolean"}}
-	aWhole  = kind{"an integer", func(v value) bool { _, ok := v.whole(); return ok }, object{"type": "integer", "minimum": -1 << 63, "maximum": 1<<63 - 1}}
+	aWhole  = kind{"an integer", func(v value) bool { _, ok := v.whole(); return ok }, object{"type": "integer", "minimum": int64(math.MinInt64), "maximum": int64(math.MaxInt64)}}
 	aMoment = kind{"a date-time with offset", func(v value) bool { _, ok := instant(v); return ok }, ref("date_time")}
 	// anID names an event that was sent before.
 	anID     = kind{"an event_id of 1 to 64 characters", func(v value) bool { s, ok := v.text(); return ok && s != "" && isExternal(s) }, object{"type": "string", "pattern": `^` + printable + `{1,64}$`}}
