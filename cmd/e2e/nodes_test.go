@@ -38,7 +38,7 @@ func TestOrdersReachACabinetAtAnotherNode(t *testing.T) {
 				Devices: []server.SandboxDevice{{Code: "CAB-1", Name: "Cabinet", Type: "smart_locker", Layout: []wire.LayoutDoor{{Door: 1, Board: "A", Channel: 1, Size: "M"}}}}})
 			require.NoError(t, err)
 			sim, cabinet := oneDoor(t, access.Secrets(box.Devices[0].Enrolled))
-			soon(t, "cabinet online and read", func() bool { return near.Devices.Online("CAB-1") && cabinet.Loop().State().Doors[1].Known })
+			takesDeliveries(t, near, box.Devices[0].DeviceID, cabinet)
 			require.False(t, far.Devices.Online("CAB-1"))
 			staff := cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: box.ProviderCaller.Account.BusinessID, Type: cloud.ClientAdmin}}
 

@@ -48,7 +48,7 @@ func TestAParcelsWayOnPostgreSQL(t *testing.T) {
 	hook.trust(box.Provider.WebhookSecret)
 	sim, cabinet := oneDoor(t, access.Secrets(box.Devices[0].Enrolled))
 
-	soon(t, "cabinet online and read", func() bool { return srv.Devices.Online("CAB-1") && cabinet.Loop().State().Doors[1].Known })
+	takesDeliveries(t, srv, box.Devices[0].DeviceID, cabinet)
 	key := locker.DeliveryKey("ref:REF-1")
 	_, err = srv.Lockers.Create(t.Context(), box.ProviderCaller, locker.CreateInput{ReferenceNumber: "REF-1", DeviceID: box.Devices[0].DeviceID,
 		Recipient: cloud.Recipient{Name: "Jane Smith", Phone: "+14165550123"}, Packages: []locker.PackageInput{{TrackingNumber: "PK-1", Size: "M"}}})
@@ -124,6 +124,20 @@ func runs(t *testing.T, name string, f func(context.Context) error) {
 func soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ring.Await(t, ok, what)
+}
+
+// takesDeliveries waits until a cabinet is online, has read its door, and has told the cloud that
+// it has its configuration: until then nothing is sent to it.
+func takesDeliveries(t *testing.T, s *server.Server, id cloud.DeviceID, cabinet *agent.Agent) {
+	t.Helper()
+	soon(t, "the cabinet takes deliveries", func() (takes bool) {
+		require.NoError(t, s.Store.Look(t.Context(), func(v cloud.View) error {
+			d, err := v.Device(id)
+			takes = err == nil && d.Applied > 0 && d.TakesDeliveries() && s.Devices.Online(d.Code)
+			return err
+		}))
+		return takes && cabinet.Loop().State().Doors[1].Known
+	})
 }
 
 // hook is a receiver of webhooks that verifies them.

@@ -70,7 +70,7 @@ func TestACallIsFollowedToTheDoorAndTheReceiver(t *testing.T) {
 			require.NoError(t, err)
 			hook.trust(box.Provider.WebhookSecret)
 			sim, cabinet := oneDoor(t, access.Secrets(box.Devices[0].Enrolled))
-			soon(t, "cabinet online and read", func() bool { return near.Devices.Online("CAB-1") && cabinet.Loop().State().Doors[1].Known })
+			takesDeliveries(t, near, box.Devices[0].DeviceID, cabinet)
 
 			ask := func(method, path, in string) (out struct {
 				Number string `json:"tracking_number"`
