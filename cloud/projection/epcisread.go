@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postern-io/postern/protocol/gs1"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -328,20 +329,7 @@ func fromPureIdentity(s string) string {
 		return ""
 	}
 	body := serial[:1] + prefix + serial[1:]
-	return body + checkDigit(body)
-}
-
-// checkDigit is the GS1 mod-10 check digit behind the digits of s.
-func checkDigit(s string) string {
-	sum := 0
-	for i := range len(s) {
-		d := int(s[len(s)-1-i] - '0')
-		if i%2 == 0 {
-			d *= 3
-		}
-		sum += d
-	}
-	return strconv.Itoa((10 - sum%10) % 10)
+	return body + strconv.Itoa(gs1.CheckDigit(body))
 }
 
 func digits(s string) bool {
@@ -379,7 +367,7 @@ func readPlace(id string) *otep.Location {
 	}
 	if rest, ok := strings.CutPrefix(id, "urn:epc:id:sgln:"); ok {
 		if parts := strings.Split(rest, "."); len(parts) >= 2 && len(parts[0])+len(parts[1]) == 12 && digits(parts[0]+parts[1]) {
-			return &otep.Location{GLN: parts[0] + parts[1] + checkDigit(parts[0]+parts[1])}
+			return &otep.Location{GLN: parts[0] + parts[1] + strconv.Itoa(gs1.CheckDigit(parts[0]+parts[1]))}
 		}
 	}
 	if _, after, ok := strings.Cut(id, "/414/"); ok && len(after) >= 13 && digits(after[:13]) {

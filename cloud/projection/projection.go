@@ -34,8 +34,8 @@ type Format struct {
 	events   func(*Projector, otep.Timeline) any // nil: one item, the whole document
 }
 
-// native is the name of the protocol's own format.
-const native = "otep"
+// Native is the name of the protocol's own format.
+const Native = "otep"
 
 const (
 	typeJSON   = "application/json"
@@ -43,7 +43,7 @@ const (
 )
 
 var formats = []Format{
-	{Name: native, Title: "Native OTEP timeline", MediaType: typeJSON, document: nativeDocument, events: nativeEvents},
+	{Name: Native, Title: "Native OTEP timeline", MediaType: typeJSON, document: nativeDocument, events: nativeEvents},
 	{Name: "epcis", Title: "GS1 EPCIS 2.0 ObjectEvents, JSON-LD", MediaType: typeLDJSON, profile: "https://ref.gs1.org/standards/epcis/", document: epcis, events: epcisEvents},
 	{Name: "onerecord", Title: "IATA ONE Record logistics events, JSON-LD", MediaType: typeLDJSON, profile: "https://onerecord.iata.org/ns/cargo", document: oneRecord, events: oneRecordEvents},
 	{Name: "uncefact", Title: "UN/CEFACT transport events, JSON-LD", MediaType: typeLDJSON, profile: "https://vocabulary.uncefact.org/", document: uncefact, events: uncefactEvents},
@@ -103,7 +103,7 @@ func New(c Config) *Projector {
 
 // Document is a whole timeline in a format. now is the time of the answer.
 func (p *Projector) Document(f Format, t otep.Timeline, now time.Time) any {
-	if f.Name != native {
+	if f.Name != Native {
 		t = formed(t)
 	}
 	return f.document(p, t, now)
@@ -111,7 +111,7 @@ func (p *Projector) Document(f Format, t otep.Timeline, now time.Time) any {
 
 // Events are a timeline's events in a format, a list.
 func (p *Projector) Events(f Format, t otep.Timeline, now time.Time) any {
-	if f.Name != native {
+	if f.Name != Native {
 		t = formed(t)
 	}
 	if f.events == nil {

@@ -276,7 +276,7 @@ func TestWhatIsNoCodeIsNotProjected(t *testing.T) {
 		for _, doc := range []any{projector().Document(f, tl, answered), projector().Events(f, tl, answered)} {
 			text := string(encode(t, doc))
 			for _, word := range []string{"Norvegia", "Osloport", "4012345000008", "Celsius", "4.25"} {
-				require.Equal(t, f.Name == native, strings.Contains(text, word), "%s in %s", word, f.Name)
+				require.Equal(t, f.Name == Native, strings.Contains(text, word), "%s in %s", word, f.Name)
 			}
 			if f.Name == "epcis" {
 				require.Contains(t, text, "7.5", f.Name)

@@ -243,7 +243,7 @@ func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, f projectio
 		return nil, cloud.E(cloud.Unauthenticated, codeCredentials)
 	case !p.owner:
 		return nil, cloud.E(cloud.Forbidden, codeForbidden)
-	case f.Name != projection.Names()[0]:
+	case f.Name != projection.Native:
 		return nil, invalid("include", "Leave out include, or ask for the format otep.")
 	}
 	out := make([]ShownEvent, 0, len(events))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/edge"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -121,6 +122,30 @@ func TestAParcelTakenWhileNothingLookedIsMissing(t *testing.T) {
 	require.Len(t, opened, 1, "said once")
 }
 
+// takesOut has a parcel taken out of a door that has just been pulled open, and the door shut.
+func (w *world) takesOut(t *testing.T, n edge.DoorNumber) {
+	t.Helper()
+	w.swing()
+	w.item(n, true, wire.ItemAbsent)
+	w.wait(time.Second)
+	w.item(n, false, wire.ItemAbsent)
+	w.wait(time.Minute)
+	require.Empty(t, w.s.Openings)
+}
+
+// missesOnceUnstated demands that a parcel that staff took is missing once they are not asked
+// any more, that this is said once, and that its compartment is kept.
+func (w *world) missesOnceUnstated(t *testing.T, n edge.DoorNumber, ref string) {
+	t.Helper()
+	require.Empty(t, w.evidences(wire.ExItemMissing), "the answer may still come")
+	w.wait(10 * time.Minute)
+	require.Equal(t, []string{"item gone in an opening of staff, who stated nothing"}, w.evidences(wire.ExItemMissing))
+	require.Equal(t, ref, w.s.Doors[n].Delivery, "it is not freed")
+	w.wait(time.Hour)
+	opened, _ := w.exceptions(wire.ExItemMissing)
+	require.Len(t, opened, 1, "said once")
+}
+
 // emptiedByStaff is a cabinet behind whose door 2 a sensor saw a parcel, until a member of the
 // staff opened the door at the screen, took it, shut the door and stated nothing.
 func emptiedByStaff(t *testing.T) (w *world, a Answer) {
@@ -128,12 +153,7 @@ func emptiedByStaff(t *testing.T) (w *world, a Answer) {
 	w.item(2, false, wire.ItemPresent)
 	a = w.queue(2)
 	require.Equal(t, wire.CodeOK, a.Outcome)
-	w.swing()
-	w.item(2, true, wire.ItemAbsent)
-	w.wait(time.Second)
-	w.item(2, false, wire.ItemAbsent)
-	w.wait(time.Minute)
-	require.Empty(t, w.s.Openings)
+	w.takesOut(t, 2)
 	return w, a
 }
 
@@ -142,13 +162,7 @@ func emptiedByStaff(t *testing.T) (w *world, a Answer) {
 func TestAParcelThatStaffTookWithoutAWordIsMissing(t *testing.T) {
 	t.Parallel()
 	w, _ := emptiedByStaff(t)
-	require.Empty(t, w.evidences(wire.ExItemMissing), "the answer may still come")
-	w.wait(10 * time.Minute)
-	require.Equal(t, []string{"item gone in an opening of staff, who stated nothing"}, w.evidences(wire.ExItemMissing))
-	require.Equal(t, "LD-2", w.s.Doors[2].Delivery, "it is not freed")
-	w.wait(time.Hour)
-	opened, _ := w.exceptions(wire.ExItemMissing)
-	require.Len(t, opened, 1, "said once")
+	w.missesOnceUnstated(t, 2, "LD-2")
 }
 
 func TestAnotherStaffSessionEndsTheWaitForAWord(t *testing.T) {
@@ -183,12 +197,7 @@ func TestAStatementOfStaffLeavesNothingMissing(t *testing.T) {
 func emptiedFromTheConsole(t *testing.T) *world {
 	w := deposited(t, wire.ItemPresent)
 	w.step(Ordered{Command: w.command(wire.CmdOpenDoors, nil, wire.OpenDoors{OpeningID: "op_2", Kind: wire.OpenStaff, Doors: []uint{1}, SessionSeconds: 60})})
-	w.swing()
-	w.item(1, true, wire.ItemAbsent)
-	w.wait(time.Second)
-	w.item(1, false, wire.ItemAbsent)
-	w.wait(time.Minute)
-	require.Empty(t, w.s.Openings)
+	w.takesOut(t, 1)
 	return w
 }
 
@@ -196,13 +205,7 @@ func emptiedFromTheConsole(t *testing.T) *world {
 func TestAParcelTakenInAnOpeningFromTheConsoleIsMissing(t *testing.T) {
 	t.Parallel()
 	w := emptiedFromTheConsole(t)
-	require.Empty(t, w.evidences(wire.ExItemMissing), "the answer may still come")
-	w.wait(10 * time.Minute)
-	require.Equal(t, []string{"item gone in an opening of staff, who stated nothing"}, w.evidences(wire.ExItemMissing))
-	require.Equal(t, "LD-1", w.s.Doors[1].Delivery, "it is not freed")
-	w.wait(time.Hour)
-	opened, _ := w.exceptions(wire.ExItemMissing)
-	require.Len(t, opened, 1, "said once")
+	w.missesOnceUnstated(t, 1, "LD-1")
 }
 
 // What was taken out in an opening from the console is put back in the next one.

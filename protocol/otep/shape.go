@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-io/postern/internal/spelling"
+	"github.com/postern-io/postern/protocol/gs1"
 )
 
 // The members of every object of a timeline stand here once: the schema, the rules V36 to V39
@@ -29,11 +30,16 @@ var (
 	aMoment = kind{"a date-time with offset", func(v value) bool { _, ok := instant(v); return ok }, ref("date_time")}
 	// anID names an event that was sent before.
 	anID     = kind{"an event_id of 1 to 64 characters", func(v value) bool { s, ok := v.text(); return ok && s != "" && isExternal(s) }, object{"type": "string", "pattern": `^` + printable + `{1,64}$`}}
-	aReason  = kind{"one of: " + DidNotOccur + ", " + IncorrectData, func(v value) bool { s, _ := v.text(); return s == DidNotOccur || s == IncorrectData }, object{"enum": []string{DidNotOccur, IncorrectData}}}
-	aPhase   = kind{"one of: " + strings.Join(phases, ", "), func(v value) bool { s, _ := v.text(); return slices.Contains(phases, s) }, object{"enum": phases}}
+	aReason  = oneOf(DidNotOccur, IncorrectData)
+	aPhase   = oneOf(phases...)
 	anObject = kind{"an object", value.isObject, object{"type": "object"}}
 	anArray  = kind{"an array", value.isArray, object{"type": "array"}}
 )
+
+// oneOf is one of some texts.
+func oneOf(texts ...string) kind {
+	return kind{"one of: " + strings.Join(texts, ", "), func(v value) bool { s, ok := v.text(); return ok && slices.Contains(texts, s) }, object{"enum": texts}}
+}
 
 // ref is the schema that another one names.
 func ref(name string) object { return object{"$ref": "#/$defs/" + name} }
@@ -213,7 +219,7 @@ var (
 )
 
 // IsGLN reports whether s is a GS1 Global Location Number: 13 digits, the last one a check digit.
-func IsGLN(s string) bool { return len(s) == 13 && checksOut(s) }
+func IsGLN(s string) bool { return len(s) == 13 && gs1.IsKey(s) }
 
 // IsCountry reports whether s has the form of a code of ISO 3166-1 alpha-2, in capitals.
 func IsCountry(s string) bool {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-io/postern/protocol/gs1"
 )
 
 func (r *reader) subject(v value) error {
@@ -71,26 +73,9 @@ func sscc(v value, to *string) bool {
 	if len(s) == 20 {
 		s = strings.TrimPrefix(s, "00")
 	}
-	if len(s) != 18 {
-		return false
-	}
-	if !checksOut(s) {
+	if len(s) != 18 || !gs1.IsKey(s) {
 		return false
 	}
 	*to = s
 	return true
-}
-
-// checksOut reports whether a GS1 key is digits of which the last is the check digit
-// (GS1 General Specifications 7.9.1).
-func checksOut(key string) bool {
-	sum := 0
-	for i := range len(key) {
-		d := int(key[i]) - '0'
-		if d < 0 || d > 9 {
-			return false
-		}
-		sum += d * (1 + (len(key)-1-i)%2*2) // weights 1, 3, 1, ... from the check digit on
-	}
-	return sum%10 == 0
 }

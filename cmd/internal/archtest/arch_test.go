@@ -23,7 +23,7 @@ const module = "github.com/postern-io/postern/"
 // allowed lists what each package may import of this module. A name ending in
 // "/..." stands for everything below it.
 var allowed = map[string][]string{
-	"protocol/otep":      {"internal/spelling"},
+	"protocol/otep":      {"internal/spelling", "protocol/gs1"},
 	"protocol/wire":      {},
 	"protocol/topic":     {},
 	"protocol/lockbus":   {},
@@ -84,7 +84,7 @@ var allowed = map[string][]string{
 	"cloud/order/recall":       {"cloud", "cloud/check", "cloud/order"},
 	"cloud/order/scan":         {"cloud", "cloud/order", "cloud/order/interception"},
 	"cloud/route":              {"cloud", "cloud/check", "cloud/locale", "cloud/notice", "cloud/order", "protocol/otep"},
-	"cloud/projection":         {"protocol/otep"},
+	"cloud/projection":         {"protocol/gs1", "protocol/otep"},
 	"cloud/docs/otep":          {"cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/tracking":           {"cloud", "cloud/limit", "cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/span":               {"cloud"},
