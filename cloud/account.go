@@ -182,6 +182,7 @@ type Provider struct {
 	// empty is stored as partner.
 	SourceType string
 	Scope      string // whose timelines it may add to and pull; empty is stored as own
+	Authority  string // of its events: AuthorityMoves or AuthorityReports; empty is stored as the first
 	CreatedAt  time.Time
 }
 
@@ -196,6 +197,12 @@ const (
 const (
 	ScopeOwn = "own" // shipments handed to it
 	ScopeAll = "all" // every shipment of its business
+)
+
+// Authority of a provider's events.
+const (
+	AuthorityMoves   = "moves"   // they take over orders that rest
+	AuthorityReports = "reports" // they are shown, and count for nothing unless the order was handed to it
 )
 
 // Endpoint is a webhook receiver: a provider's, or one address of the account

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/postern-io/postern/protocol/otep"
@@ -35,12 +36,19 @@ func (s Shipment) Subject() otep.Subject {
 type TimelineEvent struct {
 	ShipmentID ShipmentID
 	BusinessID BusinessID
+	Package    PackageID // of the shipment's order; 0: it is about the whole shipment
 	Event      otep.Event
+}
+
+// Ref names an event.
+func (e TimelineEvent) Ref() EventRef {
+	return EventRef{ShipmentID: e.ShipmentID, Package: e.Package, EventID: e.Event.EventID}
 }
 
 // EventRef names one event of a shipment.
 type EventRef struct {
 	ShipmentID  ShipmentID
+	Package     PackageID // that the event is about, 0 for the whole shipment
 	EventID     string
 	At          time.Time // when it was taken back
 	Reason      string    // otep.DidNotOccur, otep.IncorrectData, or "" for none
@@ -48,11 +56,70 @@ type EventRef struct {
 	CorrectedBy string    // id of the event that took its place, "" for none
 }
 
+// Key is what the event is known by among those of its shipment.
+func (r EventRef) Key() string {
+	if r.Package == 0 {
+		return r.EventID
+	}
+	return r.EventID + "#" + strconv.FormatInt(int64(r.Package), 10)
+}
+
+// PackageNumber is a package of an order by the numbers that find it.
+type PackageNumber struct {
+	ID       PackageID
+	Number   string // upper case
+	External string // carrier's, upper case; "" for none
+}
+
+// FoundTimeline is a shipment that a number names, with its events in no particular order, those taken
+// back marked as withdrawn.
+type FoundTimeline struct {
+	Shipment Shipment
+	Events   []TimelineEvent
+	// Package is the one of several that the number names, 0 when it names the whole shipment.
+	Package PackageNumber
+	// Packages are those of an order with several, by id.
+	Packages []PackageNumber
+}
+
 // WithdrawnEvent is an event that was taken back.
 type WithdrawnEvent struct {
 	EventRef
 	Event otep.Event
 }
+
+// TrackingNews is what a provider says about an order's shipment and its packages, in the order
+// in which it happened.
+type TrackingNews struct {
+	Shipment  Shipment // with what is to be kept in it
+	By        Provider
+	Events    []TimelineEvent
+	Withdrawn []EventRef
+}
+
+// TrackedOrder is what became of an order by the news of a provider.
+type TrackedOrder struct {
+	OrderID OrderID
+	Status  OrderStatus
+	Moved   bool
+	Reason  TrackingReason // why it has not moved; "" when it is where the news lead
+	Current otep.Code      // of its timeline, "" before the first event
+	// Reported are those of the events, by their place, that the provider had no say in.
+	Reported []int
+}
+
+// TrackingReason is why an order did not move by a provider's news.
+type TrackingReason string
+
+// Values of TrackingReason.
+const (
+	TrackingLate        TrackingReason = "late"        // something later is known
+	TrackingCustody     TrackingReason = "custody"     // the goods are with another
+	TrackingTerminal    TrackingReason = "terminal"    // the order has come to its end
+	TrackingHeld        TrackingReason = "held"        // it is on hold or waits for payment
+	TrackingIntercepted TrackingReason = "intercepted" // it is stopped
+	TrackingNoRule      TrackingReason = "no_rule"     // no status follows from the code
+)
 
 // Observation is the last word of a source that only knows a current status.
 type Observation struct {
@@ -83,6 +150,7 @@ type EventCursor struct {
 type EventRow struct {
 	Cursor   EventCursor
 	Shipment Shipment
+	Package  PackageNumber // that the event is about, zero for the whole shipment
 	Event    otep.Event
 }
 
@@ -103,6 +171,8 @@ type TrackingView interface {
 	Observation(s ShipmentID, source string) (Observation, error)
 	// DeliveryShipments lists the timelines of a delivery's parcels, by id.
 	DeliveryShipments(DeliveryID) ([]Shipment, error)
+	// PackagesOf lists the packages of an order, by id.
+	PackagesOf(BusinessID, OrderID) ([]PackageNumber, error)
 	// ProofGuesses are those of a shipment. Who writes them reads the shipment by
 	// its number first, which waits for others in a decision.
 	ProofGuesses(ShipmentID) (ProofGuesses, error)
@@ -117,4 +187,22 @@ type TrackingChanges struct {
 	Withdrawn    []EventRef
 	Observations []Observation
 	ProofGuesses []ProofGuesses
+}
+
+// trackingEventIDs are the numbers of the tracking event dictionary (interface 4.2).
+var trackingEventIDs = map[otep.Code]int{
+	otep.InformationSubmitted: 10, otep.BookingConfirmed: 11, otep.AwaitingPickup: 12, otep.OutForPickup: 20, otep.PickedUp: 21,
+	otep.PickupFailed: 22, otep.PickupRescheduled: 23, otep.Received: 30, otep.ArrivalScan: 31, otep.InTransit: 32, otep.PackageOutbound: 33,
+	otep.RemovedFromRoute: 34, otep.RouteCancelled: 35, otep.OutForDelivery: 40, otep.Delivered: 41, otep.DeliveryFailed: 43,
+	otep.DeliveryRescheduled: 44, otep.RejectedByRecipient: 45, otep.AvailableForPickup: 46, otep.ReturnToSender: 47, otep.Intercepted: 48, otep.Cancelled: 50,
+	otep.PickupOverdue: 51, otep.RemovedFromDevice: 52,
+}
+
+// TrackingEventID is the number of an event; one that the dictionary does not name has
+// that of the code which it counts as.
+func TrackingEventID(e otep.Event) int {
+	if id, ok := trackingEventIDs[e.StatusCode]; ok {
+		return id
+	}
+	return trackingEventIDs[otep.Project(e.StatusCode, e.Phase).Parent]
 }

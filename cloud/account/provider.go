@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -18,12 +19,13 @@ type Provider struct {
 	Services        []string         `json:"services"`
 	SourceType      string           `json:"source_type"`
 	Scope           string           `json:"scope"`
+	Authority       string           `json:"authority"`
 	LivemodeAllowed bool             `json:"livemode_allowed"`
 	CreatedAt       *string          `json:"created_at"`
 }
 
 func showProvider(p cloud.Provider, l *time.Location) Provider {
-	return Provider{ID: p.ID, Code: p.Code, Name: p.Name, Services: orEmpty(p.Services), SourceType: p.SourceType, Scope: p.Scope,
+	return Provider{ID: p.ID, Code: p.Code, Name: p.Name, Services: orEmpty(p.Services), SourceType: p.SourceType, Scope: p.Scope, Authority: cmp.Or(p.Authority, cloud.AuthorityMoves),
 		LivemodeAllowed: p.LivemodeAllowed, CreatedAt: cloud.Stamp(p.CreatedAt, l)}
 }
 
@@ -100,6 +102,7 @@ type ProviderInput struct {
 	Services        *[]string `json:"services" max:"100" item_enum:"locker,third_party,otep"`
 	SourceType      *string   `json:"source_type" doc:"What its events come from, as in OTEP's source.type; partner when absent"`
 	Scope           *string   `json:"scope" enum:"own,all" doc:"Whose timelines it may add to and pull: shipments handed to it, or all of the business; own when absent"`
+	Authority       *string   `json:"authority" enum:"moves,reports" doc:"Whether its events may take over orders that rest with the business: moves, or reports, which are shown and count for nothing until an order is handed to it; moves when absent"`
 	LivemodeAllowed *bool     `json:"livemode_allowed" doc:"false when absent"`
 }
 
@@ -110,6 +113,7 @@ func (in *ProviderInput) check(fresh bool) error {
 	f.filled("code", in.Code, fresh)
 	f.filled("name", in.Name, fresh)
 	f.filled("scope", in.Scope, false)
+	f.filled("authority", in.Authority, false)
 	if in.SourceType != nil {
 		kind, _, ok := otep.SourceType(*in.SourceType)
 		if !ok {
@@ -127,7 +131,7 @@ func (s *Service) AddProvider(ctx context.Context, c cloud.Caller, in ProviderIn
 	}
 	return s.saveProvider(ctx, c, in, "provider_made", func(v cloud.View, now time.Time) (cloud.Provider, error) {
 		id, err := v.NewID(cloud.ProviderIDs)
-		return cloud.Provider{ID: cloud.ProviderID(id), BusinessID: c.Account.BusinessID, SourceType: "partner", Scope: cloud.ScopeOwn, CreatedAt: now}, err
+		return cloud.Provider{ID: cloud.ProviderID(id), BusinessID: c.Account.BusinessID, SourceType: "partner", Scope: cloud.ScopeOwn, Authority: cloud.AuthorityMoves, CreatedAt: now}, err
 	})
 }
 
@@ -161,6 +165,7 @@ func (s *Service) saveProvider(ctx context.Context, c cloud.Caller, in ProviderI
 		set(&p.Name, in.Name)
 		set(&p.SourceType, in.SourceType)
 		set(&p.Scope, in.Scope)
+		set(&p.Authority, in.Authority)
 		set(&p.LivemodeAllowed, in.LivemodeAllowed)
 		if in.Services != nil {
 			p.Services = distinct(*in.Services)

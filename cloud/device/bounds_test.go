@@ -53,7 +53,8 @@ func TestDepositThatWasNotSeenHasBounds(t *testing.T) {
 		near(time.Minute, row.DepositedLatest)
 		require.NotNil(t, out.Delivery.DepositedEarliest)
 		require.Equal(t, *out.Delivery.DepositedAt, *out.Delivery.DepositedLatest)
-		_, events, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
+		timeline, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
+		events := timeline.Events
 		require.NoError(t, err)
 		i := slices.IndexFunc(events, func(e cloud.TimelineEvent) bool { return e.Event.StatusCode == otep.AvailableForPickup })
 		last := events[i].Event

@@ -96,7 +96,8 @@ func TestRecordsCarriedIntoAnotherEpochChangeNothing(t *testing.T) {
 		d.Send(0, records...)
 		d.Ack()
 		shot := func() []any {
-			_, events, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
+			timeline, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
+			events := timeline.Events
 			require.NoError(t, err)
 			require.Len(t, events, 2)
 			_, outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})

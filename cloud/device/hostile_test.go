@@ -79,7 +79,8 @@ func hostileText(t *testing.T, w *devicetest.World) {
 	require.NotContains(t, d.Faults()[cloud.DevBadBatch].Detail, "\x00")
 
 	// What could be kept of it was kept, and the journal has it as it came.
-	_, events, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
+	timeline, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
+	events := timeline.Events
 	require.NoError(t, err)
 	found := false
 	for _, e := range events {
@@ -87,7 +88,8 @@ func hostileText(t *testing.T, w *devicetest.World) {
 	}
 	require.False(t, found, "two keys of its extensions became one: a bad body")
 	d.Tell(wire.KindTrackingEvent, wire.TrackingEvent{Subject: "PK-1", StatusCode: "in_transit", Location: "dock\x00", Extensions: map[string]string{"scan\x00": x}})
-	_, events, err = w.Store.FindTimeline(t.Context(), "PK-1", nil)
+	timeline, err = w.Store.FindTimeline(t.Context(), "PK-1", nil)
+	events = timeline.Events
 	require.NoError(t, err)
 	i := slices.IndexFunc(events, func(e cloud.TimelineEvent) bool { return e.Event.StatusCode == "in_transit" })
 	require.GreaterOrEqual(t, i, 0)

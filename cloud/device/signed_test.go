@@ -77,7 +77,8 @@ func shot(t *testing.T, w *devicetest.World, d *devicetest.Device) map[string]an
 	require.NoError(t, err)
 	aside, err := w.Store.ListAsides(t.Context(), d.ID, 0, 100)
 	require.NoError(t, err)
-	_, events, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
+	timeline, err := w.Store.FindTimeline(t.Context(), "PK-1", nil)
+	events := timeline.Events
 	require.NoError(t, err)
 	_, outbox, err := w.Store.ListOutbox(t.Context(), cloud.OutboxFilter{ProviderID: w.Box.ProviderCaller.Provider.ID, Page: cloud.Page{Limit: 100}})
 	require.NoError(t, err)

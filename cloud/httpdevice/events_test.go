@@ -37,7 +37,8 @@ func (b *box) say(events ...map[string]any) (out tookEvents) {
 
 func (b *box) timeline(number string) []cloud.TimelineEvent {
 	b.t.Helper()
-	_, events, err := b.Store.FindTimeline(context.Background(), number, nil)
+	timeline, err := b.Store.FindTimeline(context.Background(), number, nil)
+	events := timeline.Events
 	require.NoError(b.t, err)
 	return events
 }

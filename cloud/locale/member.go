@@ -432,6 +432,7 @@ var members = map[string]texts{
 	"member.scheduled_date_from":              {"Day from", "日期起", "日期起", "Jour depuis", "Tag ab", "Día desde"},
 	"member.scheduled_date_to":                {"Day until", "日期止", "日期止", "Jour jusqu’au", "Tag bis", "Día hasta"},
 	"member.scheme":                           {"Signature scheme", "签名方案", "簽章方案", "Schéma de signature", "Signaturverfahren", "Esquema de firma"},
+	"member.authority":                        {"Authority of events", "事件效力", "事件效力", "Autorité des événements", "Geltung der Ereignisse", "Autoridad de los eventos"},
 	"member.scope":                            {"Reach", "范围", "範圍", "Portée", "Reichweite", "Alcance"},
 	"member.scopes":                           {"Permissions", "权限", "權限", "Droits", "Rechte", "Permisos"},
 	"member.screen":                           {"Screen", "屏幕", "螢幕", "Écran", "Bildschirm", "Pantalla"},

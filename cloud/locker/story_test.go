@@ -403,7 +403,8 @@ func TestWhatHappenedAtTheCabinetStands(t *testing.T) {
 		a := s.open()
 		s.settle(a, wire.Deposited, wire.Unverified)
 		waits := func(ref string) (n int) {
-			_, rows, err := s.Store.FindTimeline(ctx, ref, nil)
+			timeline, err := s.Store.FindTimeline(ctx, ref, nil)
+			rows := timeline.Events
 			require.NoError(s.t, err)
 			for _, row := range rows {
 				if row.Event.StatusCode == otep.AvailableForPickup {
@@ -1012,7 +1013,8 @@ func TestCodesAreNowhereButInEventsAndAnswers(t *testing.T) {
 		codes := []string{first, out.PickupCode, bodies["doors_opened"]["data"].(map[string]any)["delivery_code"].(string)}
 
 		var seen bytes.Buffer
-		_, events, err := s.Store.FindTimeline(ctx, "PK-1", nil)
+		timeline, err := s.Store.FindTimeline(ctx, "PK-1", nil)
+		events := timeline.Events
 		require.NoError(s.t, err)
 		orders, err := s.Store.ListDeviceOrders(ctx, s.ID)
 		require.NoError(s.t, err)

@@ -20,7 +20,8 @@ import (
 // timeline is PK-1's, folded; every event of it is held to the rules of ingest.
 func (s *story) timeline() otep.Timeline {
 	s.t.Helper()
-	sh, rows, err := s.Store.FindTimeline(ctx, "PK-1", nil)
+	timeline, err := s.Store.FindTimeline(ctx, "PK-1", nil)
+	sh, rows := timeline.Shipment, timeline.Events
 	require.NoError(s.t, err)
 	var events []otep.Event
 	for _, r := range rows {

@@ -335,8 +335,8 @@ func overrideStatus(d *Decision, in OverrideInput) error {
 	from := d.Order.Status
 	// A status that comes earlier, or that the goods cannot have come to by
 	// what the timeline says already, is not added to it.
-	if code := in.Status.State().Code; in.Status > from && l.mayFollow(code) {
-		l.insert(code, otep.System, in.Status.State().Reason, d.Now, d.Now)
+	if code := in.Status.State().Code; in.Status > from && l.mayFollow(0, code) {
+		l.insert(0, code, otep.System, in.Status.State().Reason, d.Now, d.Now)
 	}
 	d.enterStatus(in.Status, overridden, in.Reason)
 	if in.Status == cloud.OrderCancelled {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -242,7 +243,7 @@ func (b *OrderBody) prices(p *cloud.OrderPrices) {
 // statusNow is the code of a shipment's latest event. The one that is kept beside
 // the shipment stands where it was when the last event came: an event that was
 // ahead of its time then counts since.
-func statusNow(v cloud.View, s cloud.Shipment, now time.Time) (otep.Code, error) {
+func statusNow(v cloud.View, o cloud.Order, s cloud.Shipment, now time.Time) (otep.Code, error) {
 	if s.ID == 0 {
 		return "", nil
 	}
@@ -254,11 +255,8 @@ func statusNow(v cloud.View, s cloud.Shipment, now time.Time) (otep.Code, error)
 	if err != nil {
 		return "", err
 	}
-	events := make([]otep.Event, len(rows))
-	for i, r := range rows {
-		events[i] = r.Event
-	}
-	if t := otep.FoldAt(s.Profile, s.Subject(), events, now); t.Current != nil {
+	packages := (&Timeline{packages: o.Packages}).packageIDs()
+	if t := otep.FoldAt(s.Profile, s.Subject(), timeline.OfOrder(rows, packages, now), now); t.Current != nil {
 		return *t.Current, nil
 	}
 	return s.Current, nil
@@ -273,7 +271,7 @@ func (s *shower) related(o cloud.Order, d *Decision, b *OrderBody) error {
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 			return err
 		}
-		code, err := statusNow(s.v, sh, s.now)
+		code, err := statusNow(s.v, o, sh, s.now)
 		if err != nil {
 			return err
 		}

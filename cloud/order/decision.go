@@ -21,6 +21,7 @@ type Decision struct {
 	Now               time.Time
 	At                time.Time // of what happens now; not after now
 	only              bool      // it happens to some of the packages
+	apart             parcels   // which
 	Order             cloud.Order
 	Was               cloud.Order                 // as it was before; zero when it is new
 	timeline          *Timeline                   // the order's timeline, once it is needed
@@ -120,9 +121,6 @@ func (d *Decision) finish() error {
 		d.Order.UpdatedAt = d.Now
 		d.keepFormerDriver()
 		d.Changes.Orders = append(d.Changes.Orders, d.Order)
-		if d.timeline != nil {
-			d.timeline.finish(&d.Changes)
-		}
 		if d.interception != nil {
 			d.Changes.Interceptions = append(d.Changes.Interceptions, *d.interception)
 		}
@@ -136,6 +134,9 @@ func (d *Decision) finish() error {
 		if d.thirdPartyChanged {
 			d.Changes.ThirdParties = append(d.Changes.ThirdParties, *d.thirdParty)
 		}
+	}
+	if d.timeline != nil && !d.isDeleted() {
+		d.timeline.finish(&d.Changes)
 	}
 	if err := pushDrivers(d); err != nil {
 		return err

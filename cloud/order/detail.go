@@ -48,7 +48,7 @@ func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (o
 	}
 	id := out.Order.OrderID
 	if wants(withTracking) {
-		if out.Tracking, err = s.tracked(ctx, c, id); err != nil {
+		if out.Tracking, err = s.tracked(ctx, c, out.Order); err != nil {
 			return DetailOutput{}, err
 		}
 	}
@@ -71,15 +71,18 @@ func (s *Service) Detail(ctx context.Context, c cloud.Caller, in DetailInput) (o
 
 // tracked is an order's timeline, oldest event first, with labels in the
 // caller's language.
-func (s *Service) tracked(ctx context.Context, c cloud.Caller, id cloud.OrderID) (*otep.Timeline, error) {
+func (s *Service) tracked(ctx context.Context, c cloud.Caller, o OrderBody) (*otep.Timeline, error) {
 	var t otep.Timeline
 	err := s.store.Look(ctx, func(v cloud.View) error {
-		d := s.begin(v, c, s.time(), cloud.Order{ID: id, BusinessID: c.Account.BusinessID})
+		d := s.begin(v, c, s.time(), cloud.Order{ID: o.OrderID, BusinessID: c.Account.BusinessID})
+		for _, p := range o.Packages {
+			d.Order.Packages = append(d.Order.Packages, cloud.OrderPackage{ID: p.PackageID})
+		}
 		l, err := d.Timeline()
 		if err != nil {
 			return err
 		}
-		t = l.fold()
+		t = l.fold(0)
 		return nil
 	})
 	if err != nil {

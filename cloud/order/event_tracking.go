@@ -6,11 +6,10 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// hookTracking is the data of tracking.event. Its timelines are those of whole
-// orders.
+// hookTracking is the data of tracking.event.
 type hookTracking struct {
 	Order      hookOrder   `json:"order"`
-	Package    *struct{}   `json:"package"`
+	Package    *hookParcel `json:"package"`
 	ID         int64       `json:"tracking_event_id"`
 	StatusID   int         `json:"tracking_event_status_id"`
 	Key        otep.Code   `json:"tracking_event_key"`
@@ -27,6 +26,23 @@ type hookTracking struct {
 	Files      []string    `json:"proof_files"`
 	Detail     []hookFile  `json:"proof_files_detail"`
 	Source     eventSource `json:"source"`
+}
+
+// hookParcel names the package that something happened to.
+type hookParcel struct {
+	PackageID cloud.PackageID `json:"package_id"`
+	Ref       *string         `json:"package_ref"`
+	Number    string          `json:"tracking_number"`
+}
+
+// parcel is a package of the order, or with 0 its only one; nil where it has several.
+func (t *eventWriter) parcel(id cloud.PackageID) *hookParcel {
+	for _, p := range t.d.Order.Packages {
+		if p.ID == id || id == 0 && len(t.d.Order.Packages) == 1 {
+			return &hookParcel{p.ID, cloud.OrNull(p.Ref), p.Number}
+		}
+	}
+	return nil
 }
 
 // hookPlace is where something happened, as far as its source says.
@@ -52,27 +68,9 @@ type eventSource struct {
 	Name string `json:"name"`
 }
 
-// eventIDs are the numbers of the tracking event dictionary (interface 4.2);
-// statuses of orders that have the same code have the same number, but for
-// these.
-var eventIDs = map[otep.Code]int{otep.InformationSubmitted: 10, otep.BookingConfirmed: 11, otep.AwaitingPickup: 12, otep.RemovedFromRoute: 34, otep.RouteCancelled: 35,
-	otep.PickedUp: 21, otep.DeliveryFailed: 43, otep.PickupOverdue: 51, otep.RemovedFromDevice: 52}
-
-// eventID is the number of a code, 0 when it has none.
-func eventID(code otep.Code) int {
-	if id := eventIDs[code]; id != 0 {
-		return id
-	}
-	for _, s := range cloud.OrderStates() {
-		if s.Code == code {
-			return int(s.ID)
-		}
-	}
-	return 0
-}
-
-func (t *eventWriter) tracking(e otep.Event) (any, error) {
-	h := hookTracking{Order: t.order(), ID: t.number, StatusID: eventID(e.StatusCode), Key: e.StatusCode, Phase: e.Phase,
+func (t *eventWriter) tracking(row cloud.TimelineEvent) (any, error) {
+	e := row.Event
+	h := hookTracking{Order: t.order(), Package: t.parcel(row.Package), ID: t.number, StatusID: cloud.TrackingEventID(e), Key: e.StatusCode, Phase: e.Phase,
 		Label: locale.Description(t.business.Settings.Locale(), e.StatusCode), OccurredAt: t.stamp(e.OccurredAt.Time), RecordedAt: t.stamp(e.RecordedAt.Time), Location: place(e.Location),
 		Reason: cloud.OrNull(e.IncidentReason), Files: []string{}, Source: eventSource{Name: t.business.Name}}
 	if e.Source != nil {
@@ -136,16 +134,16 @@ func (t *eventWriter) files(keep func(cloud.ProofFile) bool) []hookFile {
 
 // hookProof is the data of pod.files_updated.
 type hookProof struct {
-	Action  string     `json:"action"` // added, updated, removed
-	Order   hookOrder  `json:"order"`
-	Package *struct{}  `json:"package"`
-	File    hookFile   `json:"file"`
-	Files   []string   `json:"proof_files"` // all there are now
-	Detail  []hookFile `json:"proof_files_detail"`
+	Action  string      `json:"action"` // added, updated, removed
+	Order   hookOrder   `json:"order"`
+	Package *hookParcel `json:"package"` // of an order with one
+	File    hookFile    `json:"file"`
+	Files   []string    `json:"proof_files"` // all there are now
+	Detail  []hookFile  `json:"proof_files_detail"`
 }
 
 func (t *eventWriter) proof(action string, f cloud.ProofFile) (any, error) {
-	h := hookProof{Action: action, Order: t.order(), File: t.file(f), Files: []string{}, Detail: t.files(func(cloud.ProofFile) bool { return true })}
+	h := hookProof{Action: action, Order: t.order(), Package: t.parcel(0), File: t.file(f), Files: []string{}, Detail: t.files(func(cloud.ProofFile) bool { return true })}
 	if action == "removed" {
 		h.File.URL, h.File.FullURL = nil, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
-	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Webhooks are the webhook subscriptions to events of orders.
@@ -71,7 +70,9 @@ func (d *Decision) collectEvents() error {
 	addInterception(d)
 	if d.timeline != nil && !d.isDeleted() {
 		for _, e := range d.timeline.fresh {
-			addTracking(d, e)
+			if !e.Event.Reported {
+				addTracking(d, e)
+			}
 		}
 	}
 	events := make([]cloud.AccountEvent, len(d.events))
@@ -215,7 +216,7 @@ func addInterception(d *Decision) {
 }
 
 // addTracking tells of an event of the timeline.
-func addTracking(d *Decision, e otep.Event) {
+func addTracking(d *Decision, e cloud.TimelineEvent) {
 	d.AddEvent(eventTracking, "TRE-", func(t *eventWriter) (any, error) { return t.tracking(e) })
 }
 

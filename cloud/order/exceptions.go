@@ -207,7 +207,7 @@ func (s exceptionReader) reason(ctx context.Context, c cloud.Caller, o cloud.Ord
 		if err != nil {
 			return err
 		}
-		if events := l.fold().Events; len(events) > 0 {
+		if events := l.fold(0).Events; len(events) > 0 {
 			reason = events[len(events)-1].IncidentReason
 		}
 		return nil

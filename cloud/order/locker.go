@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Operation types of cabinets (interface 4.5).
@@ -90,7 +91,7 @@ func noteDeposit(d *Decision, in MoveInput, which []cloud.PackageID) error {
 	} else if !changed {
 		return nil // confirmed once more
 	}
-	in.Operation = depositConfirmed
+	in.Operation, in.Source = depositConfirmed, otep.Locker
 	return d.Step(in)
 }
 
@@ -111,7 +112,7 @@ func noteCollection(d *Decision, in MoveInput, which []cloud.PackageID) error {
 	for _, p := range taken {
 		in.Packages[p.ID] = cloud.OrderPackageDelivered
 	}
-	in.Operation = collected
+	in.Operation, in.Source = collected, otep.Locker
 	var done []cloud.PackageID
 	left, waiting := false, false
 	for _, p := range d.Order.Packages {
@@ -143,7 +144,7 @@ func noteRemoval(d *Decision, in MoveInput, which []cloud.PackageID) error {
 	if len(in.Packages) == 0 {
 		return nil
 	}
-	in.Operation = lockerRemoved
+	in.Operation, in.Source, in.Code = lockerRemoved, otep.Locker, otep.RemovedFromDevice
 	waits := slices.ContainsFunc(d.Order.Packages, func(p cloud.OrderPackage) bool {
 		return p.Status == cloud.OrderPackageInLocker && in.Packages[p.ID] == ""
 	})

@@ -35,6 +35,10 @@ type MoveInput struct {
 	// Packages are the packages that it happened to, with what they are after it;
 	// the others stay as they were. nil: it happened to all of them.
 	Packages map[cloud.PackageID]cloud.OrderPackageStatus
+	// Source is the OTEP type of who saw what became of Packages; "" when that is no event of theirs.
+	// Code is the event's when it does not follow from what they are.
+	Source string
+	Code   otep.Code
 	// Set puts what the other feature keeps in the order into it, after the move;
 	// nil puts nothing. It may run more than once.
 	Set func(*cloud.Order)
@@ -107,15 +111,30 @@ func (d *Decision) Step(in MoveInput) error {
 		return StatusConflict(d.Order)
 	}
 	d.quiet = d.quiet || in.Quiet
-	d.At, d.only = in.At, in.Packages != nil
+	d.At, d.only, d.apart = in.At, in.Packages != nil, d.partOf(in)
 	if d.At.IsZero() || d.At.After(d.Now) {
 		d.At = d.Now
 	}
-	defer func() { d.At, d.only = d.Now, false }()
+	defer func() { d.At, d.only, d.apart = d.Now, false, parcels{} }()
+	var l *Timeline
+	before := 0
+	if in.To != 0 || d.apart.each {
+		var err error
+		if l, err = d.Timeline(); err != nil {
+			return err
+		}
+		before = len(l.fresh)
+	}
+	if d.apart.each {
+		d.noteParcels(l, in)
+	}
 	if in.To == 0 {
 		d.LogOperation(in.Operation, d.Order.Status, in.Note, nil)
-	} else if err := d.moveWitnessed(in); err != nil {
+	} else if err := d.Move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
 		return err
+	}
+	if l != nil {
+		l.setProof(in, before)
 	}
 	d.Order.Packages = slices.Clone(d.Order.Packages)
 	for i, p := range d.Order.Packages {
@@ -137,20 +156,60 @@ func (d *Decision) Step(in MoveInput) error {
 	return nil
 }
 
-// moveWitnessed is a move with what was seen of it.
-func (d *Decision) moveWitnessed(in MoveInput) error {
-	l, err := d.Timeline()
-	if err != nil {
-		return err
+// parcels says to which packages of an order a move's events belong, when not to all alike.
+type parcels struct {
+	each      bool              // those that it is about have an event each
+	delivered []cloud.PackageID // handed over with a move to PARTIALLY_DELIVERED
+}
+
+// partOf is what a move is about.
+func (d *Decision) partOf(in MoveInput) (out parcels) {
+	alike, first := true, cloud.OrderPackageStatus("")
+	for _, p := range d.Order.Packages {
+		if slices.Contains(in.Delivered, p.ID) && p.Status != cloud.OrderPackageDelivered {
+			out.delivered = append(out.delivered, p.ID)
+		}
+		if IsFinalPackage(p.Status) || p.Status == cloud.OrderPackageReturned {
+			continue
+		}
+		status := in.Packages[p.ID]
+		first = cmp.Or(first, status)
+		alike = alike && status != "" && status == first
 	}
-	told := len(l.fresh)
-	if err := d.Move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
-		return err
+	out.each = in.Source != "" && len(in.Packages) > 0 && len(d.Order.Packages) > 1 && !alike
+	return out
+}
+
+// note adds the event of a move to the timeline of the order, unless its packages say it.
+func (d *Decision) note(l *Timeline, to cloud.OrderStatus, code otep.Code, source, reason string) {
+	switch ends := to.State().Terminal || to == cloud.OrderPartlyDelivered; {
+	case d.apart.each && (!ends || l.Current() == code):
+		return
+	case !d.apart.each:
+		for _, id := range d.apart.delivered {
+			l.appendTo(id, otep.Delivered, source, "", d.At, d.Now)
+		}
 	}
-	if len(l.fresh) > told {
-		l.setProof(in)
+	l.Append(code, source, reason, d.At, d.Now)
+}
+
+// packageCodes are the events of packages that came to a status by themselves.
+var packageCodes = map[cloud.OrderPackageStatus]otep.Code{cloud.OrderPackageInLocker: otep.AvailableForPickup, cloud.OrderPackageDelivered: otep.Delivered,
+	cloud.OrderPackageFailed: otep.DeliveryFailed, cloud.OrderPackageReturned: otep.ReturnToSender, cloud.OrderPackageInTransit: otep.PickedUp}
+
+// noteParcels adds to their timelines what became of single packages of several.
+func (d *Decision) noteParcels(l *Timeline, in MoveInput) {
+	for _, p := range d.Order.Packages {
+		status, ok := in.Packages[p.ID]
+		if !ok || status == p.Status {
+			continue
+		}
+		code := cmp.Or(in.Code, packageCodes[status])
+		if code == otep.PickedUp && otep.Reached(l.events(p.ID)) {
+			code = otep.PackageOutbound
+		}
+		l.appendTo(p.ID, code, in.Source, in.Reason, d.At, d.Now)
 	}
-	return nil
 }
 
 // isProperSubset reports whether ids are packages of an order, but not all of them.
@@ -188,10 +247,13 @@ func (d *Decision) Move(to cloud.OrderStatus, t Trigger, operation int, reason, 
 		if reason == "" && code == to.State().Code {
 			reason = to.State().Reason
 		}
-		l.Append(code, m.source, reason, d.At, d.Now)
+		d.note(l, to, code, m.source, reason)
 	}
 	if (t == Withdraw || t == InterceptionFailed && to == before) && stop.BeforeCode != "" {
 		l.Append(stop.BeforeCode, m.source, "", d.At, d.Now)
+	}
+	if l.Shipment.ProviderID != 0 && !d.Order.ThirdPartyOpen && (m.source == otep.SelfDelivery || m.source == otep.Warehouse || t == PutOnRoute || t == AssignDriver) {
+		l.Shipment.ProviderID, l.Changed, d.Order.SelfDelivery = 0, true, true // it is the business's own again
 	}
 	d.trigger, d.reason = t, cmp.Or(reason, to.State().Reason)
 	d.enterStatus(d.resumedStatus(to), operation, note)
@@ -222,11 +284,11 @@ func (m *move) tells(o cloud.Order, l *Timeline, to cloud.OrderStatus) otep.Code
 		return silent // what was current before comes again
 	case m.code != "":
 		return m.code
-	case m.trigger == ThirdPartyTracking && to.State().Terminal && l.universal() == to.State().Code:
+	case (m.trigger == ThirdPartyTracking || m.trigger == InterceptionFailed) && to.State().Terminal && l.universal(0) == to.State().Code:
 		return silent // the third party that carries it has reported it itself
 	case to == cloud.OrderDriverAccepted && !l.Bookable():
 		return silent
-	case to == cloud.OrderHandedOver && otep.Reached(l.events):
+	case to == cloud.OrderHandedOver && otep.Reached(l.events(0)):
 		return otep.PackageOutbound
 	}
 	return to.State().Code
@@ -255,7 +317,7 @@ func (d *Decision) enterStatus(to cloud.OrderStatus, operation int, note string)
 	}
 	if to == cloud.OrderHandedOver {
 		d.Order.SelfDelivery = false
-	} else if from == cloud.OrderHandedOver && Resting(to) {
+	} else if from == cloud.OrderHandedOver && Resting(to) && d.trigger != Track {
 		d.Order.SelfDelivery = true // it was given back
 	}
 	if slices.Contains(attempted, to) && slices.Contains(attempting, from) {
@@ -289,6 +351,15 @@ var packageStates = map[cloud.OrderStatus]cloud.OrderPackageStatus{
 	cloud.OrderDelivered: cloud.OrderPackageDelivered, cloud.OrderPartlyDelivered: cloud.OrderPackageFailed, cloud.OrderDeliveryFailed: cloud.OrderPackageFailed,
 	cloud.OrderRejected: cloud.OrderPackageReturned, cloud.OrderInLocker: cloud.OrderPackageInLocker, cloud.OrderReturned: cloud.OrderPackageReturned,
 	cloud.OrderCancelled: cloud.OrderPackageCancelled,
+}
+
+// EndInterception notes that the order's interception failed by a trigger that moved the order.
+func (d *Decision) EndInterception(t Trigger) error {
+	i, err := d.Interception()
+	if err == nil && i != nil {
+		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(t), d.Now, d.Order.Status
+	}
+	return err
 }
 
 // failInterception ends an interception that the order has got away from.

@@ -26,6 +26,8 @@ const (
 	HandOver           Trigger = "hand_over"
 	FallBack           Trigger = "fall_back" // a third party gave the order back
 	ThirdPartyTracking Trigger = "third_party_tracking"
+	TakeOver           Trigger = "take_over" // a carrier's event says that it has the goods
+	Track              Trigger = "track"     // the timeline came to another code
 	StartPickup        Trigger = "start_pickup"
 	PickupResult       Trigger = "pickup_result"
 	Reschedule         Trigger = "reschedule"
@@ -71,6 +73,7 @@ const silent otep.Code = "-"
 var (
 	planned   = statuses{cloud.OrderRoutePlanned, cloud.OrderDriverAssigned, cloud.OrderDriverAccepted}
 	resting   = statuses{cloud.OrderNew, cloud.OrderReady, cloud.OrderReceived, cloud.OrderDeliveryRescheduled} // from where a third party takes over
+	carried   = statuses{cloud.OrderHandedOver, cloud.OrderInTransit, cloud.OrderOutForDelivery, cloud.OrderPartlyDelivered, cloud.OrderDeliveryFailed, cloud.OrderDeliveryRescheduled}
 	plannable = statuses{cloud.OrderNew, cloud.OrderReady, cloud.OrderPickupFailed, cloud.OrderPickupRescheduled, cloud.OrderReceived, cloud.OrderArrivalScan,
 		cloud.OrderDeliveryFailed, cloud.OrderDeliveryRescheduled}
 	deletable = statuses{cloud.OrderNew, cloud.OrderHold, cloud.OrderCancelled}
@@ -114,6 +117,9 @@ var moves = []move{
 	{from: statuses{cloud.OrderHandedOver}, to: statuses{cloud.OrderInTransit, cloud.OrderOutForDelivery, cloud.OrderDelivered, cloud.OrderPartlyDelivered,
 		cloud.OrderDeliveryFailed, cloud.OrderRejected, cloud.OrderReturned}, trigger: ThirdPartyTracking, source: otep.ThirdParty},
 	{from: statuses{cloud.OrderPartlyDelivered}, to: statuses{cloud.OrderDelivered}, trigger: ThirdPartyTracking, source: otep.ThirdParty},
+	{from: resting, to: statuses{cloud.OrderHandedOver}, trigger: TakeOver, source: otep.ThirdParty, code: silent},
+	{from: carried, to: statuses{cloud.OrderInTransit, cloud.OrderOutForDelivery, cloud.OrderDelivered, cloud.OrderPartlyDelivered, cloud.OrderDeliveryFailed,
+		cloud.OrderDeliveryRescheduled, cloud.OrderRejected, cloud.OrderReturned}, trigger: Track, source: otep.ThirdParty, code: silent},
 	{from: planned, to: statuses{cloud.OrderOutForPickup}, trigger: StartPickup, source: otep.SelfDelivery},
 	{from: statuses{cloud.OrderOutForPickup}, to: statuses{cloud.OrderPickedUp, cloud.OrderPickupFailed}, trigger: PickupResult, source: otep.SelfDelivery},
 	{from: statuses{cloud.OrderPickupFailed}, to: statuses{cloud.OrderPickupRescheduled}, trigger: Reschedule, source: otep.System},

@@ -169,6 +169,12 @@ func TestMovesAreThoseOfTheText(t *testing.T) {
 	want[pair{cloud.OrderInLocker, cloud.OrderPartlyDelivered}] = true
 	require.False(t, want[pair{cloud.OrderHandedOver, cloud.OrderPartlyDelivered}])
 	want[pair{cloud.OrderHandedOver, cloud.OrderPartlyDelivered}] = true
+	// While a carrier has the goods the order follows its events (tracking network, 3).
+	for _, from := range []cloud.OrderStatus{13, 32, 40, 42, 43, 44} {
+		for _, to := range []cloud.OrderStatus{32, 40, 41, 42, 43, 44, 45, 47} {
+			want[pair{from, to}] = true
+		}
+	}
 	triggers := map[Trigger]bool{}
 	for _, m := range moves {
 		triggers[m.trigger] = true

@@ -5,16 +5,19 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// Timeline is an order's timeline inside a decision. Events of sources whose time has
-// not come are no part of it: what is added now happens before them.
+// Timeline is the timeline of an order and of its packages inside a decision. Events of sources
+// whose time has not come are no part of it: what is added now happens before them.
 type Timeline struct {
-	Shipment cloud.Shipment
-	events   []otep.Event
-	fresh    []otep.Event
-	Changed  bool // the shipment is written although nothing is new
+	Shipment  cloud.Shipment
+	packages  []cloud.OrderPackage
+	rows      []cloud.TimelineEvent // those of fresh, too
+	fresh     []cloud.TimelineEvent
+	withdrawn []cloud.EventRef
+	Changed   bool // the shipment is written although nothing is new
 }
 
 // Timeline reads the order's timeline.
@@ -30,10 +33,10 @@ func (d *Decision) Timeline() (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.timeline = &Timeline{Shipment: s}
+	d.timeline = &Timeline{Shipment: s, packages: d.Order.Packages}
 	for _, r := range rows {
 		if r.Event.TimeType != "" || !r.Event.IsAhead(d.Now) {
-			d.timeline.events = append(d.timeline.events, r.Event)
+			d.timeline.rows = append(d.timeline.rows, r)
 		}
 	}
 	return d.timeline, nil
@@ -41,27 +44,75 @@ func (d *Decision) Timeline() (*Timeline, error) {
 
 // newTimeline is the empty timeline of a new order.
 func newTimeline(o cloud.Order, id cloud.ShipmentID, now time.Time) *Timeline {
-	return &Timeline{Shipment: cloud.Shipment{ID: id, BusinessID: o.BusinessID, Number: o.Number, External: o.ExternalNumber, OrderID: o.ID, CustomerID: o.CustomerID, CreatedAt: now}}
+	return &Timeline{Shipment: cloud.Shipment{ID: id, BusinessID: o.BusinessID, Number: o.Number, External: o.ExternalNumber, OrderID: o.ID, CustomerID: o.CustomerID, CreatedAt: now},
+		packages: o.Packages}
 }
 
-func (l *Timeline) subject() otep.Subject {
-	return otep.Subject{TrackingNumber: l.Shipment.Number, OrderID: int64(l.Shipment.OrderID), ExternalTrackingNumber: l.Shipment.External,
-		SSCC: l.Shipment.SSCC, PieceID: l.Shipment.PieceID}
+// subject is the order as its timeline names it, or with an id one of its packages.
+func (l *Timeline) subject(id cloud.PackageID) otep.Subject {
+	s := l.Shipment.Subject()
+	if i := slices.IndexFunc(l.packages, func(p cloud.OrderPackage) bool { return p.ID == id }); id != 0 && i >= 0 {
+		p := l.packages[i]
+		s.TrackingNumber, s.ExternalTrackingNumber, s.PackageID = p.Number, p.ExternalNumber, int64(p.ID)
+	}
+	return s
 }
 
-func (l *Timeline) fold() otep.Timeline { return otep.Fold(l.Shipment.Profile, l.subject(), l.events) }
+func (l *Timeline) packageIDs() []cloud.PackageID {
+	out := make([]cloud.PackageID, len(l.packages))
+	for i, p := range l.packages {
+		out[i] = p.ID
+	}
+	return out
+}
 
-// Current is the code of the latest event, "" when there is none.
+// events are those of the order's timeline, or with an id of that of one of its packages.
+func (l *Timeline) events(id cloud.PackageID) []otep.Event {
+	if id == 0 {
+		return timeline.OfOrder(l.rows, l.packageIDs(), time.Time{})
+	}
+	return timeline.OfPackage(l.rows, l.packageIDs(), id, time.Time{})
+}
+
+func (l *Timeline) fold(id cloud.PackageID) otep.Timeline {
+	return otep.Fold(l.Shipment.Profile, l.subject(id), l.events(id))
+}
+
+// codes are where the packages are.
+func (l *Timeline) codes() map[cloud.PackageID]otep.Code {
+	return timeline.Codes(l.rows, l.packageIDs(), time.Time{})
+}
+
+// Current is the code of the order's latest event, "" when there is none.
 func (l *Timeline) Current() otep.Code {
-	if c := l.fold().Current; c != nil {
+	if c := l.fold(0).Current; c != nil {
 		return *c
 	}
 	return ""
 }
 
-// universal is the code of the latest event that moves are judged by.
-func (l *Timeline) universal() otep.Code {
-	t := l.fold()
+// lastAt is when the order's latest event happened, the zero time when there is none.
+func (l *Timeline) lastAt() time.Time {
+	if at := l.fold(0).LastEventAt; at != nil {
+		return at.UTC().Truncate(time.Millisecond)
+	}
+	return time.Time{}
+}
+
+// lastReason is the incident reason of the order's latest event that counts.
+func (l *Timeline) lastReason() string {
+	t := l.fold(0)
+	for _, e := range slices.Backward(t.Events) {
+		if e.CountsAt(time.Time{}) {
+			return e.IncidentReason
+		}
+	}
+	return ""
+}
+
+// universal is the code of the latest event of a timeline that moves are judged by.
+func (l *Timeline) universal(id cloud.PackageID) otep.Code {
+	t := l.fold(id)
 	for i := len(t.Events) - 1; i >= 0; i-- {
 		e := t.Events[i]
 		if s, ok := otep.Lookup(e.StatusCode); ok && s.Universal() && (e.TimeType == "" || e.TimeType == otep.Actual) {
@@ -71,74 +122,114 @@ func (l *Timeline) universal() otep.Code {
 	return ""
 }
 
-// Append adds an event, after every other, unless the code may not follow those
+// Append adds an event of the whole order, after every other, unless the code may not follow those
 // that are there: a timeline of ours has no invalid move. When the goods must
 // have been on the way in between, it says so first. A source may have reported
 // already what we are about to add.
 func (l *Timeline) Append(code otep.Code, source, reason string, at, now time.Time) {
+	l.appendTo(0, code, source, reason, at, now)
+}
+
+// appendTo is Append for one package, or with 0 for the whole order.
+func (l *Timeline) appendTo(id cloud.PackageID, code otep.Code, source, reason string, at, now time.Time) {
+	if len(l.packages) < 2 {
+		id = 0
+	}
 	next := code
 	if code == otep.AvailableForPickup {
 		next = otep.DeliveryFailed // it was brought, and whatever comes of it may follow
 	}
 	switch {
-	case !l.mayFollow(next) && l.mayFollow(otep.OutForDelivery) && otep.Transition(otep.OutForDelivery, next):
-		l.insert(otep.OutForDelivery, source, "", at, now)
-	case !l.mayFollow(code):
+	case !l.mayFollow(id, next) && l.mayFollow(id, otep.OutForDelivery) && otep.Transition(otep.OutForDelivery, next):
+		l.insert(id, otep.OutForDelivery, source, "", at, now)
+	case !l.mayFollow(id, code):
 		return
 	}
-	l.insert(code, source, reason, at, now)
+	l.insert(id, code, source, reason, at, now)
 }
 
 // Bookable reports whether a booking may be confirmed: once, and after nothing
 // but the order itself.
 func (l *Timeline) Bookable() bool {
-	return !slices.ContainsFunc(l.events, func(e otep.Event) bool { return e.StatusCode != otep.InformationSubmitted })
+	return !slices.ContainsFunc(l.rows, func(e cloud.TimelineEvent) bool {
+		return !e.Event.Reported && e.Event.StatusCode != otep.InformationSubmitted
+	})
 }
 
-// mayFollow reports whether a code may come next.
-func (l *Timeline) mayFollow(code otep.Code) bool {
-	last := l.universal()
+// mayFollow reports whether a code may come next in a timeline; in that of the order, whether it may in
+// those of all packages that it would belong to, too.
+func (l *Timeline) mayFollow(id cloud.PackageID, code otep.Code) bool {
 	s, ok := otep.Lookup(code)
-	return ok && (!s.Universal() || last == "" || last == code || otep.Transition(last, code))
+	if !ok {
+		return false
+	}
+	follows := func(id cloud.PackageID) bool {
+		last := l.universal(id)
+		return !s.Universal() || last == "" || last == code || otep.Transition(last, code)
+	}
+	if !follows(id) || id != 0 || !timeline.IsSplit(l.rows) {
+		return follows(id)
+	}
+	codes := l.codes()
+	open := func(p cloud.OrderPackage) bool { return !codes[p.ID].IsTerminal() }
+	return !slices.ContainsFunc(l.packages, func(p cloud.OrderPackage) bool {
+		return (open(p) || !slices.ContainsFunc(l.packages, open)) && !follows(p.ID)
+	})
 }
 
 // insert adds an event that happened at a time, or right after the events that are there
 // already. Two events of a moment would be put in the order of their ranks, so
 // each has a moment of its own.
-func (l *Timeline) insert(code otep.Code, source, reason string, at, now time.Time) {
-	for _, e := range l.events {
-		if e.TimeType == "" && !at.After(e.OccurredAt.Time) {
-			at = e.OccurredAt.UTC().Truncate(time.Millisecond).Add(time.Millisecond)
+func (l *Timeline) insert(id cloud.PackageID, code otep.Code, source, reason string, at, now time.Time) {
+	for _, e := range l.rows {
+		if related := id == 0 || e.Package == 0 || e.Package == id; related && !e.Event.Reported && e.Event.TimeType == "" && !at.After(e.Event.OccurredAt.Time) {
+			at = e.Event.OccurredAt.UTC().Truncate(time.Millisecond).Add(time.Millisecond)
 		}
 	}
 	e := otep.Event{OccurredAt: otep.Time{Time: at}, RecordedAt: otep.Time{Time: now}, StatusCode: code, IncidentReason: reason,
 		Source: &otep.Source{Type: source}}.Fill(l.Shipment.Profile)
-	e.EventID = otep.ID(l.subject(), e)
-	l.events, l.fresh = append(l.events, e), append(l.fresh, e)
+	e.EventID = otep.ID(l.subject(id), e)
+	l.add(cloud.TimelineEvent{Package: id, Event: e})
 }
 
-// setProof puts into the last event what was seen of it: who took the goods,
-// where, and how surely when.
-func (l *Timeline) setProof(in MoveInput) {
-	e := l.fresh[len(l.fresh)-1]
-	if in.Recipient != "" {
-		e.PoD = &otep.Proof{Recipient: in.Recipient}
+func (l *Timeline) add(e cloud.TimelineEvent) {
+	e.ShipmentID, e.BusinessID = l.Shipment.ID, l.Shipment.BusinessID
+	l.rows, l.fresh = append(l.rows, e), append(l.fresh, e)
+}
+
+// takeBack withdraws an event.
+func (l *Timeline) takeBack(ref cloud.EventRef) {
+	for i := range l.rows {
+		if e := &l.rows[i]; e.Package == ref.Package && e.Event.EventID == ref.EventID {
+			e.Event.Withdrawn = true
+		}
 	}
-	e.Extensions = cloud.Moment{Approximate: in.Approximate, Earliest: in.Earliest, Latest: in.Latest}.Extensions()
-	e.Location = in.Place
-	l.fresh[len(l.fresh)-1], l.events[len(l.events)-1] = e, e
+	l.withdrawn = append(l.withdrawn, ref)
 }
 
-// finish puts the new events and the shipment into changes.
+// setProof puts into events from place n on what was seen of them: who took the goods,
+// where, and how surely when.
+func (l *Timeline) setProof(in MoveInput, n int) {
+	for i := n; i < len(l.fresh); i++ {
+		e := l.fresh[i]
+		if in.Recipient != "" {
+			e.Event.PoD = &otep.Proof{Recipient: in.Recipient}
+		}
+		e.Event.Extensions = cloud.Moment{Approximate: in.Approximate, Earliest: in.Earliest, Latest: in.Latest}.Extensions()
+		e.Event.Location = in.Place
+		l.fresh[i], l.rows[len(l.rows)-len(l.fresh)+i] = e, e
+	}
+}
+
+// finish puts what is new of the timeline and the shipment into changes.
 func (l *Timeline) finish(ch *cloud.Changes) {
-	if len(l.fresh) == 0 && !l.Changed {
+	if len(l.fresh)+len(l.withdrawn) == 0 && !l.Changed {
 		return
 	}
-	if t := l.fold(); t.Current != nil {
+	l.Shipment.Current, l.Shipment.LastAt = "", time.Time{}
+	if t := l.fold(0); t.Current != nil {
 		l.Shipment.Current, l.Shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
 	}
 	ch.Shipments = append(ch.Shipments, l.Shipment)
-	for _, e := range l.fresh {
-		ch.Events = append(ch.Events, cloud.TimelineEvent{ShipmentID: l.Shipment.ID, BusinessID: l.Shipment.BusinessID, Event: e})
-	}
+	ch.Events, ch.Withdrawn = append(ch.Events, l.fresh...), append(ch.Withdrawn, l.withdrawn...)
 }

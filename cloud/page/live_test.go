@@ -404,7 +404,8 @@ func hashOf(token string) [32]byte { return auth.Hash(token) }
 
 // shipmentOf is the parcel with a number.
 func shipmentOf(t testing.TB, r *rig, number string) (id cloud.ShipmentID) {
-	sh, _, err := r.w.DB.FindTimeline(t.Context(), number, func(cloud.Shipment) bool { return false })
+	timeline, err := r.w.DB.FindTimeline(t.Context(), number, func(cloud.Shipment) bool { return false })
+	sh := timeline.Shipment
 	require.NoError(t, err)
 	return sh.ID
 }

@@ -54,7 +54,7 @@ func (s *Server) faces() error {
 	service := auth.New(s.Store).WithPasskeys(passkeys).Demanding(s.demanding())
 	s.rates.gate.Nodes = s.member.Cores
 	gate := auth.NewGate(service, s.rates.gate)
-	parcels := tracking.New(s.Store).SignFiles(s.Files.Address)
+	parcels := tracking.New(s.Store).SignFiles(s.Files.Address).MoveOrders(s.orders)
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		parcels.InviteToChat(s.chats.Invite)
 	}

@@ -25,7 +25,7 @@ const (
 	sqlSetEndpointState = `UPDATE endpoint SET status = $2, status_since = $3, status_reason = $4 WHERE id = $1 AND status NOT IN ($2, 'paused')`
 
 	businessColumns = `id, code, name, timezone, support_phone, support_email, settings`
-	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope`
+	providerColumns = `id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope, authority`
 	endpointColumns = `id, business_id, provider_id, kind, url, sandbox_url, sandbox_enabled, events, secret, secret_next,
   next_until, enabled, status, status_since, created_at, customer_id, format, signature, signing_key, rate, burst, status_reason, numbered, categories`
 	tokenColumns   = `hash, account_id, name, created_at, expires_at, revoked_at, id, scopes, profile, ip_allowlist, grant_id, kind, audience, policy, strong`
@@ -42,12 +42,12 @@ ON CONFLICT (id) DO UPDATE SET
   settings = excluded.settings`
 
 const sqlSaveProvider = `INSERT INTO provider (
-  id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+  id, business_id, code, name, services, livemode_allowed, created_at, source_type, scope, authority)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (id) DO UPDATE SET
   business_id = excluded.business_id, code = excluded.code, name = excluded.name, services =
   excluded.services, livemode_allowed = excluded.livemode_allowed, created_at = excluded.created_at,
-  source_type = excluded.source_type, scope = excluded.scope`
+  source_type = excluded.source_type, scope = excluded.scope, authority = excluded.authority`
 
 const sqlSaveAccount = `INSERT INTO account (
   id, business_id, type, email, name, password_hash, provider_id, locale, enabled, created_at, permissions,
@@ -87,7 +87,7 @@ func scanBusiness(r rows, b *cloud.Business) error {
 
 func scanProvider(r rows, p *cloud.Provider) error {
 	return r.Scan(&p.ID, &p.BusinessID, &p.Code, &p.Name, parsed(&p.Services), &p.LivemodeAllowed, when(&p.CreatedAt),
-		&p.SourceType, &p.Scope)
+		&p.SourceType, &p.Scope, &p.Authority)
 }
 
 func scanAccount(r rows, a *cloud.Account) error { return r.Scan(accountFields(a)...) }
@@ -168,7 +168,7 @@ func (w *writer) accounts(c *cloud.Changes) {
 	}
 	for _, p := range c.Providers {
 		w.add(anything, sqlSaveProvider, int64(p.ID), int64(p.BusinessID), p.Code, p.Name, text(p.Services),
-			p.LivemodeAllowed, ms(p.CreatedAt), cmp.Or(p.SourceType, "partner"), cmp.Or(p.Scope, cloud.ScopeOwn))
+			p.LivemodeAllowed, ms(p.CreatedAt), cmp.Or(p.SourceType, "partner"), cmp.Or(p.Scope, cloud.ScopeOwn), cmp.Or(p.Authority, cloud.AuthorityMoves))
 	}
 	for _, a := range c.Accounts {
 		w.add(anything, sqlSaveAccount, int64(a.ID), int64(a.BusinessID), string(a.Type), strings.ToLower(a.Email),

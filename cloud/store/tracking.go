@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,13 +19,15 @@ const (
 	sqlShipmentByNumber = `SELECT ` + shipmentColumns + ` FROM shipment WHERE number_key = $1`
 	sqlLockShipment     = `SELECT id FROM shipment WHERE number_key = $1 @lock`
 	sqlDeliveryShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE delivery_id = $1 AND delivery_id <> 0 ORDER BY id`
-	// A shipment with its newest events, one on a line, those taken back behind a
-	// dash. A timeline takes no more than 2,050; older databases have longer ones.
+	// A shipment with its newest events, one on a line, and the packages of its order. Before an event stand a dash if it was taken
+	// back, a question mark if it was reported, and the number of its package. A timeline takes no more than 2,050; older databases have longer ones.
 	sqlTimelineByNumber = `SELECT ` + shipmentColumns + `,
-  (SELECT @join(newest.line, @newline) FROM (SELECT CASE WHEN t.withdrawn_at IS NULL THEN t.event ELSE '-' || t.event END AS line
-     FROM timeline t WHERE t.shipment_id = shipment.id ORDER BY t.occurred_at DESC, t.n DESC LIMIT 2050) AS newest)
+  (SELECT @join(newest.line, @newline) FROM (SELECT CASE WHEN t.withdrawn_at IS NULL AND t.package_id = 0 AND NOT t.reported THEN t.event
+       ELSE CASE WHEN t.withdrawn_at IS NULL THEN '' ELSE '-' END || CASE WHEN t.reported THEN '?' ELSE '' END || CAST(t.package_id AS TEXT) || t.event END AS line
+     FROM timeline t WHERE t.shipment_id = shipment.id ORDER BY t.occurred_at DESC, t.n DESC LIMIT 2050) AS newest),
+  CASE WHEN shipment.order_id <> 0 THEN (SELECT @join(CAST(p.id AS TEXT) || ' ' || p.number_key, @newline) FROM order_package p WHERE p.order_id = shipment.order_id) END
 FROM shipment WHERE number_key = $1`
-	sqlTimeline = `SELECT shipment_id, business_id, event, withdrawn_at IS NOT NULL FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT 2050`
+	sqlTimeline = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT 2050`
 
 	sqlEventAfter = `SELECT occurred_at FROM timeline WHERE shipment_id = $1 AND occurred_at > $2 LIMIT 1`
 
@@ -53,15 +57,16 @@ WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE ex
 WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 	sqlWithdraw = `UPDATE timeline SET withdrawn_at = $3, withdrawn_reason = $4, withdrawn_by = $5, corrected_by = $6, told = 2
 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
-	sqlWithdrawn   = `SELECT shipment_id, event_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2050`
+	sqlPackagesOf  = `SELECT id, number_key, external_key FROM order_package WHERE order_id = $1 AND business_id = $2 ORDER BY id`
+	sqlWithdrawn   = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2050`
 	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
 	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`
 	// A page of a business's events: strictly behind (occurred_at, n), oldest first.
-	sqlEventPage = `SELECT t.n, t.occurred_at, t.event, s.id, s.business_id, s.number, s.external, s.provider_id, s.delivery_id, s.profile,
+	sqlEventPage = `SELECT t.n, t.occurred_at, t.package_id, COALESCE(p.number_key, ''), COALESCE(p.external_key, ''), t.event, s.id, s.business_id, s.number, s.external, s.provider_id, s.delivery_id, s.profile,
   s.current_code, s.last_at, s.created_at, s.sscc, s.piece, s.estimated, s.order_id, s.customer_id, s.link_from
-FROM timeline t JOIN shipment s ON s.id = t.shipment_id
-WHERE t.business_id = $1 AND t.withdrawn_at IS NULL AND t.occurred_at >= $2 AND t.occurred_at < $3
+FROM timeline t JOIN shipment s ON s.id = t.shipment_id LEFT JOIN order_package p ON t.package_id <> 0 AND p.id = t.package_id
+WHERE t.business_id = $1 AND t.withdrawn_at IS NULL AND NOT t.reported AND t.occurred_at >= $2 AND t.occurred_at < $3
   AND (t.occurred_at > $4 OR t.occurred_at = $4 AND t.n > $5) AND ($6 = 0 OR s.provider_id = $6)
 ORDER BY t.occurred_at, t.n LIMIT $7`
 
@@ -82,8 +87,8 @@ ON CONFLICT (id) DO UPDATE SET
   customer_id = excluded.customer_id, link_from = excluded.link_from`
 
 const sqlAddEvent = `INSERT INTO timeline (
-  shipment_id, business_id, event_id, occurred_at, event)
-VALUES ($1, $2, $3, $4, $5)
+  shipment_id, business_id, event_id, occurred_at, event, package_id, reported, told)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (shipment_id, event_id) DO NOTHING`
 
 func scanShipment(r rows, s *cloud.Shipment) error {
@@ -92,7 +97,7 @@ func scanShipment(r rows, s *cloud.Shipment) error {
 }
 
 func scanEvent(r rows, e *cloud.TimelineEvent) error {
-	return r.Scan(&e.ShipmentID, &e.BusinessID, (*eventColumn)(&e.Event), &e.Event.Withdrawn)
+	return r.Scan(&e.ShipmentID, &e.BusinessID, &e.Package, (*eventColumn)(&e.Event), &e.Event.Withdrawn, &e.Event.Reported)
 }
 
 // eventColumn reads one stored event.
@@ -111,13 +116,14 @@ func (c *eventColumn) Scan(src any) (err error) {
 // timelineRow is a shipment with its events.
 type timelineRow struct {
 	cloud.Shipment
-	lines *string // nil without any
+	lines    *string // nil without any
+	packages *string // id and number, one on a line; nil without an order
 }
 
 func scanTimeline(r rows, t *timelineRow) error {
 	s := &t.Shipment
 	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,
-		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID, &s.LinkFrom, &t.lines)
+		when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID, &s.LinkFrom, &t.lines, &t.packages)
 }
 
 func (t timelineRow) events() ([]cloud.TimelineEvent, error) {
@@ -127,14 +133,34 @@ func (t timelineRow) events() ([]cloud.TimelineEvent, error) {
 	out := make([]cloud.TimelineEvent, 0, strings.Count(*t.lines, "\n")+1)
 	for line := range strings.SplitSeq(*t.lines, "\n") { // JSON as we write it has none of its own
 		line, withdrawn := strings.CutPrefix(line, "-")
+		line, reported := strings.CutPrefix(line, "?")
+		var of int64
+		if end := strings.IndexByte(line, '{'); end > 0 {
+			of, _ = strconv.ParseInt(line[:end], 10, 64) // a number of the database
+			line = line[end:]
+		}
 		e, err := otep.DecodeEvent(line)
 		if err != nil {
 			return nil, fmt.Errorf("event of shipment %d: %w", t.ID, err)
 		}
-		e.Withdrawn = withdrawn
-		out = append(out, cloud.TimelineEvent{ShipmentID: t.ID, BusinessID: t.BusinessID, Event: e})
+		e.Withdrawn, e.Reported = withdrawn, reported
+		out = append(out, cloud.TimelineEvent{ShipmentID: t.ID, BusinessID: t.BusinessID, Package: cloud.PackageID(of), Event: e})
 	}
 	return out, nil
+}
+
+// several are the packages of the row's order, if there is more than one.
+func (t timelineRow) several() (out []cloud.PackageNumber) {
+	if t.packages == nil || !strings.Contains(*t.packages, "\n") {
+		return nil
+	}
+	for line := range strings.SplitSeq(*t.packages, "\n") {
+		id, number, _ := strings.Cut(line, " ")
+		n, _ := strconv.ParseInt(id, 10, 64) // a number of the database
+		out = append(out, cloud.PackageNumber{ID: cloud.PackageID(n), Number: number})
+	}
+	slices.SortFunc(out, func(a, b cloud.PackageNumber) int { return cmp.Compare(a.ID, b.ID) })
+	return out
 }
 
 // numberKey is what makes two tracking numbers the same.
@@ -166,8 +192,18 @@ func (v trackingView) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, erro
 
 func (v trackingView) WithdrawnEvents(id cloud.ShipmentID) ([]cloud.WithdrawnEvent, error) {
 	return list(v.ctx, v.q, sqlWithdrawn, func(r rows, e *cloud.WithdrawnEvent) error {
-		return r.Scan(&e.ShipmentID, &e.EventID, when(&e.At), &e.Reason, &e.By, &e.CorrectedBy, (*eventColumn)(&e.Event))
+		err := r.Scan(&e.ShipmentID, &e.Package, when(&e.At), &e.Reason, &e.By, &e.CorrectedBy, (*eventColumn)(&e.Event))
+		e.EventID = e.Event.EventID
+		return err
 	}, int64(id))
+}
+
+func (v trackingView) PackagesOf(b cloud.BusinessID, id cloud.OrderID) ([]cloud.PackageNumber, error) {
+	return packagesOf(v.ctx, v.q, b, id)
+}
+
+func packagesOf(ctx context.Context, q querier, b cloud.BusinessID, id cloud.OrderID) ([]cloud.PackageNumber, error) {
+	return list(ctx, q, sqlPackagesOf, func(r rows, p *cloud.PackageNumber) error { return r.Scan(&p.ID, &p.Number, &p.External) }, int64(id), int64(b))
 }
 
 // ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
@@ -224,10 +260,14 @@ func (w *writer) timelines(c *cloud.Changes) error {
 		if err != nil {
 			return fmt.Errorf("encode event %s of shipment %d: %w", e.Event.EventID, e.ShipmentID, err)
 		}
-		w.add(anything, sqlAddEvent, int64(e.ShipmentID), int64(e.BusinessID), e.Event.EventID, ms(e.Event.OccurredAt.Time), string(event))
+		told := cloud.TraceUntold
+		if e.Event.Reported {
+			told = cloud.TraceSent // it is in no trace
+		}
+		w.add(anything, sqlAddEvent, int64(e.ShipmentID), int64(e.BusinessID), e.Ref().Key(), ms(e.Event.OccurredAt.Time), string(event), int64(e.Package), e.Event.Reported, int64(told))
 	}
 	for _, e := range c.Withdrawn {
-		w.add(anything, sqlWithdraw, int64(e.ShipmentID), e.EventID, ms(e.At), e.Reason, e.By, e.CorrectedBy)
+		w.add(anything, sqlWithdraw, int64(e.ShipmentID), e.Key(), ms(e.At), e.Reason, e.By, e.CorrectedBy)
 	}
 	for _, o := range c.Observations {
 		w.add(anything, sqlObserve, int64(o.ShipmentID), o.Source, o.Raw, string(o.Code), ms(o.SeenAt))
@@ -242,38 +282,56 @@ func (db timelines) FindShipment(ctx context.Context, number string) (cloud.Ship
 
 // FindTimeline finds a shipment by its tracking number, else by that of a
 // package of its order, else by a carrier's number for either, together with
-// its events as they stood at one moment, in no particular order, those taken
-// back marked as withdrawn. Of several with one carrier's number it is the newest that
+// its events as they stood at one moment. Of several with one carrier's number it is the newest that
 // prefer likes, else the newest; prefer may be nil. A number that was replaced
 // finds a shipment that prefer likes, and no other.
-func (db timelines) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (s cloud.Shipment, es []cloud.TimelineEvent, err error) {
+func (db timelines) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (out cloud.FoundTimeline, err error) {
 	found, err := readOne(ctx, db.database, sqlTimelineByNumber, scanTimeline, numberKey(number))
 	if err == nil {
-		es, err = found.events()
-		return found.Shipment, es, err
+		out.Shipment = found.Shipment
+		out.Packages = found.several()
+		out.Events, err = found.events()
+		return out, err
 	}
 	if !errors.Is(err, cloud.ErrNotFound) {
-		return s, nil, err
+		return out, err
 	}
 	err = db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
-		s, err = one(ctx, q, sqlShipmentOfPackage, scanShipment, numberKey(number))
+		ofPackage := true
+		s, err := one(ctx, q, sqlShipmentOfPackage, scanShipment, numberKey(number))
 		for _, sql := range []string{sqlNewestByExternal, sqlNewestByPackageExternal} {
 			if errors.Is(err, cloud.ErrNotFound) {
 				s, err = byExternal(ctx, q, sql, number, prefer)
+				ofPackage = sql == sqlNewestByPackageExternal
 			}
 		}
 		if errors.Is(err, cloud.ErrNotFound) {
+			ofPackage = false
 			s, err = one(ctx, q, sqlShipmentByFormer, scanShipment, formerKey(number))
 			if err == nil && (prefer == nil || !prefer(s)) {
 				err = cloud.ErrNotFound
 			}
 		}
-		if err == nil {
-			es, err = list(ctx, q, sqlTimeline, scanEvent, int64(s.ID))
+		if err != nil {
+			return err
 		}
-		return err
+		out.Shipment = s
+		if out.Events, err = list(ctx, q, sqlTimeline, scanEvent, int64(s.ID)); err != nil || s.OrderID == 0 {
+			return err
+		}
+		packages, err := packagesOf(ctx, q, s.BusinessID, s.OrderID)
+		if err != nil || len(packages) < 2 {
+			return err
+		}
+		out.Packages = packages
+		if i := slices.IndexFunc(packages, func(p cloud.PackageNumber) bool {
+			return p.Number == numberKey(number) || p.External == numberKey(number)
+		}); ofPackage && i >= 0 {
+			out.Package = packages[i]
+		}
+		return nil
 	})
-	return s, es, err
+	return out, err
 }
 
 func byExternal(ctx context.Context, q querier, sql, number string, prefer func(cloud.Shipment) bool) (cloud.Shipment, error) {
@@ -313,6 +371,6 @@ func (db timelines) EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.
 
 func scanEventRow(r rows, e *cloud.EventRow) error {
 	s := &e.Shipment
-	return r.Scan(&e.Cursor.N, when(&e.Cursor.At), (*eventColumn)(&e.Event), &s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID,
+	return r.Scan(&e.Cursor.N, when(&e.Cursor.At), &e.Package.ID, &e.Package.Number, &e.Package.External, (*eventColumn)(&e.Event), &s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID,
 		&s.Profile, &s.Current, when(&s.LastAt), when(&s.CreatedAt), &s.SSCC, &s.PieceID, &s.Estimated, &s.OrderID, &s.CustomerID, &s.LinkFrom)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/projection"
+	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -25,7 +26,7 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 	now := otep.Time{Time: time.Now().UTC().Truncate(time.Millisecond)}
 	var out IngestTimeline
 	err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		w := adding{v: v, by: by, a: a, now: now, warnings: slices.Clone(a.warnings), findings: slices.Clone(a.findings)}
+		w := adding{s: s, c: c, v: v, by: by, a: a, now: now, warnings: slices.Clone(a.warnings), findings: slices.Clone(a.findings)}
 		found, err := w.open()
 		if err != nil {
 			return nil, err
@@ -39,7 +40,9 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 		if err := w.observe(); err != nil {
 			return nil, err
 		}
-		w.fold()
+		if err := w.finish(); err != nil {
+			return nil, err
+		}
 		if out = w.answer(c.Language); !out.taken() {
 			return nil, nil // what is refused leaves nothing behind
 		}
@@ -67,15 +70,20 @@ func (a arrival) rejected(lang, code string) IngestTimeline {
 // adding is one arrival inside its transaction. It is built again when that is
 // run again.
 type adding struct {
+	s        *Service
+	c        cloud.Caller
 	v        cloud.View
 	by       cloud.Provider
 	a        arrival
 	now      otep.Time
 	shipment cloud.Shipment
 	subject  otep.Subject
-	stored   []otep.Event   // of the timeline, with those that are added and those taken back
-	place    map[string]int // in stored, by event id
-	fresh    map[string]int // index of those that are added, by event id
+	packages []cloud.PackageNumber // of an order with several
+	part     cloud.PackageID       // of these the one that the arrival is about, 0 for the whole shipment
+	stored   []cloud.TimelineEvent // of the shipment, with those that are added and those taken back
+	place    map[string]int        // in stored, by event id, of the part
+	order    *cloud.TrackedOrder   // what became of it; nil: the shipment has none
+	fresh    map[string]int        // index of those that are added, by event id
 	ch       cloud.Changes
 	outcomes []IngestEvent
 	taken    []IngestWithdrawal
@@ -107,17 +115,59 @@ func (w *adding) open() (bool, error) {
 			i = n
 		}
 	}
-	w.shipment, w.subject, w.fresh = list[i], subject(list[i]), map[string]int{}
-	w.place = map[string]int{}
-	rows, err := w.v.Timeline(w.shipment.ID)
-	if err != nil {
+	w.shipment, w.subject, w.fresh, w.place = list[i], subject(list[i]), map[string]int{}, map[string]int{}
+	if w.shipment.OrderID != 0 {
+		if err := w.findPart(); err != nil {
+			return false, err
+		}
+	}
+	if w.stored, err = w.v.Timeline(w.shipment.ID); err != nil {
 		return false, err
 	}
-	for i, r := range rows {
-		w.stored = append(w.stored, r.Event)
-		w.place[r.Event.EventID] = i
+	for i, r := range w.stored {
+		if r.Package == w.part {
+			w.place[r.Event.EventID] = i
+		}
 	}
 	return true, nil
+}
+
+// findPart finds out which of several packages of the order the subject names.
+func (w *adding) findPart() error {
+	list, err := w.v.PackagesOf(w.shipment.BusinessID, w.shipment.OrderID)
+	if err != nil || len(list) < 2 {
+		return err
+	}
+	w.packages = list
+	if named, ok := packageOf(list, w.shipment, w.a.subject); ok {
+		w.part = named.ID
+		w.subject = partSubject(w.shipment, named)
+	}
+	return nil
+}
+
+// packageOf is the one of several packages of a shipment's order that a subject names, and not the whole.
+func packageOf(list []cloud.PackageNumber, s cloud.Shipment, sub otep.Subject) (p cloud.PackageNumber, ok bool) {
+	number, external := cloud.NumberKey(sub.TrackingNumber), cloud.NumberKey(sub.ExternalTrackingNumber)
+	if number != "" && number == cloud.NumberKey(s.Number) || external != "" && external == cloud.NumberKey(s.External) {
+		return p, false
+	}
+	for _, x := range list {
+		if sub.PackageID == int64(x.ID) || number != "" && number == x.Number || external != "" && (external == x.External || external == x.Number) {
+			if ok {
+				return cloud.PackageNumber{}, false // it is not one parcel there
+			}
+			p, ok = x, true
+		}
+	}
+	return p, ok
+}
+
+// partSubject is a package as timelines name it.
+func partSubject(s cloud.Shipment, p cloud.PackageNumber) otep.Subject {
+	sub := subject(s)
+	sub.TrackingNumber, sub.ExternalTrackingNumber, sub.PackageID = p.Number, p.External, int64(p.ID)
+	return sub
 }
 
 // events takes the events in the order in which they happened: what a business
@@ -160,7 +210,7 @@ func (w *adding) event(in incoming) IngestEvent {
 	}
 	out := IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
 	if i, ok := w.place[e.EventID]; ok {
-		if stored := w.stored[i]; !isRepeat(stored, e, in.event.StatusCode != "") {
+		if stored := w.stored[i].Event; !isRepeat(stored, e, in.event.StatusCode != "") {
 			out.Outcome, out.Stored = outcomeConflict, &StoredEvent{stored.StatusCode, stored.OccurredAt}
 			w.conflict = true
 			w.findings = append(w.findings, otep.Entry{Rule: ruleConflict, Path: fmt.Sprintf("events[%d].event_id", in.index), Args: []string{e.EventID}, Event: in.index,
@@ -194,10 +244,13 @@ func (w *adding) takesPlace(e otep.Event, index int) bool {
 }
 
 // sentAs holds for an event that this provider sent with an id.
-func (w *adding) sentAs(id string) func(otep.Event) bool {
-	return func(e otep.Event) bool {
-		return e.EventID == id && e.Source != nil && e.Source.Provider == w.by.Code
-	}
+func (w *adding) sentAs(id string) func(cloud.TimelineEvent) bool {
+	return func(e cloud.TimelineEvent) bool { return e.Event.EventID == id && w.isSent(e) }
+}
+
+// isSent reports whether this provider sent an event about the same thing.
+func (w *adding) isSent(e cloud.TimelineEvent) bool {
+	return e.Event.Source != nil && e.Event.Source.Provider == w.by.Code && (w.part == 0 || e.Package == w.part)
 }
 
 // withdrawals takes events back.
@@ -219,16 +272,18 @@ func (w *adding) withdrawals() {
 
 // takeBack withdraws the stored event that is meant, nil when there is none. One that was
 // taken back before is left as it is.
-func (w *adding) takeBack(isMeant func(otep.Event) bool, reason, correctedBy string) (e *otep.Event, changed bool) {
+func (w *adding) takeBack(isMeant func(cloud.TimelineEvent) bool, reason, correctedBy string) (e *otep.Event, changed bool) {
 	i := slices.IndexFunc(w.stored, isMeant)
 	if i < 0 {
 		return nil, false
 	}
-	if e = &w.stored[i]; e.Withdrawn {
+	if e = &w.stored[i].Event; e.Withdrawn {
 		return e, false
 	}
 	e.Withdrawn = true
-	w.ch.Withdrawn = append(w.ch.Withdrawn, cloud.EventRef{ShipmentID: w.shipment.ID, EventID: e.EventID, At: w.now.Time, Reason: reason, By: w.by.Code, CorrectedBy: correctedBy})
+	ref := w.stored[i].Ref()
+	ref.At, ref.Reason, ref.By, ref.CorrectedBy = w.now.Time, reason, w.by.Code, correctedBy
+	w.ch.Withdrawn = append(w.ch.Withdrawn, ref)
 	return e, true
 }
 
@@ -310,9 +365,9 @@ func (w *adding) mayAppend(e otep.Event, index int) bool {
 
 func (w *adding) append(e otep.Event, index int) {
 	w.place[e.EventID] = len(w.stored)
-	w.stored = append(w.stored, e)
+	row := cloud.TimelineEvent{ShipmentID: w.shipment.ID, BusinessID: w.shipment.BusinessID, Package: w.part, Event: e}
+	w.stored, w.ch.Events = append(w.stored, row), append(w.ch.Events, row)
 	w.fresh[e.EventID] = index
-	w.ch.Events = append(w.ch.Events, cloud.TimelineEvent{ShipmentID: w.shipment.ID, BusinessID: w.shipment.BusinessID, Event: e})
 }
 
 // known reports whether an id is stored, taken back or not.
@@ -324,10 +379,10 @@ func (w *adding) known(id string) bool {
 // status is what a business step means at this point of the timeline.
 func (w *adding) status(in incoming) otep.Code {
 	var reached, out bool
-	for i := range w.stored {
-		if e := &w.stored[i]; !e.Withdrawn && !e.OccurredAt.After(in.event.OccurredAt.Time) {
+	for _, r := range w.stored {
+		if e := r.Event; !e.Withdrawn && !e.OccurredAt.After(in.event.OccurredAt.Time) && (w.part == 0 || r.Package == 0 || r.Package == w.part) {
 			out = out || e.StatusCode == otep.OutForDelivery
-			reached = reached || otep.Collected(w.stored[i:i+1])
+			reached = reached || otep.Collected([]otep.Event{e})
 		}
 	}
 	code, _ := projection.Status(in.step, in.disposition, reached, out)
@@ -359,8 +414,8 @@ func (w *adding) warn(member string, index int, message string) {
 // changes nothing.
 func (w *adding) withdraw(in incoming) IngestEvent {
 	out := IngestEvent{EventID: in.event.EventID, Outcome: outcomeRejected}
-	e, changed := w.takeBack(func(e otep.Event) bool {
-		return e.Source != nil && e.Source.Provider == w.by.Code && (e.EventID == in.event.EventID || projection.IsEventID(in.address, e.EventID))
+	e, changed := w.takeBack(func(e cloud.TimelineEvent) bool {
+		return w.isSent(e) && (e.Event.EventID == in.event.EventID || projection.IsEventID(in.address, e.Event.EventID))
 	}, in.reason, "")
 	if e == nil {
 		w.findings = append(w.findings, otep.Entry{Rule: ruleUnknownEvent, Path: fmt.Sprintf("events[%d].errorDeclaration", in.index),
@@ -414,34 +469,71 @@ func (w *adding) observe() error {
 	return nil
 }
 
-// fold brings the shipment's cached status up to date and judges the moves that
-// the new events make.
-func (w *adding) fold() {
-	t := otep.FoldAt(w.shipment.Profile, w.subject, w.stored, w.now.Time)
+// finish keeps in the shipment what came with the arrival, has the order go on, and judges the moves
+// that the new events make.
+func (w *adding) finish() error {
+	before := w.shipment
+	if w.a.estimate != "" {
+		w.shipment.Estimated = w.a.estimate
+		w.estimate = len(w.a.events)+len(w.a.taken) == 0 && w.a.status == ""
+	}
+	if w.shipment.SSCC == "" && w.part == 0 {
+		w.shipment.SSCC = w.a.subject.SSCC
+	}
+	if w.shipment.PieceID == "" && w.part == 0 {
+		w.shipment.PieceID = w.a.subject.PieceID
+	}
+	if w.s.orders != nil && w.shipment.OrderID != 0 {
+		if err := w.followOrder(before); err != nil {
+			return err
+		}
+	}
+	var ids []cloud.PackageID
+	for _, p := range w.packages {
+		ids = append(ids, p.ID)
+	}
+	events := timeline.OfOrder(w.stored, ids, w.now.Time)
+	if w.order == nil {
+		t := otep.FoldAt(w.shipment.Profile, w.subject, events, w.now.Time)
+		w.shipment.Current, w.shipment.LastAt = "", time.Time{}
+		if t.Current != nil {
+			w.shipment.Current, w.shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
+		}
+		if w.shipment != before {
+			w.ch.Shipments = []cloud.Shipment{w.shipment}
+		}
+	}
+	if w.part != 0 {
+		events = timeline.OfPackage(w.stored, ids, w.part, w.now.Time)
+	}
+	t := otep.FoldAt(w.shipment.Profile, w.subject, events, w.now.Time)
 	for _, m := range otep.BadMoves(t.Events) {
 		index, ok := w.fresh[t.Events[m.Index].EventID]
 		if ok {
 			w.warnings = append(w.warnings, m.Entry(fmt.Sprintf("events[%d].status_code", index), index))
 		}
 	}
-	before := w.shipment
-	w.shipment.Current, w.shipment.LastAt = "", time.Time{}
-	if t.Current != nil {
-		w.shipment.Current, w.shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
+	return nil
+}
+
+// followOrder hands what is new to the order, which writes it.
+func (w *adding) followOrder(before cloud.Shipment) error {
+	if len(w.ch.Events)+len(w.ch.Withdrawn) == 0 && w.shipment == before {
+		return nil
 	}
-	if w.a.estimate != "" {
-		w.shipment.Estimated = w.a.estimate
-		w.estimate = len(w.a.events)+len(w.a.taken) == 0 && w.a.status == ""
+	more, order, err := w.s.orders.FromTracking(w.v, w.c, cloud.TrackingNews{Shipment: w.shipment, By: w.by, Events: w.ch.Events, Withdrawn: w.ch.Withdrawn})
+	if err != nil {
+		return err
 	}
-	if w.shipment.SSCC == "" {
-		w.shipment.SSCC = w.a.subject.SSCC
+	for _, i := range order.Reported {
+		id := w.ch.Events[i].Event.EventID
+		w.stored[w.place[id]].Event.Reported = true
 	}
-	if w.shipment.PieceID == "" {
-		w.shipment.PieceID = w.a.subject.PieceID
-	}
-	if w.shipment != before {
-		w.ch.Shipments = []cloud.Shipment{w.shipment}
-	}
+	w.order, w.shipment.Current = &order, order.Current
+	observed := w.ch.Observations
+	w.ch = *more
+	w.ch.Observations = observed
+	return nil
 }
 
 func (w *adding) answer(lang string) IngestTimeline {
@@ -461,6 +553,9 @@ func (w *adding) answer(lang string) IngestTimeline {
 	}
 	if w.shipment.Current != "" {
 		out.Current = &w.shipment.Current
+	}
+	if o := w.order; o != nil {
+		out.Order = &IngestOrder{o.OrderID, o.Status, o.Moved, cloud.OrNull(string(o.Reason))}
 	}
 	for _, x := range w.taken {
 		switch x.Outcome {

@@ -44,6 +44,8 @@ type IngestTimeline struct {
 	Current    *otep.Code    `json:"current_status"`
 	Estimate   string        `json:"estimate,omitempty"` // stored: it came without events
 	Events     []IngestEvent `json:"events"`
+	// Order is what became of the order that the shipment is of; absent without one.
+	Order *IngestOrder `json:"order,omitempty"`
 	// Withdrawals say what became of those of the timeline.
 	Withdrawals []IngestWithdrawal `json:"withdrawals,omitempty"`
 	Errors      []Finding          `json:"errors"`
@@ -55,6 +57,15 @@ type IngestTimeline struct {
 // taken reports whether anything of the timeline was taken, or had been before.
 func (t IngestTimeline) taken() bool {
 	return t.Accepted+t.Duplicates+t.Withdrawn > 0 || t.Estimate != ""
+}
+
+// IngestOrder is what became of an order.
+type IngestOrder struct {
+	OrderID cloud.OrderID     `json:"order_id"`
+	Status  cloud.OrderStatus `json:"order_status"`
+	Moved   bool              `json:"moved"`
+	// Reason is why it has not moved: late, custody, terminal, held, intercepted or no_rule; null where it moved, or is where the events lead.
+	Reason *string `json:"reason"`
 }
 
 // IngestEvent is what became of one event.

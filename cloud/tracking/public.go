@@ -181,24 +181,6 @@ type (
 	}
 )
 
-// statusIDs are the numbers of the tracking event dictionary.
-var statusIDs = map[otep.Code]int{
-	otep.InformationSubmitted: 10, otep.BookingConfirmed: 11, otep.AwaitingPickup: 12, otep.OutForPickup: 20, otep.PickedUp: 21,
-	otep.PickupFailed: 22, otep.PickupRescheduled: 23, otep.Received: 30, otep.ArrivalScan: 31, otep.InTransit: 32, otep.PackageOutbound: 33,
-	otep.RemovedFromRoute: 34, otep.RouteCancelled: 35, otep.OutForDelivery: 40, otep.Delivered: 41, otep.DeliveryFailed: 43,
-	otep.DeliveryRescheduled: 44, otep.RejectedByRecipient: 45, otep.AvailableForPickup: 46, otep.ReturnToSender: 47, otep.Intercepted: 48, otep.Cancelled: 50,
-	otep.PickupOverdue: 51, otep.RemovedFromDevice: 52,
-}
-
-// statusID is the number of an event; one that the dictionary does not name has
-// that of the code which it counts as.
-func statusID(e otep.Event) int {
-	if id, ok := statusIDs[e.StatusCode]; ok {
-		return id
-	}
-	return statusIDs[otep.Project(e.StatusCode, e.Phase).Parent]
-}
-
 // Public gives what is known of a tracking number. Error: TRACKING_NOT_FOUND.
 func (s *Service) Public(ctx context.Context, c cloud.Caller, in PublicInput) (PublicOutput, error) {
 	p, err := s.find(ctx, c, in.Number, codeNotFound, proof{in.Verify, in.Key}, time.Now())
@@ -417,7 +399,7 @@ func pickupStatus(d cloud.Delivery, p cloud.Package) (status string, ok bool) {
 func history(t otep.Timeline, lang string, zone *time.Location) []Event {
 	out := make([]Event, 0, len(t.Events))
 	for _, e := range slices.Backward(t.Events) {
-		x := Event{StatusID: statusID(e), Key: e.StatusCode, Phase: e.Phase, Description: locale.Description(lang, e.StatusCode), OccurredAt: *cloud.Stamp(e.OccurredAt.Time, zone),
+		x := Event{StatusID: cloud.TrackingEventID(e), Key: e.StatusCode, Phase: e.Phase, Description: locale.Description(lang, e.StatusCode), OccurredAt: *cloud.Stamp(e.OccurredAt.Time, zone),
 			RecordedAt: *cloud.Stamp(e.RecordedAt.Time, zone), IncidentReason: cloud.OrNull(e.IncidentReason), At: e.OccurredAt.Time}
 		if l := e.Location.Public(); l != nil {
 			x.Location = &Place{Name: cloud.OrNull(l.Name), City: cloud.OrNull(l.City), Province: cloud.OrNull(l.Region), Country: cloud.OrNull(l.Country)}

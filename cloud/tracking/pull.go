@@ -168,6 +168,9 @@ func (w wanted) eventOf(p *projection.Projector, r cloud.EventRow) (projection.E
 		return projection.EPCISEvent{}, false
 	}
 	sub := subject(r.Shipment)
+	if r.Package.ID != 0 {
+		sub = partSubject(r.Shipment, r.Package)
+	}
 	e := p.ObjectEvent(sub, r.Event.Fill(r.Shipment.Profile))
 	switch {
 	case w.steps != nil && !slices.Contains(w.steps, e.BizStep),

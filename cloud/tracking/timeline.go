@@ -33,6 +33,8 @@ type TimelineOutput struct {
 	Format string  `json:"format"`
 	Data   any     `json:"data"`
 	Access *Access `json:"access,omitempty"` // of callers that gave proof
+	// Packages of an order with several, and where each is.
+	Packages []PackageOfOrder `json:"packages,omitempty"`
 	// Truncated says that there are older events than the 500 shown.
 	Truncated bool   `json:"truncated,omitempty"`
 	MediaType string `json:"-"`
@@ -46,7 +48,7 @@ type TimelineOutput struct {
 // the native one.
 func (o TimelineOutput) AppendJSON(b []byte) ([]byte, error) {
 	t, ok := o.Data.(otep.Timeline)
-	if !ok || !o.Result || o.Access != nil || o.Truncated {
+	if !ok || !o.Result || o.Access != nil || o.Packages != nil || o.Truncated {
 		return b, errors.ErrUnsupported
 	}
 	b = append(b, `{"result":true,"format":"`+o.Format+`","data":`...) // names of formats need no escapes
@@ -81,7 +83,7 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 	if err != nil {
 		return TimelineOutput{}, err
 	}
-	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous() || given.given(), Access: p.judged(given), Truncated: p.truncated}
+	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous() || given.given(), Access: p.judged(given), Packages: p.shownPackages(), Truncated: p.truncated}
 	if !given.given() {
 		out.About = p.shipment.ID
 	}
@@ -89,6 +91,14 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 		out.MediaType = f.MediaType
 	}
 	return out, nil
+}
+
+// shownPackages are those of an order, for callers that see more than its status.
+func (p parcel) shownPackages() []PackageOfOrder {
+	if p.part != 0 || p.access.Level == LevelReduced && !p.owner {
+		return nil
+	}
+	return p.packages
 }
 
 // documentTime is the time that documents give as their own. It is that of the
@@ -131,26 +141,35 @@ func (s *Service) visibleParcel(ctx context.Context, c cloud.Caller, number stri
 // are made of what is left.
 func (s *Service) reduce(p *parcel) {
 	t := &p.timeline
-	switch {
-	case p.owner:
+	if p.owner {
 		return
-	case p.access.Level == LevelReduced:
+	}
+	t.Reports = nil
+	if p.access.Level == LevelReduced {
 		t.Subject, t.EstimatedDeliveryAt, t.Events = otep.Subject{TrackingNumber: t.Subject.TrackingNumber}, nil, []otep.Event{}
 		return
 	}
 	t.Subject.OrderID, t.Subject.PackageID = 0, 0
 	for i := range t.Events {
-		e := t.Events[i].Public()
-		if p.whole() {
-			e.PoD = t.Events[i].PoD.Recipients()
-		}
-		for j, r := range e.Telemetry {
-			if r.DeviceID != "" {
-				e.Telemetry[j].DeviceID = s.links.Pseudonym(r.DeviceID)
-			}
-		}
-		t.Events[i] = e
+		t.Events[i] = s.shown(p, t.Events[i])
 	}
+}
+
+// shown is an event as the caller may see it.
+func (s *Service) shown(p *parcel, whole otep.Event) otep.Event {
+	if p.owner {
+		return whole
+	}
+	e := whole.Public()
+	if p.whole() {
+		e.PoD = whole.PoD.Recipients()
+	}
+	for j, r := range e.Telemetry {
+		if r.DeviceID != "" {
+			e.Telemetry[j].DeviceID = s.links.Pseudonym(r.DeviceID)
+		}
+	}
+	return e
 }
 
 // EventsInput asks for a timeline's events: those recorded after Since (RFC
@@ -163,14 +182,17 @@ type EventsInput struct {
 	Order  string `query:"order"`
 	Verify string `query:"verify" doc:"As for the timeline"`
 	Key    string `header:"X-Tracking-Key"`
+	// Scope is all for every event of an order and its packages.
+	Scope string `query:"scope" doc:"all: every event of an order and of its packages, each with the number of its package; in the format otep"`
 	// Include is withdrawn for those that were taken back, too.
 	Include string `query:"include" doc:"withdrawn: events that were taken back, too, each with why and by whom; for owners, in the format otep"`
 }
 
-// ShownEvent is an event as its owners see it.
+// ShownEvent is an event with what stands beside it.
 type ShownEvent struct {
 	otep.Event
-	Withdrawn *WithdrawnBody `json:"withdrawn,omitempty"`
+	PackageNumber *string        `json:"package_tracking_number,omitempty"` // of an event about one package of several
+	Withdrawn     *WithdrawnBody `json:"withdrawn,omitempty"`
 }
 
 // WithdrawnBody says how an event was taken back.
@@ -209,6 +231,9 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 	if in.Order != "" && in.Order != "asc" && in.Order != "desc" {
 		return EventsOutput{}, invalid("order", "Use asc or desc.")
 	}
+	if in.Scope != "" && in.Scope != "all" {
+		return EventsOutput{}, invalid("scope", "Use all.")
+	}
 	if in.Include != "" && in.Include != "withdrawn" {
 		return EventsOutput{}, invalid("include", "Use withdrawn.")
 	}
@@ -222,10 +247,17 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 		t.Events = slices.DeleteFunc(t.Events, func(e otep.Event) bool { return !e.RecordedAt.After(since.Time) })
 	}
 	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Truncated: p.truncated, Private: !c.Anonymous() || given.given()}
-	if in.Include != "" {
-		if out.Data, err = s.withWithdrawn(ctx, c, f, p, t.Events, since); err != nil {
-			return EventsOutput{}, err
+	if in.Scope+in.Include != "" {
+		if f.Name != projection.Native {
+			return EventsOutput{}, invalid("format", "Ask for the format otep with scope and include.")
 		}
+		list := s.beside(&p, t.Events, in.Scope == "all", since, c.Language)
+		if in.Include != "" {
+			if list, err = s.withWithdrawn(ctx, c, p, list, since); err != nil {
+				return EventsOutput{}, err
+			}
+		}
+		out.Data = list
 	}
 	out.Total = count(out.Data)
 	if in.Order == "desc" {
@@ -234,21 +266,51 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 	return out, nil
 }
 
+// beside are events of a timeline, or all of an order and its packages, each with its package.
+func (s *Service) beside(p *parcel, events []otep.Event, all bool, since otep.Time, lang string) []ShownEvent {
+	of := map[string]cloud.PackageID{}
+	out := []ShownEvent{}
+	for _, r := range p.all {
+		e := &r.Event
+		if all && p.access.Level != LevelReduced && !e.Withdrawn && !e.Reported && e.RecordedAt.After(since.Time) && (p.owner || e.TimeType != "" || !e.IsAhead(time.Now())) {
+			shown := s.shown(p, e.Fill(p.shipment.Profile))
+			shown.StatusLabel = locale.Status(lang, e.StatusCode)
+			out = append(out, ShownEvent{Event: shown, PackageNumber: p.numberOf(r.Package)})
+		}
+		of[r.Ref().Key()] = r.Package
+		if r.Package != 0 {
+			of[e.EventID] = r.Package
+		}
+	}
+	if all {
+		slices.SortStableFunc(out, func(a, b ShownEvent) int { return otep.Compare(&a.Event, &b.Event) })
+		return out
+	}
+	for _, e := range events {
+		out = append(out, ShownEvent{Event: e, PackageNumber: p.numberOf(of[e.EventID])})
+	}
+	return out
+}
+
+// numberOf is the number of one of several packages, nil for the whole order.
+func (p *parcel) numberOf(id cloud.PackageID) *string {
+	for _, x := range p.packages {
+		if x.id == id && id != 0 {
+			return &x.Number
+		}
+	}
+	return nil
+}
+
 // withWithdrawn are events of a parcel and those that were taken back, recorded after since, in
 // the order in which they happened. Errors: OTEP_CREDENTIALS_REQUIRED, OTEP_PROVIDER_FORBIDDEN,
 // OTEP_INVALID_REQUEST.
-func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, f projection.Format, p parcel, events []otep.Event, since otep.Time) ([]ShownEvent, error) {
+func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, p parcel, out []ShownEvent, since otep.Time) ([]ShownEvent, error) {
 	switch {
 	case c.Anonymous():
 		return nil, cloud.E(cloud.Unauthenticated, codeCredentials)
 	case !p.owner:
 		return nil, cloud.E(cloud.Forbidden, codeForbidden)
-	case f.Name != projection.Native:
-		return nil, invalid("include", "Leave out include, or ask for the format otep.")
-	}
-	out := make([]ShownEvent, 0, len(events))
-	for _, e := range events {
-		out = append(out, ShownEvent{Event: e})
 	}
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		gone, err := v.WithdrawnEvents(p.shipment.ID)
@@ -257,7 +319,7 @@ func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, f projectio
 				continue
 			}
 			x.Event.StatusLabel = locale.Status(c.Language, x.Event.StatusCode)
-			out = append(out, ShownEvent{x.Event, &WithdrawnBody{cloud.Stamp(x.At, time.UTC), cloud.OrNull(x.Reason), cloud.OrNull(x.By), cloud.OrNull(x.CorrectedBy)}})
+			out = append(out, ShownEvent{x.Event, p.numberOf(x.Package), &WithdrawnBody{cloud.Stamp(x.At, time.UTC), cloud.OrNull(x.Reason), cloud.OrNull(x.By), cloud.OrNull(x.CorrectedBy)}})
 		}
 		return err
 	})

@@ -26,12 +26,13 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/limit"
+	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Store is what this package needs of the database.
 type Store interface {
-	FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (cloud.Shipment, []cloud.TimelineEvent, error)
+	FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (cloud.FoundTimeline, error)
 	EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventRow, error)
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
@@ -44,6 +45,7 @@ type Service struct {
 	// invite is the chat token of an order's recipient, if there is to be one.
 	// nil: there is no chat.
 	invite  func(v cloud.View, o cloud.Order) (token string, ok bool, err error)
+	orders  Orders // nil: no order moves by what providers say
 	links   cloud.LinkKey
 	legacy  string
 	lookups *limit.Lookups // nil: nothing is counted
@@ -60,6 +62,19 @@ func New(s Store) *Service {
 // be used until then. Call it before the service is used. It returns s.
 func (s *Service) SignFiles(sign func(path string, until time.Time) string) *Service {
 	s.sign = sign
+	return s
+}
+
+// Orders follow what providers say about their packages.
+type Orders interface {
+	// FromTracking gives what is to be written, events and withdrawals included, and what became of the
+	// order. It refuses nothing.
+	FromTracking(v cloud.View, c cloud.Caller, news cloud.TrackingNews) (*cloud.Changes, cloud.TrackedOrder, error)
+}
+
+// MoveOrders says who follows events of orders. Call it before the service is used. It returns s.
+func (s *Service) MoveOrders(o Orders) *Service {
+	s.orders = o
 	return s
 }
 
@@ -94,6 +109,9 @@ const (
 // parcel is a shipment with everything an answer is made of.
 type parcel struct {
 	shipment cloud.Shipment
+	part     cloud.PackageID  // of several packages the one that was asked for, 0 for the whole shipment
+	packages []PackageOfOrder // of an order with several
+	all      []cloud.TimelineEvent
 	timeline otep.Timeline
 	owner    bool
 	// truncated says that the timeline has older events than those shown.
@@ -182,19 +200,16 @@ func (s *Service) findPublic(ctx context.Context, c cloud.Caller, number, code s
 
 // read finds a parcel that the caller may know of.
 func (s *Service) read(ctx context.Context, c cloud.Caller, number, code string, now time.Time) (parcel, error) {
-	sh, rows, err := s.store.FindTimeline(ctx, number, func(sh cloud.Shipment) bool { return owns(c, sh) })
+	found, err := s.store.FindTimeline(ctx, number, func(sh cloud.Shipment) bool { return owns(c, sh) })
 	if errors.Is(err, cloud.ErrNotFound) {
 		return parcel{}, cloud.E(cloud.NotFound, code)
 	}
 	if err != nil {
 		return parcel{}, err
 	}
-	events := make([]otep.Event, len(rows))
-	for i, r := range rows {
-		events[i] = r.Event
-	}
-	p := parcel{shipment: sh, owner: owns(c, sh)}
-	p.timeline = otep.FoldAt(sh.Profile, subject(sh), events, now)
+	sh := found.Shipment
+	p := parcel{shipment: sh, part: found.Package.ID, all: found.Events, owner: owns(c, sh)}
+	p.timeline = parts(&p, found, now)
 	if !p.owner { // theirs when its time has come
 		p.timeline.Events = slices.DeleteFunc(p.timeline.Events, func(e otep.Event) bool { return e.TimeType == "" && e.IsAhead(now) })
 	}
@@ -208,6 +223,35 @@ func (s *Service) read(ctx context.Context, c cloud.Caller, number, code string,
 		return parcel{}, cloud.E(cloud.NotFound, code)
 	}
 	return p, nil
+}
+
+// PackageOfOrder is where one of several packages of an order is.
+type PackageOfOrder struct {
+	id        cloud.PackageID
+	Number    string     `json:"tracking_number"`
+	Current   *otep.Code `json:"current_status"`
+	Delivered bool       `json:"delivered"`
+}
+
+// parts derives the timeline that was asked for from one of an order with several packages, and notes
+// where these are.
+func parts(p *parcel, found cloud.FoundTimeline, now time.Time) otep.Timeline {
+	sh := found.Shipment
+	ids := make([]cloud.PackageID, len(found.Packages))
+	for i, x := range found.Packages {
+		ids[i] = x.ID
+	}
+	if len(ids) == 0 {
+		return otep.FoldAt(sh.Profile, subject(sh), timeline.OfOrder(found.Events, nil, now), now)
+	}
+	codes := timeline.Codes(found.Events, ids, now)
+	for _, x := range found.Packages {
+		p.packages = append(p.packages, PackageOfOrder{x.ID, x.Number, cloud.OrNull(codes[x.ID]), codes[x.ID] == otep.Delivered})
+	}
+	if p.part == 0 {
+		return otep.FoldAt(sh.Profile, subject(sh), timeline.OfOrder(found.Events, ids, now), now)
+	}
+	return otep.FoldAt(sh.Profile, partSubject(sh, found.Package), timeline.OfPackage(found.Events, ids, p.part, now), now)
 }
 
 // owns reports whether the caller may see a shipment's personal data. A key and an

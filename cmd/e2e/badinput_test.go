@@ -197,7 +197,8 @@ func rolledBack(t *testing.T, seed uint64) {
 		}
 		require.Equal(t, 2, opened)
 		require.Equal(t, cloud.DeliveryDelivered, w.find("R-1").Status)
-		_, events, err := w.cloud.Store.FindTimeline(context.Background(), "PK-R-1", nil)
+		timeline, err := w.cloud.Store.FindTimeline(context.Background(), "PK-R-1", nil)
+		events := timeline.Events
 		require.NoError(t, err)
 		require.Len(t, events, 2)
 		w.ready(c)

@@ -113,7 +113,8 @@ func (r *pictureRow) fill(t *testing.T, w *world, number string) {
 	for _, x := range slices.CompactFunc(records, func(a, b wire.Record) bool { return a.Mono == b.Mono }) {
 		r.cabinet = append(r.cabinet, x.Kind.String())
 	}
-	_, events, err := w.cloud.Store.FindTimeline(context.Background(), number, nil)
+	timeline, err := w.cloud.Store.FindTimeline(context.Background(), number, nil)
+	events := timeline.Events
 	require.NoError(t, err)
 	for _, e := range events {
 		if in(e.Event.RecordedAt.Time) {

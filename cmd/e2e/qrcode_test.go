@@ -145,7 +145,9 @@ func TestACourierBringsAParcelWithoutANetwork(t *testing.T) {
 	w.awaits("the clock is set", time.Minute, func() bool { return c.agent.Now().Clock == wire.ClockSynced })
 	require.Equal(t, wire.PassUsed, scan().Outcome, "after a start")
 
-	_, events, err := w.cloud.Store.FindTimeline(t.Context(), "PK-1", nil)
+	timeline, err := w.cloud.Store.FindTimeline(t.Context(), "PK-1", nil)
+
+	events := timeline.Events
 	require.NoError(t, err)
 	waits := 0
 	for _, e := range events {

@@ -54,7 +54,8 @@ func (s *scanned) outcomes() (out []scanner.Outcome) {
 
 // received are the moments of a parcel's events of its reception, and their places, types and sources.
 func (w *world) received(number string) (at []time.Time, places []string) {
-	_, events, err := w.cloud.Store.FindTimeline(context.Background(), number, nil)
+	timeline, err := w.cloud.Store.FindTimeline(context.Background(), number, nil)
+	events := timeline.Events
 	require.NoError(w.t, err)
 	for _, e := range events {
 		if e.Event.StatusCode == otep.Received {

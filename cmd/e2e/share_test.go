@@ -16,7 +16,8 @@ import (
 // statusCodes counts the events of a parcel's timeline by their status codes.
 func (w *world) statusCodes(number string) map[string]int {
 	w.t.Helper()
-	_, events, err := w.cloud.Store.FindTimeline(context.Background(), number, nil)
+	timeline, err := w.cloud.Store.FindTimeline(context.Background(), number, nil)
+	events := timeline.Events
 	require.NoError(w.t, err)
 	out := map[string]int{}
 	for _, e := range events {

@@ -304,7 +304,8 @@ func TestReceiptThatIsLostAfterTheCommit(t *testing.T) {
 		c.drained()
 		w.delivered("R-1")
 		w.judge(t)
-		_, events, err := w.cloud.Store.FindTimeline(context.Background(), "PK-1", nil)
+		timeline, err := w.cloud.Store.FindTimeline(context.Background(), "PK-1", nil)
+		events := timeline.Events
 		require.NoError(t, err)
 		require.Len(t, events, 2)
 		require.Empty(t, w.faults())

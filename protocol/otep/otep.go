@@ -125,6 +125,9 @@ type Event struct {
 	// Withdrawn marks an event that its source took back. It stays stored and
 	// is in no timeline.
 	Withdrawn bool `json:"-"`
+	// Reported marks an event of a source that had no say: it is shown beside the
+	// timeline and is no part of it.
+	Reported bool `json:"-"`
 }
 
 // Timeline is the envelope.
@@ -139,6 +142,8 @@ type Timeline struct {
 	LastEventAt         *Time   `json:"last_event_at"`
 	EstimatedDeliveryAt *Time   `json:"estimated_delivery_at,omitempty"`
 	Events              []Event `json:"events"`
+	// Reports are events of sources that had no say, in the order of Events. They count for nothing.
+	Reports []Event `json:"reports,omitempty"`
 	// Withdrawals are the events that a source takes back; a folded timeline has none.
 	Withdrawals []Withdrawal `json:"withdrawals,omitempty"`
 }

@@ -253,17 +253,13 @@ func (t Timeline) AppendJSON(b []byte) ([]byte, error) {
 	}
 	if t.Events == nil {
 		b = append(b, `,"events":null`...)
-	} else {
-		b = append(b, `,"events":[`...)
-		for i := range t.Events {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			if b, err = AppendEvent(b, &t.Events[i]); err != nil {
-				return b, err
-			}
+	} else if b, err = appendEvents(append(b, `,"events":`...), t.Events); err != nil {
+		return b, err
+	}
+	if len(t.Reports) > 0 {
+		if b, err = appendEvents(append(b, `,"reports":`...), t.Reports); err != nil {
+			return b, err
 		}
-		b = append(b, ']')
 	}
 	if len(t.Withdrawals) > 0 {
 		if b, err = appendAny(append(b, `,"withdrawals":`...), t.Withdrawals); err != nil {
@@ -271,6 +267,19 @@ func (t Timeline) AppendJSON(b []byte) ([]byte, error) {
 		}
 	}
 	return append(b, '}'), nil
+}
+
+func appendEvents(b []byte, events []Event) (_ []byte, err error) {
+	b = append(b, '[')
+	for i := range events {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = AppendEvent(b, &events[i]); err != nil {
+			return b, err
+		}
+	}
+	return append(b, ']'), nil
 }
 
 func appendLocation(b []byte, l *Location) ([]byte, error) {

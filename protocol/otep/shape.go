@@ -153,6 +153,7 @@ var (
 		slot{name: "last_event_at", kind: aMoment},
 		slot{name: "estimated_delivery_at", kind: aMoment},
 		ruled("events", object{"type": "array", "items": ref("event"), "maxItems": MaxEvents}),
+		slot{name: "reports", kind: anArray, schema: object{"description": "events of sources that had no say when they came, in answers only; they count for nothing"}},
 		slot{name: "withdrawals", kind: anArray, max: MaxEvents, schema: object{"items": ref("withdrawal")}},
 	)
 	withdrawalShape = newShape(

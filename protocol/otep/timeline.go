@@ -43,9 +43,9 @@ func ID(s Subject, e Event) string {
 	return "evt_" + hex.EncodeToString(sum[:10])
 }
 
-// compare orders events: by instant of occurrence, then rank, then time of
+// Compare orders events: by instant of occurrence, then rank, then time of
 // recording, then id.
-func compare(a, b *Event) int {
+func Compare(a, b *Event) int {
 	if c := a.OccurredAt.Compare(b.OccurredAt.Time); c != 0 {
 		return c
 	}
@@ -58,7 +58,20 @@ func compare(a, b *Event) int {
 
 // counts reports whether e takes part in the current status and in moves.
 func (e *Event) counts() bool {
-	return !e.Withdrawn && (e.TimeType == "" || e.TimeType == Actual)
+	return !e.Withdrawn && !e.Reported && (e.TimeType == "" || e.TimeType == Actual)
+}
+
+// CountsAt reports whether e takes part in the current status as it is at now: it is actual,
+// was not taken back, and its time has come.
+func (e *Event) CountsAt(now time.Time) bool { return e.counts() && (now.IsZero() || !e.IsAhead(now)) }
+
+// Rank is the rank of an event's code among others (section 5), 0 when it has none.
+func (e *Event) Rank() int { return rank(e.StatusCode, e.Phase) }
+
+// IsTerminal reports whether nothing but a return follows the code.
+func (c Code) IsTerminal() bool {
+	s := byCode[c]
+	return s != nil && s.Terminal
 }
 
 // Fill returns e with everything that follows from its code: version, phase
@@ -91,17 +104,19 @@ func FoldAt(profile string, s Subject, events []Event, now time.Time) Timeline {
 	profile = cmp.Or(profile, DefaultProfile)
 	t := Timeline{Version: Version, Profile: profile, Subject: s, Events: make([]Event, 0, len(events))}
 	for _, e := range events {
-		if !e.Withdrawn {
+		switch {
+		case e.Withdrawn:
+		case e.Reported:
+			t.Reports = append(t.Reports, e.Fill(profile))
+		default:
 			t.Events = append(t.Events, e.Fill(profile))
 		}
 	}
 	order(t.Events)
+	order(t.Reports)
 	if e := latest(t.Events, now); e != nil {
 		t.Current, t.CurrentPhase, t.LastEventAt = &e.StatusCode, &e.Phase, &e.OccurredAt
-		t.Delivered = e.StatusCode == Delivered
-		if s := byCode[e.StatusCode]; s != nil {
-			t.Terminal = s.Terminal
-		}
+		t.Delivered, t.Terminal = e.StatusCode == Delivered, e.StatusCode.IsTerminal()
 	}
 	return t
 }
@@ -109,13 +124,13 @@ func FoldAt(profile string, s Subject, events []Event, now time.Time) Timeline {
 // order sorts events by Compare. Most come in order.
 func order(events []Event) {
 	i := 1
-	for i < len(events) && compare(&events[i-1], &events[i]) <= 0 {
+	for i < len(events) && Compare(&events[i-1], &events[i]) <= 0 {
 		i++
 	}
 	if i >= len(events) {
 		return
 	}
-	slices.SortStableFunc(events, func(a, b Event) int { return compare(&a, &b) })
+	slices.SortStableFunc(events, func(a, b Event) int { return Compare(&a, &b) })
 }
 
 // IsAhead reports whether the time of e has not come at now. Clocks differ by up to
@@ -125,7 +140,7 @@ func (e *Event) IsAhead(now time.Time) bool { return e.OccurredAt.Sub(now) > ear
 // latest is the last event that counts at now, nil when none does.
 func latest(events []Event, now time.Time) *Event {
 	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].counts() && (now.IsZero() || !events[i].IsAhead(now)) {
+		if events[i].CountsAt(now) {
 			return &events[i]
 		}
 	}

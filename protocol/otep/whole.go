@@ -85,7 +85,7 @@ func (r *reader) sorted() (events []Event, index []int) {
 	for i := range by {
 		by[i] = i
 	}
-	slices.SortStableFunc(by, func(a, b int) int { return compare(&events[a], &events[b]) })
+	slices.SortStableFunc(by, func(a, b int) int { return Compare(&events[a], &events[b]) })
 	outEvents, outIndex := make([]Event, len(by)), make([]int, len(by))
 	for i, from := range by {
 		outEvents[i], outIndex[i] = events[from], index[from]

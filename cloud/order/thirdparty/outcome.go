@@ -72,7 +72,7 @@ func report(d *order.Decision, a *cloud.ThirdPartyAssignment, reported OutcomesI
 	if err := reported.check(d.Now, b.Location()); err != nil {
 		return err
 	}
-	in := order.MoveInput{Operation: thirdReported, Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
+	in := order.MoveInput{Operation: thirdReported, Source: otep.ThirdParty, Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
 	for _, x := range reported.Packages {
 		which, _ := chosen(a.Packages, []string{x.Number})
 		if len(which) == 0 {
@@ -112,11 +112,9 @@ func report(d *order.Decision, a *cloud.ThirdPartyAssignment, reported OutcomesI
 		return err
 	}
 	if in.Trigger == order.InterceptionFailed {
-		i, err := d.Interception()
-		if err != nil {
+		if err := d.EndInterception(order.ThirdPartyTracking); err != nil {
 			return err
 		}
-		i.Status, i.FailureReason, i.EndedAt, i.After = cloud.InterceptionFailed, string(order.ThirdPartyTracking), d.Now, d.Order.Status
 	}
 	if ends {
 		return d.CloseThirdParty(a.Conclusion())

@@ -269,7 +269,7 @@ func (s *Service) HandOver(ctx context.Context, c cloud.Caller, in HandOverInput
 		if len(now) == 0 {
 			return stateConflict(*a)
 		}
-		step := order.MoveInput{Operation: thirdHandedOver, Packages: now}
+		step := order.MoveInput{Operation: thirdHandedOver, Source: otep.ThirdParty, Packages: now}
 		if d.Order.Status != cloud.OrderHandedOver { // which staff may have set before
 			step.To, step.Trigger = cloud.OrderHandedOver, order.HandOver
 		}

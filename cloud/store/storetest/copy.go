@@ -229,7 +229,8 @@ func (d *describer) describeTimelines() {
 		d.writeLine("event", "id", r.Event.EventID, "number", r.Shipment.Number, "code", r.Event.StatusCode, "current", r.Shipment.Current, "occurred", r.Event.OccurredAt.String(), "recorded", r.Event.RecordedAt.String())
 	}
 	s := findCopyShipment(d.t, d.db)
-	of, events, err := d.db.FindTimeline(d.t.Context(), strings.ToLower(s.Number), func(cloud.Shipment) bool { return true })
+	timeline, err := d.db.FindTimeline(d.t.Context(), strings.ToLower(s.Number), func(cloud.Shipment) bool { return true })
+	of, events := timeline.Shipment, timeline.Events
 	require.NoError(d.t, err)
 	d.writeLine("timeline", "number", of.Number, "events", len(events))
 	o := requireFound[cloud.Observation](d)(d.v.Observation(s.ID, "swift"))
@@ -370,7 +371,8 @@ func WriteToCopy(t testing.TB, db *store.DB) {
 		got, err := v.Delivery(x.ID)
 		require.NoError(t, err)
 		require.Equal(t, x.Number, got.Number)
-		_, events, err := db.FindTimeline(t.Context(), "AFTER-PK-1", func(cloud.Shipment) bool { return true })
+		timeline, err := db.FindTimeline(t.Context(), "AFTER-PK-1", func(cloud.Shipment) bool { return true })
+		events := timeline.Events
 		require.NoError(t, err)
 		require.Len(t, events, 1)
 	})

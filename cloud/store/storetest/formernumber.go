@@ -28,7 +28,8 @@ func formerNumbers(t *testing.T, db *store.DB) {
 	for _, number := range []string{first, first + "-1", second, second + "-1", third, third + "-1"} {
 		current := strings.HasPrefix(number, third)
 		for _, prefer := range []func(cloud.Shipment) bool{seen(true), seen(false), nil} {
-			found, _, err := db.FindTimeline(t.Context(), number, prefer)
+			timeline, err := db.FindTimeline(t.Context(), number, prefer)
+			found := timeline.Shipment
 			if current || prefer != nil && prefer(s) {
 				require.NoError(t, err, number)
 				require.Equal(t, s.ID, found.ID)
@@ -53,7 +54,7 @@ func formerNumbers(t *testing.T, db *store.DB) {
 		})
 	}
 	write(t, db, 0, &cloud.Changes{OrderChanges: cloud.OrderChanges{DroppedOrders: []cloud.OrderKey{{BusinessID: 1, ID: 9401}}}})
-	_, _, err := db.FindTimeline(t.Context(), first, seen(true))
+	_, err := db.FindTimeline(t.Context(), first, seen(true))
 	require.ErrorIs(t, err, cloud.ErrNotFound)
 	look(t, db, func(v cloud.View) {
 		_, err := v.OrderByNumber(1, first)

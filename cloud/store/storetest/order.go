@@ -212,11 +212,13 @@ func orderShipments(t *testing.T, db *store.DB) {
 	f(otep.Subject{ExternalTrackingNumber: "ext-1"}, s, newer)
 	f(otep.Subject{OrderID: 9, PackageID: 9})
 	for number, want := range map[string]cloud.Shipment{"sr000000001": s, "SR000000001-1": s, "Ext-1": newer} {
-		got, _, err := db.FindTimeline(t.Context(), number, nil)
+		timeline, err := db.FindTimeline(t.Context(), number, nil)
+		got := timeline.Shipment
 		require.NoError(t, err)
 		require.Equal(t, want, got, number)
 	}
-	got, _, err := db.FindTimeline(t.Context(), "ext-1", func(x cloud.Shipment) bool { return x.ID == 11 })
+	timeline, err := db.FindTimeline(t.Context(), "ext-1", func(x cloud.Shipment) bool { return x.ID == 11 })
+	got := timeline.Shipment
 	require.NoError(t, err)
 	require.Equal(t, s, got)
 	look(t, db, func(v cloud.View) {
@@ -308,7 +310,7 @@ func droppedOrders(t *testing.T, db *store.DB) {
 	require.ErrorIs(t, drop(cloud.OrderKey{BusinessID: 2, ID: 1}), cloud.ErrNotFound)
 	require.NoError(t, drop(cloud.OrderKey{BusinessID: 1, ID: 1}))
 	for _, number := range []string{a.Number, a.Number + "-1", "ext-1"} {
-		_, _, err = db.FindTimeline(t.Context(), number, nil)
+		_, err = db.FindTimeline(t.Context(), number, nil)
 		require.ErrorIs(t, err, cloud.ErrNotFound)
 	}
 	ops, err = db.ListOrderOperations(t.Context(), 1, 1)
@@ -318,7 +320,8 @@ func droppedOrders(t *testing.T, db *store.DB) {
 	found, err := db.SearchOrders(t.Context(), cloud.OrderSearch{BusinessID: 1, Text: "smith", Fields: []cloud.SearchField{cloud.SearchName}, Limit: 5})
 	require.NoError(t, err)
 	require.Empty(t, found)
-	_, es, err := db.FindTimeline(t.Context(), b.Number, nil)
+	timeline, err := db.FindTimeline(t.Context(), b.Number, nil)
+	es := timeline.Events
 	require.NoError(t, err)
 	require.Len(t, es, 1, "the other order is as it was")
 }

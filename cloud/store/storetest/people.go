@@ -24,7 +24,7 @@ func accountPages(t *testing.T, db *store.DB) {
 		}
 		c.Accounts = append(c.Accounts, a)
 		c.Providers = append(c.Providers, cloud.Provider{ID: cloud.ProviderID(i + 1), BusinessID: a.BusinessID, Code: fmt.Sprintf("c%d", 99-i), Name: a.Name,
-			SourceType: "partner", Scope: cloud.ScopeOwn, CreatedAt: now})
+			SourceType: "partner", Scope: cloud.ScopeOwn, Authority: cloud.AuthorityMoves, CreatedAt: now})
 	}
 	minutes := 0
 	b := cloud.Business{ID: 2, Code: "b", Settings: cloud.Settings{DefaultLocale: "fr", Rules: cloud.Rules{PhotoRequired: true}, CorrectionMinutes: &minutes,

@@ -548,7 +548,8 @@ func shipmentSerialises(t *testing.T, db *store.DB) {
 		})
 	}
 	wg.Wait()
-	s, es, err := db.FindTimeline(t.Context(), "SWP-1", nil)
+	timeline, err := db.FindTimeline(t.Context(), "SWP-1", nil)
+	s, es := timeline.Shipment, timeline.Events
 	require.NoError(t, err)
 	require.Len(t, es, 4*each)
 	require.EqualValues(t, fmt.Sprint(4*each), s.Current)
@@ -795,7 +796,8 @@ func timeline(t *testing.T, db *store.DB) {
 		require.NoError(t, err)
 		require.False(t, later)
 	})
-	got, es, err := db.FindTimeline(t.Context(), "sWP1", nil)
+	timeline, err := db.FindTimeline(t.Context(), "sWP1", nil)
+	got, es := timeline.Shipment, timeline.Events
 	require.NoError(t, err)
 	require.Equal(t, s, got)
 	require.Len(t, es, 1, "a known event is left as it is")
@@ -808,7 +810,7 @@ func timeline(t *testing.T, db *store.DB) {
 }
 
 func accounts(t *testing.T, db *store.DB) {
-	p := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"locker"}, LivemodeAllowed: true, SourceType: "carrier", Scope: cloud.ScopeAll, CreatedAt: now}
+	p := cloud.Provider{ID: 17, BusinessID: 42, Code: "swift", Name: "Swift", Services: []string{"locker"}, LivemodeAllowed: true, SourceType: "carrier", Authority: "reports", Scope: cloud.ScopeAll, CreatedAt: now}
 	a := cloud.Account{ID: 12, BusinessID: 42, Type: cloud.ProviderType, Email: "ops@swift.example", ProviderID: 17, Enabled: true, CreatedAt: now, PriceHidden: []string{"label"}}
 	tok := cloud.Token{Hash: [32]byte{1}, AccountID: 12, Name: "ci", CreatedAt: now, ID: 5, Scopes: []string{"orders:read"}, Profile: "support", IPAllowlist: []string{"192.0.2.0/24"},
 		Policy: cloud.KeyPolicy{Approval: cloud.AskHigh, DryRunOnly: true, Surfaces: []string{"mcp"}, WritesPerDay: 5, MoneyPerDay: 1250}}
@@ -1022,7 +1024,8 @@ func withdrawn(t *testing.T, db *store.DB) {
 		require.NoError(t, err)
 		require.Empty(t, gone)
 	})
-	_, es, err := db.FindTimeline(t.Context(), "swp1", nil)
+	timeline, err := db.FindTimeline(t.Context(), "swp1", nil)
+	es := timeline.Events
 	require.NoError(t, err)
 	require.Len(t, es, 1)
 	require.True(t, es[0].Event.Withdrawn)
@@ -1056,10 +1059,12 @@ func subjects(t *testing.T, db *store.DB) {
 	f(otep.Subject{PieceID: "piece-2"}, b)
 	f(otep.Subject{TrackingNumber: "SWP3"})
 	f(otep.Subject{})
-	found, _, err := db.FindTimeline(t.Context(), "ups-7", nil)
+	timeline, err := db.FindTimeline(t.Context(), "ups-7", nil)
+	found := timeline.Shipment
 	require.NoError(t, err)
 	require.Equal(t, other, found, "the newest")
-	found, _, err = db.FindTimeline(t.Context(), "ups-7", func(s cloud.Shipment) bool { return s.BusinessID == 1 })
+	timeline, err = db.FindTimeline(t.Context(), "ups-7", func(s cloud.Shipment) bool { return s.BusinessID == 1 })
+	found = timeline.Shipment
 	require.NoError(t, err)
 	require.Equal(t, b, found)
 }

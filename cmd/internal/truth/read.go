@@ -219,7 +219,8 @@ func readDevice(ctx context.Context, s *server.Server, code string) (Device, err
 // numbers: that of a package of an order is the order's.
 func readTimelines(ctx context.Context, s *server.Server, x cloud.Delivery, into map[string][]Step) error {
 	for _, p := range x.Packages {
-		_, events, err := s.Store.FindTimeline(ctx, p.TrackingNumber, func(sh cloud.Shipment) bool { return sh.BusinessID == x.BusinessID })
+		timeline, err := s.Store.FindTimeline(ctx, p.TrackingNumber, func(sh cloud.Shipment) bool { return sh.BusinessID == x.BusinessID })
+		events := timeline.Events
 		if errors.Is(err, cloud.ErrNotFound) || !x.Livemode {
 			continue // a test has none, and its number may be a real parcel's
 		}

@@ -1,0 +1,278 @@
+package order
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/protocol/otep"
+)
+
+// Operation types of what providers report (interface 4.5).
+const (
+	statusTracked = 1005
+	custodyTaken  = 8002
+)
+
+// tracked are the statuses that follow from where an order's timeline is, while a carrier has the goods.
+var tracked = map[otep.Code]cloud.OrderStatus{
+	otep.Received: cloud.OrderInTransit, otep.ArrivalScan: cloud.OrderInTransit, otep.InTransit: cloud.OrderInTransit, otep.PackageOutbound: cloud.OrderInTransit,
+	otep.OutForDelivery: cloud.OrderOutForDelivery, otep.AvailableForPickup: cloud.OrderOutForDelivery, otep.Delivered: cloud.OrderDelivered,
+	otep.DeliveryFailed: cloud.OrderDeliveryFailed, otep.DeliveryRescheduled: cloud.OrderDeliveryRescheduled,
+	otep.RejectedByRecipient: cloud.OrderRejected, otep.ReturnToSender: cloud.OrderReturned,
+}
+
+// trackedPackages are what packages are at codes that a carrier reports.
+var trackedPackages = map[otep.Code]cloud.OrderPackageStatus{
+	otep.PickedUp: cloud.OrderPackageInTransit, otep.Received: cloud.OrderPackageReceived, otep.ArrivalScan: cloud.OrderPackageReceived,
+	otep.InTransit: cloud.OrderPackageInTransit, otep.PackageOutbound: cloud.OrderPackageInTransit, otep.OutForDelivery: cloud.OrderPackageOutForDelivery,
+	otep.AvailableForPickup: cloud.OrderPackageOutForDelivery, otep.Delivered: cloud.OrderPackageDelivered, otep.DeliveryFailed: cloud.OrderPackageFailed,
+	otep.DeliveryRescheduled: cloud.OrderPackageFailed, otep.RejectedByRecipient: cloud.OrderPackageReturned, otep.ReturnToSender: cloud.OrderPackageReturned,
+}
+
+// FromTracking adds a provider's news to an order's timeline, inside a decision of another feature,
+// and moves the order by the table of custody. It gives what is to be written and refuses nothing.
+//
+// The goods are with their business, a cabinet, or a carrier. Events of the carrier that has them count.
+// So do those of a provider while the goods rest with the business, and the first that says that the
+// goods were picked up, or anything after that, takes them over. Events of others, and those that
+// cannot follow the end of the order, are reports: stored, shown, and counted for nothing.
+func (s *Service) FromTracking(v cloud.View, c cloud.Caller, news cloud.TrackingNews) (*cloud.Changes, cloud.TrackedOrder, error) {
+	o, err := v.Order(news.Shipment.BusinessID, news.Shipment.OrderID)
+	if err != nil {
+		return nil, cloud.TrackedOrder{}, err
+	}
+	d := s.begin(v, c, s.time(), o)
+	t, err := d.track(news)
+	if err != nil {
+		return nil, t, err
+	}
+	if err := d.finish(); err != nil {
+		return nil, t, err
+	}
+	t.OrderID, t.Status, t.Moved = o.ID, d.Order.Status, d.Order.Status != o.Status
+	if t.Moved {
+		t.Reason = ""
+	}
+	return &d.Changes, t, nil
+}
+
+// track is FromTracking about one order.
+func (d *Decision) track(news cloud.TrackingNews) (t cloud.TrackedOrder, err error) {
+	l, err := d.Timeline()
+	if err != nil {
+		return t, err
+	}
+	l.Changed = l.Shipment != news.Shipment
+	l.Shipment = news.Shipment
+	before := l.Current()
+	for _, ref := range news.Withdrawn {
+		l.takeBack(ref)
+	}
+	newest := time.Time{}
+	own, err := d.custodyOf(l, news.By)
+	if err != nil {
+		return t, err
+	}
+	counted := len(news.Withdrawn) > 0
+	for i, e := range news.Events {
+		if own == canTake && d.isTaking(l, e.Event) {
+			if err := d.takeOver(l, news.By); err != nil {
+				return t, err
+			}
+			own, before = holds, "" // whatever the code was, it is the carrier's now
+		}
+		if e.Event.Reported = own == another || d.isPastEnd(l, e); e.Event.Reported {
+			t.Reported = append(t.Reported, i)
+		} else {
+			counted = true
+			if e.Event.CountsAt(d.Now) && e.Event.OccurredAt.After(newest) {
+				newest = e.Event.OccurredAt.Time
+			}
+		}
+		l.add(e)
+	}
+	t.Current = l.Current()
+	switch {
+	case !counted:
+		t.Reason = cloud.TrackingCustody
+		if own != another {
+			t.Reason = cloud.TrackingTerminal
+		}
+		return t, nil
+	case own != holds: // it is not the carrier's yet
+		t.Reason = cloud.TrackingNoRule
+		if own == canTake && t.Current == before && !newest.IsZero() {
+			t.Reason = cloud.TrackingLate
+		}
+		return t, nil
+	}
+	if !newest.IsZero() && t.Current == before && newest.Truncate(time.Millisecond).Before(l.lastAt()) {
+		t.Reason = cloud.TrackingLate
+	}
+	reason, err := d.follow(l, before)
+	t.Reason = cmp.Or(t.Reason, reason)
+	return t, err
+}
+
+// custody is how far the goods of an order are a provider's to move.
+type custody int
+
+const (
+	another custody = iota // has them
+	canTake                // they rest
+	holds                  // the provider has them
+)
+
+func (d *Decision) custodyOf(l *Timeline, by cloud.Provider) (custody, error) {
+	if d.Order.Status == cloud.OrderInLocker {
+		return another, nil
+	}
+	if d.Order.ThirdPartyOpen {
+		switch a, err := d.ThirdParty(); {
+		case err != nil || a == nil || a.ProviderID != by.ID:
+			return another, err
+		case a.Status == cloud.ThirdPartyHandedOver:
+			return holds, nil
+		}
+	}
+	switch mine := l.Shipment.ProviderID == by.ID; {
+	case l.Shipment.ProviderID != 0 && !mine:
+		return another, nil
+	case mine && !d.Order.SelfDelivery:
+		return holds, nil
+	case Resting(d.Order.Status) && d.Order.AssignmentID == 0 && by.Authority != cloud.AuthorityReports:
+		return canTake, nil
+	}
+	return another, nil
+}
+
+// isTaking reports whether an event says that its provider has got the goods, after all that is
+// known of them.
+func (d *Decision) isTaking(l *Timeline, e otep.Event) bool {
+	return !e.OccurredAt.Before(l.lastAt()) && e.CountsAt(d.Now) && otep.Collected([]otep.Event{e})
+}
+
+// takeOver gives the order to a carrier that says that it has it.
+func (d *Decision) takeOver(l *Timeline, by cloud.Provider) error {
+	in := MoveInput{To: cloud.OrderHandedOver, Trigger: TakeOver, Operation: custodyTaken}
+	if err := d.Step(in); err != nil {
+		return err
+	}
+	l.Shipment.ProviderID, l.Changed = by.ID, true
+	if !d.Order.ThirdPartyOpen {
+		return nil
+	}
+	a, err := d.ThirdParty()
+	if err != nil {
+		return err
+	}
+	for i := range a.Packages {
+		if p := &a.Packages[i]; p.Outcome == cloud.OutcomePending {
+			p.Outcome, p.OccurredAt = cloud.OutcomeHandedOver, d.Now
+		}
+	}
+	a.Status, a.HandedOverAt = cloud.ThirdPartyHandedOver, d.Now
+	d.SaveThirdParty(EventThirdPartyHandedOver)
+	return nil
+}
+
+// isPastEnd reports whether an event comes after the end of what it is about, where it cannot.
+func (d *Decision) isPastEnd(l *Timeline, e cloud.TimelineEvent) bool {
+	t := l.fold(e.Package)
+	return t.Terminal && d.Order.Status.State().Terminal && e.Event.CountsAt(d.Now) && !e.Event.OccurredAt.Before(t.LastEventAt.Time) && !otep.Transition(*t.Current, e.Event.StatusCode)
+}
+
+// follow moves the order to where its timeline has come, and says why it does not.
+func (d *Decision) follow(l *Timeline, before otep.Code) (cloud.TrackingReason, error) {
+	now, codes := l.Current(), l.codes()
+	in := MoveInput{Trigger: Track, Operation: statusTracked, Reason: l.lastReason(), At: l.lastAt(), Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
+	var delivered []cloud.PackageID
+	for _, p := range d.Order.Packages {
+		if s, ok := trackedPackages[codes[p.ID]]; ok && s != p.Status && p.Status != cloud.OrderPackageLost {
+			in.Packages[p.ID] = s
+		}
+		if codes[p.ID] == otep.Delivered {
+			delivered = append(delivered, p.ID)
+		}
+	}
+	reason := cloud.TrackingNoRule
+	to, ok := tracked[now]
+	if to == cloud.OrderDeliveryFailed && len(delivered) > 0 {
+		to = cloud.OrderPartlyDelivered
+	}
+	switch from := d.Order.Status; {
+	case !ok:
+	case to == from:
+		reason = ""
+	case now == before && to != cloud.OrderPartlyDelivered:
+		reason = cloud.TrackingLate
+	case from == cloud.OrderHold || from == cloud.OrderUnpaid:
+		reason = cloud.TrackingHeld
+	case from == cloud.OrderIntercepted && to == cloud.OrderDelivered:
+		in.To, in.Trigger = to, InterceptionFailed
+	case from == cloud.OrderIntercepted:
+		reason = cloud.TrackingIntercepted
+	case from.State().Terminal:
+		reason = cloud.TrackingTerminal
+	case d.CanMove(to, Track):
+		in.To = to
+	default:
+		reason = cloud.TrackingCustody
+	}
+	switch {
+	case in.To == cloud.OrderPartlyDelivered:
+		in.Delivered = delivered
+	case in.To == 0 && (len(in.Packages) == 0 || d.Order.Status.State().Terminal):
+		return reason, nil
+	}
+	if in.To == 0 {
+		in.Trigger = ""
+	}
+	if err := d.Step(in); err != nil {
+		return reason, err
+	}
+	if in.Trigger == InterceptionFailed {
+		if err := d.EndInterception(Track); err != nil {
+			return reason, err
+		}
+	}
+	return reason, d.concludeThirdParty(codes)
+}
+
+// concludeThirdParty ends an assignment all of whose packages have come to their end by the events of
+// the carrier.
+func (d *Decision) concludeThirdParty(codes map[cloud.PackageID]otep.Code) error {
+	if !d.Order.ThirdPartyOpen {
+		return nil
+	}
+	a, err := d.ThirdParty()
+	if err != nil {
+		return err
+	}
+	open := false
+	for i := range a.Packages {
+		p := &a.Packages[i]
+		outcome, failure := p.Outcome, p.Failure
+		switch codes[p.ID] {
+		case otep.Delivered:
+			outcome, failure = cloud.OutcomeDelivered, ""
+		case otep.ReturnToSender:
+			outcome, failure = cloud.OutcomeReturned, ""
+		case otep.RejectedByRecipient:
+			outcome, failure = cloud.OutcomeFailed, goodsRefused
+		}
+		if outcome != p.Outcome {
+			p.Outcome, p.Failure, p.OccurredAt = outcome, failure, d.Now
+			d.SaveThirdParty()
+		}
+		open = open || !p.Outcome.Final()
+	}
+	if open {
+		return nil
+	}
+	return d.CloseThirdParty(a.Conclusion())
+}
+
+// goodsRefused is the incident reason of goods that the recipient did not want.
+const goodsRefused = "recipient_refused"
