@@ -111,7 +111,7 @@ func (d *Decision) Step(in MoveInput) error {
 		return StatusConflict(d.Order)
 	}
 	d.quiet = d.quiet || in.Quiet
-	d.At, d.only, d.apart = in.At, in.Packages != nil, d.partOf(in)
+	d.At, d.only, d.apart = in.At, in.Packages != nil, parcelsOf(d.Order, in)
 	if d.At.IsZero() || d.At.After(d.Now) {
 		d.At = d.Now
 	}
@@ -162,10 +162,10 @@ type parcels struct {
 	delivered []cloud.PackageID // handed over with a move to PARTIALLY_DELIVERED
 }
 
-// partOf is what a move is about.
-func (d *Decision) partOf(in MoveInput) (out parcels) {
+// parcelsOf is what a move is about.
+func parcelsOf(o cloud.Order, in MoveInput) (out parcels) {
 	alike, first := true, cloud.OrderPackageStatus("")
-	for _, p := range d.Order.Packages {
+	for _, p := range o.Packages {
 		if slices.Contains(in.Delivered, p.ID) && p.Status != cloud.OrderPackageDelivered {
 			out.delivered = append(out.delivered, p.ID)
 		}
@@ -176,7 +176,7 @@ func (d *Decision) partOf(in MoveInput) (out parcels) {
 		first = cmp.Or(first, status)
 		alike = alike && status != "" && status == first
 	}
-	out.each = in.Source != "" && len(in.Packages) > 0 && len(d.Order.Packages) > 1 && !alike
+	out.each = in.Source != "" && len(in.Packages) > 0 && len(o.Packages) > 1 && !alike
 	return out
 }
 

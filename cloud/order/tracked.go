@@ -30,6 +30,12 @@ var trackedPackages = map[otep.Code]cloud.OrderPackageStatus{
 	otep.DeliveryRescheduled: cloud.OrderPackageFailed, otep.RejectedByRecipient: cloud.OrderPackageReturned, otep.ReturnToSender: cloud.OrderPackageReturned,
 }
 
+// Carriers has orders follow what providers say about them.
+type Carriers struct{ s *Service }
+
+// CarriersOf is that of a service.
+func CarriersOf(s *Service) Carriers { return Carriers{s} }
+
 // FromTracking adds a provider's news to an order's timeline, inside a decision of another feature,
 // and moves the order by the table of custody. It gives what is to be written and refuses nothing.
 //
@@ -37,13 +43,18 @@ var trackedPackages = map[otep.Code]cloud.OrderPackageStatus{
 // So do those of a provider while the goods rest with the business, and the first that says that the
 // goods were picked up, or anything after that, takes them over. Events of others, and those that
 // cannot follow the end of the order, are reports: stored, shown, and counted for nothing.
-func (s *Service) FromTracking(v cloud.View, c cloud.Caller, news cloud.TrackingNews) (*cloud.Changes, cloud.TrackedOrder, error) {
+func (c Carriers) FromTracking(v cloud.View, caller cloud.Caller, news cloud.TrackingNews) (*cloud.Changes, cloud.TrackedOrder, error) {
 	o, err := v.Order(news.Shipment.BusinessID, news.Shipment.OrderID)
 	if err != nil {
 		return nil, cloud.TrackedOrder{}, err
 	}
-	d := s.begin(v, c, s.time(), o)
-	t, err := d.track(news)
+	d := c.s.begin(v, caller, c.s.time(), o)
+	l, err := d.Timeline()
+	if err != nil {
+		return nil, cloud.TrackedOrder{}, err
+	}
+	f := follower{d, l, news.By}
+	t, err := f.takeNews(news)
 	if err != nil {
 		return nil, t, err
 	}
@@ -57,12 +68,16 @@ func (s *Service) FromTracking(v cloud.View, c cloud.Caller, news cloud.Tracking
 	return &d.Changes, t, nil
 }
 
-// track is FromTracking about one order.
-func (d *Decision) track(news cloud.TrackingNews) (t cloud.TrackedOrder, err error) {
-	l, err := d.Timeline()
-	if err != nil {
-		return t, err
-	}
+// follower has an order follow what a provider says about it.
+type follower struct {
+	*Decision
+	l  *Timeline
+	by cloud.Provider
+}
+
+// takeNews is FromTracking about one order.
+func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err error) {
+	l := d.l
 	l.Changed = l.Shipment != news.Shipment
 	l.Shipment = news.Shipment
 	before := l.Current()
@@ -70,19 +85,19 @@ func (d *Decision) track(news cloud.TrackingNews) (t cloud.TrackedOrder, err err
 		l.takeBack(ref)
 	}
 	newest := time.Time{}
-	own, err := d.custodyOf(l, news.By)
+	own, err := d.custody()
 	if err != nil {
 		return t, err
 	}
 	counted := len(news.Withdrawn) > 0
 	for i, e := range news.Events {
-		if own == canTake && d.isTaking(l, e.Event) {
-			if err := d.takeOver(l, news.By); err != nil {
+		if own == canTake && d.isTaking(e.Event) {
+			if err := d.takeOver(); err != nil {
 				return t, err
 			}
 			own, before = holds, "" // whatever the code was, it is the carrier's now
 		}
-		if e.Event.Reported = own == another || d.isPastEnd(l, e); e.Event.Reported {
+		if e.Event.Reported = own == another || d.isPastEnd(e); e.Event.Reported {
 			t.Reported = append(t.Reported, i)
 		} else {
 			counted = true
@@ -110,7 +125,7 @@ func (d *Decision) track(news cloud.TrackingNews) (t cloud.TrackedOrder, err err
 	if !newest.IsZero() && t.Current == before && newest.Truncate(time.Millisecond).Before(l.lastAt()) {
 		t.Reason = cloud.TrackingLate
 	}
-	reason, err := d.follow(l, before)
+	reason, err := d.followCode(before)
 	t.Reason = cmp.Or(t.Reason, reason)
 	return t, err
 }
@@ -124,24 +139,24 @@ const (
 	holds                  // the provider has them
 )
 
-func (d *Decision) custodyOf(l *Timeline, by cloud.Provider) (custody, error) {
+func (d follower) custody() (custody, error) {
 	if d.Order.Status == cloud.OrderInLocker {
 		return another, nil
 	}
 	if d.Order.ThirdPartyOpen {
 		switch a, err := d.ThirdParty(); {
-		case err != nil || a == nil || a.ProviderID != by.ID:
+		case err != nil || a == nil || a.ProviderID != d.by.ID:
 			return another, err
 		case a.Status == cloud.ThirdPartyHandedOver:
 			return holds, nil
 		}
 	}
-	switch mine := l.Shipment.ProviderID == by.ID; {
-	case l.Shipment.ProviderID != 0 && !mine:
+	switch mine := d.l.Shipment.ProviderID == d.by.ID; {
+	case d.l.Shipment.ProviderID != 0 && !mine:
 		return another, nil
 	case mine && !d.Order.SelfDelivery:
 		return holds, nil
-	case Resting(d.Order.Status) && d.Order.AssignmentID == 0 && by.Authority != cloud.AuthorityReports:
+	case Resting(d.Order.Status) && d.Order.AssignmentID == 0 && d.by.Authority != cloud.AuthorityReports:
 		return canTake, nil
 	}
 	return another, nil
@@ -149,17 +164,17 @@ func (d *Decision) custodyOf(l *Timeline, by cloud.Provider) (custody, error) {
 
 // isTaking reports whether an event says that its provider has got the goods, after all that is
 // known of them.
-func (d *Decision) isTaking(l *Timeline, e otep.Event) bool {
-	return !e.OccurredAt.Before(l.lastAt()) && e.CountsAt(d.Now) && otep.Collected([]otep.Event{e})
+func (d follower) isTaking(e otep.Event) bool {
+	return !e.OccurredAt.Before(d.l.lastAt()) && e.CountsAt(d.Now) && otep.Collected([]otep.Event{e})
 }
 
 // takeOver gives the order to a carrier that says that it has it.
-func (d *Decision) takeOver(l *Timeline, by cloud.Provider) error {
+func (d follower) takeOver() error {
 	in := MoveInput{To: cloud.OrderHandedOver, Trigger: TakeOver, Operation: custodyTaken}
 	if err := d.Step(in); err != nil {
 		return err
 	}
-	l.Shipment.ProviderID, l.Changed = by.ID, true
+	d.l.Shipment.ProviderID, d.l.Changed = d.by.ID, true
 	if !d.Order.ThirdPartyOpen {
 		return nil
 	}
@@ -178,15 +193,15 @@ func (d *Decision) takeOver(l *Timeline, by cloud.Provider) error {
 }
 
 // isPastEnd reports whether an event comes after the end of what it is about, where it cannot.
-func (d *Decision) isPastEnd(l *Timeline, e cloud.TimelineEvent) bool {
-	t := l.fold(e.Package)
+func (d follower) isPastEnd(e cloud.TimelineEvent) bool {
+	t := d.l.fold(e.Package)
 	return t.Terminal && d.Order.Status.State().Terminal && e.Event.CountsAt(d.Now) && !e.Event.OccurredAt.Before(t.LastEventAt.Time) && !otep.Transition(*t.Current, e.Event.StatusCode)
 }
 
-// follow moves the order to where its timeline has come, and says why it does not.
-func (d *Decision) follow(l *Timeline, before otep.Code) (cloud.TrackingReason, error) {
-	now, codes := l.Current(), l.codes()
-	in := MoveInput{Trigger: Track, Operation: statusTracked, Reason: l.lastReason(), At: l.lastAt(), Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
+// followCode moves the order to where its timeline has come, and says why it does not.
+func (d follower) followCode(before otep.Code) (cloud.TrackingReason, error) {
+	now, codes := d.l.Current(), d.l.codes()
+	in := MoveInput{Trigger: Track, Operation: statusTracked, Reason: d.l.lastReason(), At: d.l.lastAt(), Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
 	var delivered []cloud.PackageID
 	for _, p := range d.Order.Packages {
 		if s, ok := trackedPackages[codes[p.ID]]; ok && s != p.Status && p.Status != cloud.OrderPackageLost {
@@ -242,7 +257,7 @@ func (d *Decision) follow(l *Timeline, before otep.Code) (cloud.TrackingReason, 
 
 // concludeThirdParty ends an assignment all of whose packages have come to their end by the events of
 // the carrier.
-func (d *Decision) concludeThirdParty(codes map[cloud.PackageID]otep.Code) error {
+func (d follower) concludeThirdParty(codes map[cloud.PackageID]otep.Code) error {
 	if !d.Order.ThirdPartyOpen {
 		return nil
 	}

@@ -37,7 +37,7 @@ type said struct {
 // ingest sends events about numbers, one timeline for each, and gives the answer.
 func (w *world) ingest(c cloud.Caller, list ...said) tracking.IngestOutput {
 	w.t.Helper()
-	out, err := tracking.New(w.db).MoveOrders(w.orders).Ingest(w.t.Context(), c, tracking.IngestInput{Body: written(list...)})
+	out, err := tracking.New(w.db).MoveOrders(order.CarriersOf(w.orders)).Ingest(w.t.Context(), c, tracking.IngestInput{Body: written(list...)})
 	require.NoError(w.t, err)
 	return out
 }
@@ -317,7 +317,7 @@ func TestWithdrawnEventMovesTheOrderBack(t *testing.T) {
 		at := time.Now()
 		takeBack := func(id string) string {
 			body := fmt.Sprintf(`{"otep_version":"0.1","subject":{"tracking_number":%q},"events":[],"withdrawals":[{"event_id":%q,"reason":"did_not_occur"}]}`, o.Number, id)
-			out, err := tracking.New(w.db).MoveOrders(w.orders).Ingest(t.Context(), swift, tracking.IngestInput{Body: []byte(body)})
+			out, err := tracking.New(w.db).MoveOrders(order.CarriersOf(w.orders)).Ingest(t.Context(), swift, tracking.IngestInput{Body: []byte(body)})
 			require.NoError(t, err)
 			return w.after(o.OrderID, out)
 		}

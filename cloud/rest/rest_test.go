@@ -90,9 +90,9 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	chats := chat.New(chat.Config{Store: w.DB, Files: files, SignFile: files.Address, Key: bytes.Repeat([]byte{2}, 32)})
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
 	receivers := webhook.New(w.DB, guard{})
-	parcels := tracking.New(w.DB).SignFiles(files.Address).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen, Lookups: o.Pipeline.Lookups()})
-	parcels.InviteToChat(chats.Invite)
 	orders := order.New(order.Config{Store: w.DB, Webhooks: receivers, Sealer: storetest.Box(t), SignFile: files.Address})
+	parcels := tracking.New(w.DB).SignFiles(files.Address).MoveOrders(order.CarriersOf(orders)).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen, Lookups: o.Pipeline.Lookups()})
+	parcels.InviteToChat(chats.Invite)
 	jobs := job.New(job.Config{Store: w.DB, Pipeline: o.Pipeline, Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Country: locale.CountryIn})
 	o.Catalog = api.New(api.Config{Jobs: jobs, Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})

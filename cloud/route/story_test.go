@@ -20,6 +20,7 @@ import (
 	"github.com/postern-io/postern/cloud/route"
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -152,11 +153,13 @@ func (w *world) codes(id cloud.OrderID) string {
 		require.NoError(w.t, err)
 		rows, err := v.Timeline(s.ID)
 		require.NoError(w.t, err)
-		var events []otep.Event
-		for _, r := range rows {
-			events = append(events, r.Event)
+		o, err := v.Order(42, id)
+		require.NoError(w.t, err)
+		var packages []cloud.PackageID
+		for _, p := range o.Packages {
+			packages = append(packages, p.ID)
 		}
-		t := otep.Fold(s.Profile, otep.Subject{TrackingNumber: s.Number}, events)
+		t := otep.Fold(s.Profile, otep.Subject{TrackingNumber: s.Number}, timeline.OfOrder(rows, packages, time.Time{}))
 		require.Empty(w.t, otep.BadMoves(t.Events))
 		for _, e := range t.Events {
 			text := string(e.StatusCode)

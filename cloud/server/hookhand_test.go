@@ -4,11 +4,12 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
-	"github.com/postern-io/postern/cloud/locker"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postern-io/postern/cloud/locker"
 
 	"github.com/stretchr/testify/require"
 

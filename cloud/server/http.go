@@ -31,6 +31,7 @@ import (
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/oauth"
+	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/page"
 	"github.com/postern-io/postern/cloud/platform"
 	"github.com/postern-io/postern/cloud/push"
@@ -54,7 +55,7 @@ func (s *Server) faces() error {
 	service := auth.New(s.Store).WithPasskeys(passkeys).Demanding(s.demanding())
 	s.rates.gate.Nodes = s.member.Cores
 	gate := auth.NewGate(service, s.rates.gate)
-	parcels := tracking.New(s.Store).SignFiles(s.Files.Address).MoveOrders(s.orders)
+	parcels := tracking.New(s.Store).SignFiles(s.Files.Address).MoveOrders(order.CarriersOf(s.orders))
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		parcels.InviteToChat(s.chats.Invite)
 	}

@@ -35,7 +35,7 @@ func IsSplit(events []cloud.TimelineEvent) bool {
 // events are in it while no event is about one package, and are marked; reports always. The zero time is the end of all times.
 func OfOrder(events []cloud.TimelineEvent, packages []cloud.PackageID, now time.Time) []otep.Event {
 	if !IsSplit(events) {
-		return plain(events)
+		return plainEvents(events)
 	}
 	s := newStand(packages)
 	var out []otep.Event
@@ -45,7 +45,7 @@ func OfOrder(events []cloud.TimelineEvent, packages []cloud.PackageID, now time.
 			out = append(out, e.Event)
 			continue
 		}
-		s.take(e, now)
+		s.takeEvent(e, now)
 		place := s.derived()
 		switch {
 		case e.Package == 0:
@@ -68,12 +68,12 @@ func OfOrder(events []cloud.TimelineEvent, packages []cloud.PackageID, now time.
 // otep.Compare, with the marks of OfOrder.
 func OfPackage(events []cloud.TimelineEvent, packages []cloud.PackageID, id cloud.PackageID, now time.Time) []otep.Event {
 	if !IsSplit(events) {
-		return plain(events)
+		return plainEvents(events)
 	}
 	s := newStand(packages)
 	var out []otep.Event
 	for _, e := range sorted(events) {
-		if slices.Contains(s.take(e, now), id) {
+		if slices.Contains(s.takeEvent(e, now), id) {
 			out = append(out, e.Event)
 		}
 	}
@@ -84,7 +84,7 @@ func OfPackage(events []cloud.TimelineEvent, packages []cloud.PackageID, id clou
 func Codes(events []cloud.TimelineEvent, packages []cloud.PackageID, now time.Time) map[cloud.PackageID]otep.Code {
 	s := newStand(packages)
 	for _, e := range sorted(events) {
-		s.take(e, now)
+		s.takeEvent(e, now)
 	}
 	out := make(map[cloud.PackageID]otep.Code, len(packages))
 	for i, id := range packages {
@@ -115,7 +115,7 @@ func bridged(events []otep.Event, code otep.Code, by otep.Event) []otep.Event {
 // isOwn reports whether an event was made by a move of the order itself, which says where the order is.
 func isOwn(e otep.Event) bool { return e.Source == nil || e.Source.Provider == "" }
 
-func plain(events []cloud.TimelineEvent) []otep.Event {
+func plainEvents(events []cloud.TimelineEvent) []otep.Event {
 	out := make([]otep.Event, len(events))
 	for i := range events {
 		out[i] = events[i].Event
@@ -145,9 +145,9 @@ func newStand(packages []cloud.PackageID) *stand {
 	return &stand{packages, make([]otep.Event, len(packages))}
 }
 
-// take goes on by an event and gives the packages that it belongs to. One that does not count changes
+// takeEvent goes on by an event and gives the packages that it belongs to. One that does not count changes
 // no place.
-func (s *stand) take(e cloud.TimelineEvent, now time.Time) []cloud.PackageID {
+func (s *stand) takeEvent(e cloud.TimelineEvent, now time.Time) []cloud.PackageID {
 	var of []cloud.PackageID
 	for i, id := range s.packages {
 		if e.Package == id || e.Package == 0 && !s.at[i].StatusCode.IsTerminal() {

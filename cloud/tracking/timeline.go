@@ -151,12 +151,12 @@ func (s *Service) reduce(p *parcel) {
 	}
 	t.Subject.OrderID, t.Subject.PackageID = 0, 0
 	for i := range t.Events {
-		t.Events[i] = s.shown(p, t.Events[i])
+		t.Events[i] = s.shownEvent(p, t.Events[i])
 	}
 }
 
-// shown is an event as the caller may see it.
-func (s *Service) shown(p *parcel, whole otep.Event) otep.Event {
+// shownEvent is an event as the caller may see it.
+func (s *Service) shownEvent(p *parcel, whole otep.Event) otep.Event {
 	if p.owner {
 		return whole
 	}
@@ -273,7 +273,7 @@ func (s *Service) beside(p *parcel, events []otep.Event, all bool, since otep.Ti
 	for _, r := range p.all {
 		e := &r.Event
 		if all && p.access.Level != LevelReduced && !e.Withdrawn && !e.Reported && e.RecordedAt.After(since.Time) && (p.owner || e.TimeType != "" || !e.IsAhead(time.Now())) {
-			shown := s.shown(p, e.Fill(p.shipment.Profile))
+			shown := s.shownEvent(p, e.Fill(p.shipment.Profile))
 			shown.StatusLabel = locale.Status(lang, e.StatusCode)
 			out = append(out, ShownEvent{Event: shown, PackageNumber: p.numberOf(r.Package)})
 		}
