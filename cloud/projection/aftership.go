@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,46 +11,69 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// AfterShip's tracking object: tags and subtags are that platform's.
+// AfterShip's tracking object, as version 2026-07 of the Tracking API names its
+// members. expected_delivery, zip and country_iso3 are of older versions: the
+// published example has them, so they stand beside today's.
 const (
 	subtagReturning = "Exception_010"
 	subtagReturned  = "Exception_011"
 )
 
+// subtagMessages are that platform's own texts, in its own spelling.
 var subtagMessages = map[string]string{
-	"Pending_001": "No information yet", "InfoReceived_001": "Info received",
-	"InTransit_001": "In transit", "InTransit_002": "Acceptance scan", "InTransit_003": "Arrival scan", "InTransit_007": "Departure scan",
-	"OutForDelivery_001": "Out for delivery", "AttemptFail_001": "Failed attempt", "AttemptFail_002": "Addressee not available", "AttemptFail_003": "Business closed",
+	"Pending_001": "Pending", "InfoReceived_001": "Info Received",
+	"InTransit_001": "In Transit", "InTransit_002": "Acceptance scan", "InTransit_003": "Arrival scan", "InTransit_007": "Departure Scan",
+	"OutForDelivery_001": "Out for Delivery", "AttemptFail_001": "Failed Attempt", "AttemptFail_002": "Addressee not available", "AttemptFail_003": "Business Closed",
 	"AvailableForPickup_001": "Available for pickup", "Delivered_001": "Delivered", "Delivered_003": "Sign by customer",
-	"Exception_001": "Exception", "Exception_002": "Customer moved", "Exception_003": "Customer refused delivery", "Exception_004": "Delayed (customs clearance)",
-	"Exception_005": "Delayed (external factors)", "Exception_006": "Held for payment", "Exception_007": "Incorrect address", "Exception_008": "Pick up missed",
+	"Exception_001": "Exception", "Exception_002": "Customer moved", "Exception_003": "Customer refused delivery", "Exception_004": "Delayed (Customs clearance)",
+	"Exception_005": "Delayed (External factors)", "Exception_006": "Held for payment", "Exception_007": "Incorrect Address", "Exception_008": "Pick up missed",
 	"Exception_009": "Rejected by carrier", subtagReturning: "Returning to sender", subtagReturned: "Returned to sender",
 	"Exception_012": "Shipment damage", "Exception_013": "Shipment lost",
 }
 
 type (
 	afterShipTracking struct {
-		ID             string       `json:"id"`
-		TrackingNumber string       `json:"tracking_number"`
-		Slug           string       `json:"slug"`
-		Active         bool         `json:"active"`
-		OrderID        *string      `json:"order_id"`
-		Title          string       `json:"title"`
-		Source         string       `json:"source"`
-		Tag            string       `json:"tag"`
-		Subtag         string       `json:"subtag"`
-		SubtagMessage  string       `json:"subtag_message"`
-		SignedBy       *string      `json:"signed_by"`
-		PickupDate     *otep.Time   `json:"shipment_pickup_date"`
-		DeliveryDate   *otep.Time   `json:"shipment_delivery_date"`
-		FirstAttempted *otep.Time   `json:"first_attempted_at"`
-		FailedAttempts int          `json:"failed_delivery_attempts"`
-		ReturnToSender bool         `json:"return_to_sender"`
-		Expected       *otep.Time   `json:"expected_delivery"`
-		TrackedCount   int          `json:"tracked_count"`
-		CreatedAt      *otep.Time   `json:"created_at"`
-		UpdatedAt      *otep.Time   `json:"updated_at"`
-		Checkpoints    []checkpoint `json:"checkpoints"`
+		ID             string           `json:"id"`
+		TrackingNumber string           `json:"tracking_number"`
+		Slug           string           `json:"slug"`
+		Active         bool             `json:"active"`
+		OrderID        *string          `json:"order_id"`
+		Title          string           `json:"title"`
+		Source         string           `json:"source"`
+		Tag            string           `json:"tag"`
+		Subtag         string           `json:"subtag"`
+		SubtagMessage  string           `json:"subtag_message"`
+		SignedBy       *string          `json:"signed_by"`
+		PickupDate     *otep.Time       `json:"shipment_pickup_date"`
+		DeliveryDate   *otep.Time       `json:"shipment_delivery_date"`
+		FirstAttempted *otep.Time       `json:"first_attempted_at"`
+		FailedAttempts int              `json:"failed_delivery_attempts"`
+		ReturnToSender bool             `json:"return_to_sender"`
+		Expected       *otep.Time       `json:"expected_delivery"`
+		Courier        *courierEstimate `json:"courier_estimated_delivery_date"`
+		First          *estimate        `json:"first_estimated_delivery"`
+		Latest         *latestEstimate  `json:"latest_estimated_delivery"`
+		TrackedCount   int              `json:"tracked_count"`
+		CreatedAt      *otep.Time       `json:"created_at"`
+		UpdatedAt      *otep.Time       `json:"updated_at"`
+		Checkpoints    []checkpoint     `json:"checkpoints"`
+	}
+	// A timeline estimates an instant and no range, so the bounds are null.
+	courierEstimate struct {
+		At  otep.Time  `json:"estimated_delivery_date"`
+		Min *otep.Time `json:"estimated_delivery_date_min"`
+		Max *otep.Time `json:"estimated_delivery_date_max"`
+	}
+	estimate struct {
+		Type   string     `json:"type"`
+		Source string     `json:"source"`
+		At     otep.Time  `json:"datetime"`
+		Min    *otep.Time `json:"datetime_min"`
+		Max    *otep.Time `json:"datetime_max"`
+	}
+	latestEstimate struct {
+		estimate
+		ReviseReason *string `json:"revise_reason"`
 	}
 	checkpoint struct {
 		Slug          string      `json:"slug"`
@@ -68,6 +92,8 @@ type (
 		Subtag        string      `json:"subtag"`
 		SubtagMessage string      `json:"subtag_message"`
 		RawTag        string      `json:"raw_tag"`
+		Source        string      `json:"source"`
+		Hash          string      `json:"hash"` // of the event's id
 	}
 	coordinate struct {
 		Latitude  float64 `json:"latitude"`
@@ -89,7 +115,41 @@ func afterShip(p *Projector, t otep.Timeline, _ time.Time) any {
 		out.follow(&events[i], out.Checkpoints[i])
 	}
 	out.SubtagMessage = subtagMessages[out.Subtag]
+	first, latest := deliveryEstimates(t)
+	if first != nil {
+		out.First = new(carrierEstimate(*first))
+	}
+	if latest != nil {
+		out.Courier, out.Latest = &courierEstimate{At: *latest}, &latestEstimate{estimate: carrierEstimate(*latest)}
+	}
 	return out
+}
+
+// carrierEstimate is an estimate as a carrier gives it: providers alone estimate
+// deliveries here.
+func carrierEstimate(at otep.Time) estimate {
+	return estimate{Type: "specific", Source: "Carrier EDD", At: at}
+}
+
+// deliveryEstimates gives the first and the latest estimate of the delivery, nil
+// where it is not known. The latest is the timeline's own, else that of the
+// estimated delivery that was recorded last; the first is known by such events
+// alone, since a timeline keeps one estimate.
+func deliveryEstimates(t otep.Timeline) (first, latest *otep.Time) {
+	var oldest, newest *otep.Event
+	for i := range t.Events {
+		e := &t.Events[i]
+		if e.TimeType != otep.Estimated || e.StatusCode != otep.Delivered {
+			continue
+		}
+		if oldest == nil || e.RecordedAt.Before(oldest.RecordedAt.Time) {
+			oldest, first = e, &e.OccurredAt
+		}
+		if newest == nil || !e.RecordedAt.Before(newest.RecordedAt.Time) {
+			newest, latest = e, &e.OccurredAt
+		}
+	}
+	return first, cmp.Or(t.EstimatedDeliveryAt, latest)
 }
 
 // follow takes one more event into the summary.
@@ -125,7 +185,8 @@ func (p *Projector) checkpoints(events []otep.Event) []checkpoint {
 	for i, e := range events {
 		tag, subtag := afterShipTag(e)
 		c := checkpoint{Slug: sourceName(&e), At: e.OccurredAt, CreatedAt: utc(e.RecordedAt), Message: p.label(e.StatusCode),
-			Tag: tag, Subtag: subtag, SubtagMessage: subtagMessages[subtag], RawTag: string(e.StatusCode)}
+			Tag: tag, Subtag: subtag, SubtagMessage: subtagMessages[subtag], RawTag: string(e.StatusCode),
+			Source: "carrier", Hash: hexDigest(16, "otep/aftership/checkpoint/", e.EventID)}
 		if l := e.Location; l != nil {
 			c.Location, c.City, c.State, c.PostalCode, c.Zip = l.Name, l.City, l.Region, l.PostalCode, l.PostalCode
 			c.CountryISO3 = iso3(l.Country)

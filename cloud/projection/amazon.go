@@ -37,6 +37,11 @@ type (
 	}
 )
 
+// amazonLost is an event code and a summary's status.
+const amazonLost = "Lost"
+
+func isLost(e otep.Event) bool { return e.IncidentReason == "lost" || e.IncidentReason == "stolen" }
+
 func amazon(_ *Projector, t otep.Timeline, now time.Time) any {
 	events := actual(t)
 	out := amazonTracking{TrackingID: number(t.Subject), History: amazonHistory(events)}
@@ -45,7 +50,9 @@ func amazon(_ *Projector, t otep.Timeline, now time.Time) any {
 	// The member is mandatory there.
 	promised := otep.Time{Time: now.UTC().Truncate(time.Second)}
 	if e := last(events); e != nil {
-		out.Summary.Status = otep.Project(e.StatusCode, e.Phase).AmazonSummary
+		if out.Summary.Status = otep.Project(e.StatusCode, e.Phase).AmazonSummary; isLost(*e) {
+			out.Summary.Status = amazonLost
+		}
 		promised = utc(e.OccurredAt)
 	}
 	if t.EstimatedDeliveryAt != nil {
@@ -74,8 +81,8 @@ func amazonHistory(events []otep.Event) []amazonEvent {
 	out := make([]amazonEvent, len(events))
 	for i, e := range events {
 		a := amazonEvent{Code: otep.Project(e.StatusCode, e.Phase).Amazon, At: utc(e.OccurredAt), Shipment: "FORWARD"}
-		if e.IncidentReason == "lost" || e.IncidentReason == "stolen" {
-			a.Code = "Lost"
+		if isLost(e) {
+			a.Code = amazonLost
 		}
 		if e.Phase == otep.PhaseReturn {
 			a.Shipment = "RETURNS"

@@ -6,7 +6,8 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// Etsy: a receipt's status and its shipments.
+// Etsy: a receipt's status and its shipments (Open API v3). Its carriers have
+// codes and no names.
 type (
 	etsyReceipt struct {
 		Approximate bool           `json:"approximate"`
@@ -24,7 +25,7 @@ type (
 
 func etsy(p *Projector, t otep.Timeline, _ time.Time) any {
 	c := p.coarse(t)
-	s := etsyShipment{Carrier: c.carrier(), Code: number(t.Subject)}
+	s := etsyShipment{Carrier: c.carrier().code, Code: number(t.Subject)}
 	if c.shipped != nil {
 		at := c.shipped.OccurredAt.Unix()
 		s.Notified = &at

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/postern-io/postern/protocol/otep"
@@ -35,7 +36,7 @@ func magento(p *Projector, t otep.Timeline, _ time.Time) any {
 	c := p.coarse(t)
 	out := magentoOrder{Approximate: true}
 	out.Order.State, out.Order.Status = c.MagentoState, c.MagentoStatus
-	out.Shipment.Tracks = []magentoTrack{{number(t.Subject), c.carrier(), "custom"}}
+	out.Shipment.Tracks = []magentoTrack{{number(t.Subject), c.carrier().name, cmp.Or(c.carrier().magento, "custom")}}
 	out.Shipment.Comments = []magentoComment{}
 	if c.last != nil {
 		out.Shipment.Comments = append(out.Shipment.Comments, magentoComment{c.label, c.last.OccurredAt.UTC().Format(time.DateTime)})

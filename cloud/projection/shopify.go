@@ -1,16 +1,26 @@
 package projection
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// Shopify's fulfilment events. Ids are numbers there, so they are made from the
-// event's id.
+// Shopify's fulfilment events, twice: fulfillment_events as its older REST
+// interface has them, which the published example and the list of events show,
+// and fulfillment.events as the GraphQL Admin API of today has them. Ids are
+// numbers there, so they are made from the event's id.
 type (
-	fulfillmentEvents struct {
-		Events []fulfillmentEvent `json:"fulfillment_events"`
+	shopifyDocument struct {
+		Events      []fulfillmentEvent `json:"fulfillment_events"`
+		Fulfillment fulfillment        `json:"fulfillment"`
+	}
+	fulfillment struct {
+		Events struct {
+			Nodes []fulfillmentNode `json:"nodes"`
+		} `json:"events"`
 	}
 	fulfillmentEvent struct {
 		ID            uint64     `json:"id"`
@@ -30,10 +40,41 @@ type (
 		Longitude     *float64   `json:"longitude"`
 		Estimated     *otep.Time `json:"estimated_delivery_at"`
 	}
+	// A node's times are in UTC.
+	fulfillmentNode struct {
+		ID         string     `json:"id"`
+		Status     string     `json:"status"`
+		Message    string     `json:"message"`
+		HappenedAt otep.Time  `json:"happenedAt"`
+		CreatedAt  otep.Time  `json:"createdAt"`
+		Estimated  *otep.Time `json:"estimatedDeliveryAt"`
+		Address    *string    `json:"address1"`
+		City       *string    `json:"city"`
+		Province   *string    `json:"province"`
+		Country    *string    `json:"country"`
+		Zip        *string    `json:"zip"`
+		Latitude   *float64   `json:"latitude"`
+		Longitude  *float64   `json:"longitude"`
+	}
 )
 
 func shopify(p *Projector, t otep.Timeline, _ time.Time) any {
-	return fulfillmentEvents{p.fulfillments(t)}
+	return newShopifyDocument(p.fulfillments(t))
+}
+
+func newShopifyDocument(events []fulfillmentEvent) shopifyDocument {
+	out := shopifyDocument{Events: events}
+	out.Fulfillment.Events.Nodes = make([]fulfillmentNode, len(events))
+	for i, e := range events {
+		n := fulfillmentNode{ID: "gid://shopify/FulfillmentEvent/" + strconv.FormatUint(e.ID, 10), Status: strings.ToUpper(e.Status), Message: e.Message,
+			HappenedAt: utc(e.HappenedAt), CreatedAt: utc(e.CreatedAt), Address: e.Address, City: e.City, Province: e.Province, Country: e.Country, Zip: e.Zip,
+			Latitude: e.Latitude, Longitude: e.Longitude}
+		if e.Estimated != nil {
+			n.Estimated = new(utc(*e.Estimated))
+		}
+		out.Fulfillment.Events.Nodes[i] = n
+	}
+	return out
 }
 
 func shopifyEvents(p *Projector, t otep.Timeline) any { return p.fulfillments(t) }

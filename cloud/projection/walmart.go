@@ -8,10 +8,6 @@ import (
 
 // Walmart Marketplace: the status of an order line. A carrier that is not on
 // their list is named as another one, which then needs a tracking address.
-
-// walmartCarriers are those of their list whose codes are beyond doubt.
-var walmartCarriers = map[string]string{"ups": "UPS", "usps": "USPS", "fedex": "FedEx", "dhl": "DHL", "ontrac": "OnTrac"}
-
 type (
 	walmartOrder struct {
 		Approximate bool `json:"approximate"`
@@ -38,10 +34,10 @@ type (
 
 func walmart(p *Projector, t otep.Timeline, _ time.Time) any {
 	c := p.coarse(t)
-	line := walmartLine{Status: c.Walmart, Tracking: walmartTracking{Carrier: map[string]string{"otherCarrier": c.carrier()}, Method: "Standard",
+	line := walmartLine{Status: c.Walmart, Tracking: walmartTracking{Carrier: map[string]string{"otherCarrier": c.carrier().name}, Method: "Standard",
 		Number: number(t.Subject), URL: p.page(t.Subject)}}
 	line.Quantity.Unit, line.Quantity.Amount = "EACH", "1"
-	if name := walmartCarriers[c.carrier()]; name != "" {
+	if name := c.carrier().walmart; name != "" {
 		line.Tracking.Carrier = map[string]string{"carrier": name}
 	}
 	if c.shipped != nil {

@@ -15,6 +15,7 @@ type (
 		Tracking    []wooTracking `json:"shipment_tracking"`
 	}
 	wooTracking struct {
+		ID       string  `json:"tracking_id"`
 		Provider string  `json:"tracking_provider"`
 		Number   string  `json:"tracking_number"`
 		Link     string  `json:"tracking_link"`
@@ -24,7 +25,7 @@ type (
 
 func wooCommerce(p *Projector, t otep.Timeline, _ time.Time) any {
 	c := p.coarse(t)
-	track := wooTracking{Provider: c.carrier(), Number: number(t.Subject), Link: p.page(t.Subject)}
+	track := wooTracking{ID: hexDigest(16, "otep/woocommerce/", t.Subject.IdentityKey()), Provider: c.carrier().name, Number: number(t.Subject), Link: p.page(t.Subject)}
 	if c.shipped != nil {
 		day := c.shipped.OccurredAt.Format(time.DateOnly)
 		track.Shipped = &day
