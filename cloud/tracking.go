@@ -104,6 +104,8 @@ type TrackedOrder struct {
 	Moved   bool
 	Reason  TrackingReason // why it has not moved; "" when it is where the news lead
 	Current otep.Code      // of its timeline, "" before the first event
+	// Disagrees is set when an event was taken back that had ended the order, which stays as it is.
+	Disagrees bool
 	// Reported are those of the events, by their place, that the provider had no say in.
 	Reported []int
 }
@@ -157,6 +159,7 @@ type EventRow struct {
 // TrackingView reads the present of timelines.
 type TrackingView interface {
 	ShipmentByNumber(string) (Shipment, error)
+	ShipmentByID(ShipmentID) (Shipment, error)
 	// ShipmentsBySubject lists a business's shipments that the first known
 	// identifier of the subject names, in the order of OTEP's identity key:
 	// several when carriers use an external number again.

@@ -2,6 +2,8 @@ package order
 
 import (
 	"cmp"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -68,6 +70,62 @@ func (c Carriers) FromTracking(v cloud.View, caller cloud.Caller, news cloud.Tra
 	return &d.Changes, t, nil
 }
 
+// about is a decision about the order that a review is about. Error: ORDER_NOT_FOUND.
+func (c Carriers) about(v cloud.View, caller cloud.Caller, r cloud.Review, fn func(d *Decision, l *Timeline) error) (*cloud.Changes, error) {
+	s, err := v.ShipmentByID(r.ShipmentID)
+	if err == nil && (s.OrderID == 0 || s.BusinessID != r.BusinessID) {
+		err = cloud.ErrNotFound
+	}
+	var o cloud.Order
+	if err == nil {
+		o, err = v.Order(s.BusinessID, s.OrderID)
+	}
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil, cloud.E(cloud.NotFound, CodeNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.s.DecideIn(v, caller, o, func(d *Decision) error {
+		l, err := d.Timeline()
+		if err != nil {
+			return err
+		}
+		return fn(d, l)
+	})
+}
+
+// Cancel cancels the order that a review is about. Errors: ORDER_NOT_FOUND, ORDER_NOT_CANCELLABLE.
+func (c Carriers) Cancel(v cloud.View, caller cloud.Caller, r cloud.Review, note string) (*cloud.Changes, error) {
+	return c.about(v, caller, r, func(d *Decision, _ *Timeline) error { return cancelOrder(d, actCancel.Operation(caller), note) })
+}
+
+// Settle puts the order that a review is about where its timeline is, also when it had come to its end. Errors:
+// ORDER_NOT_FOUND, ORDER_STATUS_CONFLICT of one that no status follows for.
+func (c Carriers) Settle(v cloud.View, caller cloud.Caller, r cloud.Review, note string) (*cloud.Changes, error) {
+	return c.about(v, caller, r, func(d *Decision, l *Timeline) error {
+		to, ok := tracked[l.Current()]
+		if !ok && otep.Collected(l.events(0)) {
+			to, ok = cloud.OrderHandedOver, true
+		}
+		if !ok || to == d.Order.Status {
+			return StatusConflict(d.Order)
+		}
+		codes := l.codes()
+		d.only = true
+		d.enterStatus(to, overridden, cmp.Or(note, "review "+r.EventID))
+		d.only = false
+		d.Order.DeliveredAt = time.Time{}
+		d.Order.Packages = slices.Clone(d.Order.Packages)
+		for i := range d.Order.Packages {
+			if s, ok := trackedPackages[codes[d.Order.Packages[i].ID]]; ok {
+				d.Order.Packages[i].Status = s
+			}
+		}
+		return nil
+	})
+}
+
 // follower has an order follow what a provider says about it.
 type follower struct {
 	*Decision
@@ -108,6 +166,7 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 		l.add(e)
 	}
 	t.Current = l.Current()
+	t.Disagrees = len(news.Withdrawn) > 0 && d.Order.Status.State().Terminal && t.Current != before && tracked[t.Current] != d.Order.Status
 	switch {
 	case !counted:
 		t.Reason = cloud.TrackingCustody
@@ -151,7 +210,7 @@ func (d follower) custody() (custody, error) {
 			return holds, nil
 		}
 	}
-	switch mine := d.l.Shipment.ProviderID == d.by.ID; {
+	switch mine := d.l.Shipment.ProviderID == d.by.ID || d.by.ID == 0; { // staff decide about all
 	case d.l.Shipment.ProviderID != 0 && !mine:
 		return another, nil
 	case mine && !d.Order.SelfDelivery:

@@ -23,6 +23,7 @@ var rowTables = []*rowTable{
 	newRowTable("passkey", cloud.Passkey{}),
 	newRowTable("platform_pass", cloud.PlatformPass{}),
 	newRowTable("qr_code", cloud.QRCode{}),
+	newRowTable("review", cloud.Review{}),
 	newRowTable("rollout", cloud.Rollout{}),
 	newRowTable("saved_view", cloud.SavedView{}),
 	newRowTable("site", cloud.Site{}),

@@ -58,6 +58,7 @@ WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 	sqlWithdraw = `UPDATE timeline SET withdrawn_at = $3, withdrawn_reason = $4, withdrawn_by = $5, corrected_by = $6, told = 2
 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
 	sqlPackagesOf  = `SELECT id, number_key, external_key FROM order_package WHERE order_id = $1 AND business_id = $2 ORDER BY id`
+	sqlEndReviews  = `UPDATE review SET status = 'ended', updated_at = $1 WHERE id IN (SELECT id FROM review WHERE status = 'open' AND ends_at < $1 ORDER BY ends_at LIMIT $2)`
 	sqlWithdrawn   = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2050`
 	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
 	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
@@ -177,6 +178,10 @@ func (v trackingView) ShipmentByNumber(number string) (cloud.Shipment, error) {
 	return one(v.ctx, v.q, sqlShipmentByNumber, scanShipment, numberKey(number))
 }
 
+func (v trackingView) ShipmentByID(id cloud.ShipmentID) (cloud.Shipment, error) {
+	return one(v.ctx, v.q, sqlShipment, scanShipment, int64(id))
+}
+
 func (v trackingView) DeliveryShipments(id cloud.DeliveryID) ([]cloud.Shipment, error) {
 	return list(v.ctx, v.q, sqlDeliveryShipment, scanShipment, int64(id))
 }
@@ -273,6 +278,11 @@ func (w *writer) timelines(c *cloud.Changes) error {
 		w.add(anything, sqlObserve, int64(o.ShipmentID), o.Source, o.Raw, string(o.Code), ms(o.SeenAt))
 	}
 	return nil
+}
+
+// EndReviews ends reviews that were not decided before a time.
+func (db timelines) EndReviews(ctx context.Context, now time.Time) error {
+	return db.inSteps(ctx, sqlEndReviews, ms(now))
 }
 
 // FindShipment finds a shipment by its tracking number, in any case.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -23,32 +24,36 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 	if a.refused {
 		return a.rejected(c.Language, codeNotConformant), nil
 	}
-	now := otep.Time{Time: time.Now().UTC().Truncate(time.Millisecond)}
 	var out IngestTimeline
-	err := s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		w := adding{s: s, c: c, v: v, by: by, a: a, now: now, warnings: slices.Clone(a.warnings), findings: slices.Clone(a.findings)}
-		found, err := w.open()
-		if err != nil {
-			return nil, err
-		}
-		if w.code != "" || !found {
-			out = a.rejected(c.Language, w.code)
-			return nil, nil
-		}
-		w.withdrawals()
-		w.events()
-		if err := w.observe(); err != nil {
-			return nil, err
-		}
-		if err := w.finish(); err != nil {
-			return nil, err
-		}
-		if out = w.answer(c.Language); !out.taken() {
-			return nil, nil // what is refused leaves nothing behind
-		}
-		return &w.ch, nil
+	err := s.store.Decide(ctx, 0, func(v cloud.View) (ch *cloud.Changes, err error) {
+		out, ch, err = s.addIn(v, c, by, a)
+		return ch, err
 	})
 	return out, err
+}
+
+// addIn is add inside a decision.
+func (s *Service) addIn(v cloud.View, c cloud.Caller, by cloud.Provider, a arrival) (out IngestTimeline, _ *cloud.Changes, _ error) {
+	w := adding{s: s, c: c, v: v, by: by, a: a, now: otep.Time{Time: time.Now().UTC().Truncate(time.Millisecond)}, warnings: slices.Clone(a.warnings), findings: slices.Clone(a.findings)}
+	found, err := w.open()
+	if err != nil {
+		return out, nil, err
+	}
+	if w.code != "" || !found {
+		return a.rejected(c.Language, w.code), nil, nil
+	}
+	w.withdrawals()
+	if err := errors.Join(w.events(), w.observe()); err != nil {
+		return out, nil, err
+	}
+	if err := w.finish(); err != nil {
+		return out, nil, err
+	}
+	w.ch.Join(&w.reviews)
+	if out = w.answer(c.Language); !out.taken() && len(w.reviews.Rows) == 0 {
+		return out, nil, nil // what is refused leaves nothing behind
+	}
+	return out, &w.ch, nil
 }
 
 // rejected is the answer of an arrival of which nothing is taken.
@@ -90,9 +95,10 @@ type adding struct {
 	findings []otep.Entry
 	warnings []otep.Entry
 	code     string
-	full     bool // the timeline takes no more
-	conflict bool // an id is stored with other content
-	estimate bool // nothing else came, and it is stored
+	reviews  cloud.Changes // that staff decide
+	full     bool          // the timeline takes no more
+	conflict bool          // an id is stored with other content
+	estimate bool          // nothing else came, and it is stored
 }
 
 // open finds the shipment. code says why it may not be added to.
@@ -105,13 +111,17 @@ func (w *adding) open() (bool, error) {
 		w.code = codeOTEPNotFound
 		return false, nil
 	}
-	i := slices.IndexFunc(list, func(s cloud.Shipment) bool { return ofProvider(w.by, s) })
+	isTheirs := func(s cloud.Shipment) bool { return ofProvider(w.by, s) }
+	if w.a.reviewed != 0 {
+		isTheirs = func(s cloud.Shipment) bool { return s.ID == w.a.reviewed }
+	}
+	i := slices.IndexFunc(list, isTheirs)
 	if i < 0 {
 		w.code = codeForbidden
 		return false, nil
 	}
 	for n := len(list) - 1; n > i; n-- { // of several the newest
-		if ofProvider(w.by, list[n]) {
+		if isTheirs(list[n]) {
 			i = n
 		}
 	}
@@ -172,7 +182,7 @@ func partSubject(s cloud.Shipment, p cloud.PackageNumber) otep.Subject {
 
 // events takes the events in the order in which they happened: what a business
 // step means depends on what was before.
-func (w *adding) events() {
+func (w *adding) events() error {
 	order := slices.Clone(w.a.events)
 	slices.SortStableFunc(order, func(a, b incoming) int {
 		if a, b := a.event.Corrects != "", b.event.Corrects != ""; a != b { // what is corrected may come with it
@@ -188,16 +198,20 @@ func (w *adding) events() {
 		case in.withdraws:
 			outcome = w.withdraw(in)
 		default:
-			outcome = w.event(in)
+			var err error
+			if outcome, err = w.event(in); err != nil {
+				return err
+			}
 		}
 		outcome.Index = in.index
 		w.outcomes = append(w.outcomes, outcome)
 	}
 	slices.SortStableFunc(w.outcomes, func(a, b IngestEvent) int { return a.Index - b.Index })
+	return nil
 }
 
 // event takes one event.
-func (w *adding) event(in incoming) IngestEvent {
+func (w *adding) event(in incoming) (out IngestEvent, err error) {
 	e := in.event
 	if e.StatusCode == "" {
 		e.StatusCode = w.status(in)
@@ -208,18 +222,27 @@ func (w *adding) event(in incoming) IngestEvent {
 	if e.EventID == "" {
 		e.EventID = derived
 	}
-	out := IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
+	out = IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
 	if i, ok := w.place[e.EventID]; ok {
 		if stored := w.stored[i].Event; !isRepeat(stored, e, in.event.StatusCode != "") {
 			out.Outcome, out.Stored = outcomeConflict, &StoredEvent{stored.StatusCode, stored.OccurredAt}
 			w.conflict = true
 			w.findings = append(w.findings, otep.Entry{Rule: ruleConflict, Path: fmt.Sprintf("events[%d].event_id", in.index), Args: []string{e.EventID}, Event: in.index,
 				Message: fmt.Sprintf("event_id '%s' is stored with other content: '%s' at %s", e.EventID, stored.StatusCode, stored.OccurredAt)})
+			_, err = w.review(cloud.ReviewConflict, e, true)
 		}
-		return out
+		return out, err
 	}
 	if derived != e.Corrects && w.known(derived) {
-		return out
+		return out, nil
+	}
+	if kind := w.isStrange(e); kind != "" {
+		r, err := w.review(kind, e, true)
+		if out.Outcome = outcomeQuarantined; err == nil && r.Action == actReject {
+			out.Outcome = outcomeRejected
+			w.findings = append(w.findings, otep.Entry{Rule: ruleReviewed, Path: fmt.Sprintf("events[%d].occurred_at", in.index), Message: "staff of the business have decided not to take this event", Event: in.index})
+		}
+		return out, err
 	}
 	if w.takesPlace(e, in.index) && w.mayAppend(e, in.index) {
 		w.append(e, in.index)
@@ -230,7 +253,7 @@ func (w *adding) event(in incoming) IngestEvent {
 	} else {
 		out.Outcome = outcomeRejected
 	}
-	return out
+	return out, nil
 }
 
 // takesPlace reports whether an event may take the place of the one that it corrects, if any.
@@ -248,9 +271,10 @@ func (w *adding) sentAs(id string) func(cloud.TimelineEvent) bool {
 	return func(e cloud.TimelineEvent) bool { return e.Event.EventID == id && w.isSent(e) }
 }
 
-// isSent reports whether this provider sent an event about the same thing.
+// isSent reports whether this provider sent an event about the same thing, or staff speak of it.
 func (w *adding) isSent(e cloud.TimelineEvent) bool {
-	return e.Event.Source != nil && e.Event.Source.Provider == w.by.Code && (w.part == 0 || e.Package == w.part)
+	sent := w.a.reviewed != 0 || e.Event.Source != nil && e.Event.Source.Provider == w.by.Code
+	return sent && (w.part == 0 || e.Package == w.part)
 }
 
 // withdrawals takes events back.
@@ -283,6 +307,9 @@ func (w *adding) takeBack(isMeant func(cloud.TimelineEvent) bool, reason, correc
 	e.Withdrawn = true
 	ref := w.stored[i].Ref()
 	ref.At, ref.Reason, ref.By, ref.CorrectedBy = w.now.Time, reason, w.by.Code, correctedBy
+	if w.a.reviewed != 0 {
+		ref.By = byStaff
+	}
 	w.ch.Withdrawn = append(w.ch.Withdrawn, ref)
 	return e, true
 }
@@ -352,8 +379,6 @@ func (w *adding) mayAppend(e otep.Event, index int) bool {
 		room += roomForEnds
 	}
 	switch {
-	case e.TimeType == "" && e.OccurredAt.Sub(w.now.Time) > ahead:
-		w.findings = append(w.findings, otep.Entry{Rule: "V13", Path: fmt.Sprintf("events[%d].occurred_at", index), Message: "occurred_at must not be more than 48 hours ahead", Event: index})
 	case len(w.stored) >= room:
 		w.full = true
 		w.findings = append(w.findings, otep.Entry{Rule: ruleFull, Path: fmt.Sprintf("events[%d]", index), Message: fmt.Sprintf("the timeline has %d events; only one that ends it is taken", maxTimeline), Event: index})
@@ -530,6 +555,19 @@ func (w *adding) followOrder(before cloud.Shipment) error {
 		w.stored[w.place[id]].Event.Reported = true
 	}
 	w.order, w.shipment.Current = &order, order.Current
+	for i, e := range w.ch.Events {
+		if e.Event.StatusCode == otep.Cancelled && !slices.Contains(order.Reported, i) && !order.Status.State().Terminal && e.Event.CountsAt(w.now.Time) {
+			if _, err := w.review(cloud.ReviewCancelled, e.Event, false); err != nil {
+				return err
+			}
+		}
+	}
+	if order.Disagrees {
+		i := slices.IndexFunc(w.stored, func(e cloud.TimelineEvent) bool { return e.Event.EventID == w.ch.Withdrawn[0].EventID })
+		if _, err := w.review(cloud.ReviewDisagrees, w.stored[i].Event, false); err != nil {
+			return err
+		}
+	}
 	observed := w.ch.Observations
 	w.ch = *more
 	w.ch.Observations = observed
@@ -577,6 +615,8 @@ func (w *adding) answer(lang string) IngestTimeline {
 			out.Withdrawn++
 		case outcomeConflict:
 			out.Conflicts++
+		case outcomeQuarantined:
+			out.Quarantined++
 		default:
 			out.Rejected++
 		}
@@ -591,6 +631,7 @@ const (
 	ruleEPCIS        = "I03"
 	ruleFull         = "I04"
 	ruleConflict     = "I05"
+	ruleReviewed     = "I06"
 )
 
 // refusal is the finding of a parcel that may not be added to.

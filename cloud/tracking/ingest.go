@@ -22,28 +22,32 @@ type IngestInput struct {
 
 // IngestOutput says what became of every event.
 type IngestOutput struct {
-	Result     bool             `json:"result"`
-	Accepted   int              `json:"accepted"`
-	Duplicates int              `json:"duplicates"`
-	Rejected   int              `json:"rejected"`
-	Conflicts  int              `json:"conflicts,omitempty"` // ids that are stored with other content
-	Withdrawn  int              `json:"withdrawn,omitempty"` // by an error declaration
-	Timelines  []IngestTimeline `json:"timelines"`
-	Skipped    []Skipped        `json:"skipped,omitempty"`
+	Result     bool `json:"result"`
+	Accepted   int  `json:"accepted"`
+	Duplicates int  `json:"duplicates"`
+	Rejected   int  `json:"rejected"`
+	Conflicts  int  `json:"conflicts,omitempty"` // ids that are stored with other content
+	// Quarantined events wait for a decision of staff, since they lie far ahead or back.
+	Quarantined int              `json:"quarantined,omitempty"`
+	Withdrawn   int              `json:"withdrawn,omitempty"` // by an error declaration
+	Timelines   []IngestTimeline `json:"timelines"`
+	Skipped     []Skipped        `json:"skipped,omitempty"`
 }
 
 // IngestTimeline is what became of one timeline.
 type IngestTimeline struct {
-	Index      int           `json:"index"`
-	Number     *string       `json:"tracking_number"` // of the shipment; null when there is none
-	Accepted   int           `json:"accepted"`
-	Duplicates int           `json:"duplicates"`
-	Rejected   int           `json:"rejected"`
-	Conflicts  int           `json:"conflicts,omitempty"`
-	Withdrawn  int           `json:"withdrawn,omitempty"`
-	Current    *otep.Code    `json:"current_status"`
-	Estimate   string        `json:"estimate,omitempty"` // stored: it came without events
-	Events     []IngestEvent `json:"events"`
+	Index      int     `json:"index"`
+	Number     *string `json:"tracking_number"` // of the shipment; null when there is none
+	Accepted   int     `json:"accepted"`
+	Duplicates int     `json:"duplicates"`
+	Rejected   int     `json:"rejected"`
+	Conflicts  int     `json:"conflicts,omitempty"`
+	// Quarantined events wait for a decision of staff.
+	Quarantined int           `json:"quarantined,omitempty"`
+	Withdrawn   int           `json:"withdrawn,omitempty"`
+	Current     *otep.Code    `json:"current_status"`
+	Estimate    string        `json:"estimate,omitempty"` // stored: it came without events
+	Events      []IngestEvent `json:"events"`
 	// Order is what became of the order that the shipment is of; absent without one.
 	Order *IngestOrder `json:"order,omitempty"`
 	// Withdrawals say what became of those of the timeline.
@@ -56,7 +60,7 @@ type IngestTimeline struct {
 
 // taken reports whether anything of the timeline was taken, or had been before.
 func (t IngestTimeline) taken() bool {
-	return t.Accepted+t.Duplicates+t.Withdrawn > 0 || t.Estimate != ""
+	return t.Accepted+t.Duplicates+t.Withdrawn+t.Quarantined > 0 || t.Estimate != ""
 }
 
 // IngestOrder is what became of an order.
@@ -96,8 +100,10 @@ const (
 	outcomeAccepted  = "accepted"
 	outcomeDuplicate = "duplicate"
 	outcomeConflict  = "conflict"
-	outcomeRejected  = "rejected"
-	outcomeWithdrawn = "withdrawn"
+	// outcomeQuarantined is of an event that waits for a decision of staff.
+	outcomeQuarantined = "quarantined"
+	outcomeRejected    = "rejected"
+	outcomeWithdrawn   = "withdrawn"
 )
 
 // Skipped is an event that says nothing here.
@@ -197,7 +203,8 @@ type arrival struct {
 	taken    []otep.Withdrawal // back
 	findings []otep.Entry      // errors
 	warnings []otep.Entry
-	refused  bool // the whole of it, for its envelope
+	refused  bool             // the whole of it, for its envelope
+	reviewed cloud.ShipmentID // staff have decided that it is taken, for this shipment
 	// status is the current status of a source that knows no events, as it
 	// wrote it; statusAt the time that it gave with it.
 	status   string
@@ -288,6 +295,7 @@ func (s *Service) storeArrivals(ctx context.Context, c cloud.Caller, by cloud.Pr
 		out.Duplicates += t.Duplicates
 		out.Rejected += t.Rejected
 		out.Conflicts += t.Conflicts
+		out.Quarantined += t.Quarantined
 		out.Withdrawn += t.Withdrawn
 	}
 	return out, nil

@@ -70,6 +70,10 @@ type Orders interface {
 	// FromTracking gives what is to be written, events and withdrawals included, and what became of the
 	// order. It refuses nothing.
 	FromTracking(v cloud.View, c cloud.Caller, news cloud.TrackingNews) (*cloud.Changes, cloud.TrackedOrder, error)
+	// Cancel cancels the order that a review is about.
+	Cancel(v cloud.View, c cloud.Caller, r cloud.Review, note string) (*cloud.Changes, error)
+	// Settle puts the order that a review is about where its timeline is.
+	Settle(v cloud.View, c cloud.Caller, r cloud.Review, note string) (*cloud.Changes, error)
 }
 
 // MoveOrders says who follows events of orders. Call it before the service is used. It returns s.
