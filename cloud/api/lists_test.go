@@ -139,6 +139,7 @@ func (x *world) lists() map[string]listCase {
 		"smart_lockers.rollouts.list":         {other: map[string]any{"state": "stopped"}, rows: "rollouts", id: "rollout_id", add: func() { x.rollout(cloud.RolloutStopped) }},
 		"smart_lockers.profiles.list":         {rows: "cabinet_profiles", id: "cabinet_profile_id", add: keep(x.cabinetProfile)},
 		"smart_lockers.devices.diagnoses":     {path: "/api/v1/smart-lockers/devices/88/diagnoses", other: sorted, rows: "diagnoses", id: "diagnosis_id", add: keep(x.diagnosis)},
+		"otep.reviews.list":                   {other: map[string]any{"status": "decided"}, rows: "reviews", id: "review_id", add: keep(x.review)},
 		"sites.list":                          {rows: "sites", id: "location_id", add: keep(x.site)},
 		"third_party.announced_packages.list": {as: provider, other: map[string]any{"member_number": "M-204"}, rows: "packages", id: "package_number", add: keep(x.packageAnnounced)},
 		"package_distribution.packages.list":  {key: map[string]any{"location_id": 12}, rows: "packages", id: "package_number", add: keep(x.packageAnnounced)},

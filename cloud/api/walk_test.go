@@ -129,6 +129,7 @@ var foreignWords = []string{foreign, "Rival Post", "Berlin Hauptbahnhof", "BER-0
 // furnish gives both businesses a record of every kind, and marks those of the second.
 func (x *world) furnish() {
 	t, now := x.t, time.Now()
+	x.review()
 	for _, d := range []cloud.Device{x.w.Device, x.w.Spare} { // doors open from afar
 		x.w.Write(t, cloud.Changes{DeviceChanges: cloud.DeviceChanges{Sessions: []cloud.Session{{DeviceID: d.ID, Generation: 1, Node: "test", Online: true, ConnectedAt: now, LastSeenAt: now}}}})
 	}

@@ -535,6 +535,12 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = m{"id": 89, "grid_id": 8903}
 	case "smart_lockers.devices.test_channel": // deliveries take compartments
 		s.in = m{"test_occupied": true}
+	case "otep.reviews.find", "otep.reviews.decide":
+		s.in = m{"id": x.review()}
+	case "otep.dispute":
+		s.as = provider
+		event := at(x.made("GET", "/api/v1/otep/trackings/"+webtest.Waiting, x.token(provider), ""), "data", "events").([]any)[0]
+		s.in = m{"tracking_number": webtest.Waiting, "event_id": at(event, "event_id")}
 	case "smart_lockers.diagnoses.find":
 		s.in = m{"diagnosis_id": x.diagnosis()}
 	case "smart_lockers.rollouts.create":
@@ -764,6 +770,18 @@ func (x *world) diagnosis() string {
 	require.NoError(x.t, err)
 	d, file := x.w.Diagnosed(x.t, cloud.DiagnosisID(id), 88, wire.CmdChannelTest)
 	x.w.Write(x.t, cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{d}}, FileChanges: cloud.FileChanges{Files: []cloud.KeptFile{file}}})
+	return fmt.Sprint(id)
+}
+
+// review is a new one, about an event of a parcel.
+func (x *world) review() string {
+	id, err := x.w.DB.NewID(x.t.Context(), cloud.ReviewIDs)
+	require.NoError(x.t, err)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	r := cloud.Review{Kind: cloud.ReviewDispute, Status: cloud.ReviewOpen, TrackingNumber: webtest.Waiting, ShipmentID: 1, EventID: x.next("e"), StatusCode: "delivered", OccurredAt: now,
+		DisputeKind: "not_received", Note: "The locker was empty", EndsAt: now.Add(cloud.ReviewLasts)}
+	r.Begin(id, 42, now)
+	x.w.Write(x.t, cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{r}}})
 	return fmt.Sprint(id)
 }
 

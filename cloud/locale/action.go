@@ -77,6 +77,8 @@ var actions = map[string]texts{
 	"operation.third-party cancelled":           {"Carrier cancelled", "已取消配送公司", "已取消配送公司", "Transporteur annulé", "Zustellfirma storniert", "Transportista cancelado"},
 	"operation.handoff protocol action":         {"Handover between people", "人员交接", "人員交接", "Remise entre personnes", "Übergabe zwischen Personen", "Traspaso entre personas"},
 	"action.logged_in":                          {"Signed in", "已登录", "已登入", "Connexion", "Angemeldet", "Inició sesión"},
+	"action.review_decided":                     {"Review decided", "复核已处理", "複核已處理", "Vérification tranchée", "Prüfung entschieden", "Revisión decidida"},
+	"action.event_disputed":                     {"Event disputed", "事件被提出异议", "事件被提出異議", "Événement contesté", "Ereignis bestritten", "Evento en disputa"},
 	"action.session_ended":                      {"Session ended", "会话已结束", "工作階段已結束", "Session terminée", "Sitzung beendet", "Sesión terminada"},
 	"action.sessions_ended":                     {"Sessions ended", "会话已全部结束", "工作階段已全部結束", "Sessions terminées", "Sitzungen beendet", "Sesiones terminadas"},
 	"action.account_set_up":                     {"Account set up", "账户已设立", "帳戶已設立", "Compte créé", "Konto eingerichtet", "Cuenta creada"},

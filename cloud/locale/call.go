@@ -64,6 +64,7 @@ var calls = map[string]texts{
 	"verb.platform.removals.begin":                     {"Remove business", "移除企业", "移除企業", "Supprimer l’entreprise", "Unternehmen entfernen", "Eliminar empresa"},
 	"verb.otep.batch":                                  {"Look up timelines", "查询多条时间线", "查詢多條時間軸", "Consulter des chronologies", "Verläufe abrufen", "Consultar cronologías"},
 	"verb.otep.validate":                               {"Check a timeline", "校验时间线", "驗證時間軸", "Vérifier une chronologie", "Verlauf prüfen", "Comprobar una cronología"},
+	"verb.otep.dispute":                                {"Dispute an event", "对事件提出异议", "對事件提出異議", "Contester un événement", "Einem Ereignis widersprechen", "Disputar un evento"},
 	"verb.otep.ingest":                                 {"Add tracking events", "添加追踪事件", "新增追蹤事件", "Ajouter des événements de suivi", "Sendungsereignisse hinzufügen", "Añadir eventos de seguimiento"},
 	"verb.otep.ingest_epcis":                           {"Add EPCIS events", "添加 EPCIS 事件", "新增 EPCIS 事件", "Ajouter des événements EPCIS", "EPCIS-Ereignisse hinzufügen", "Añadir eventos EPCIS"},
 	"verb.orders.rate":                                 {"Rate order", "评价订单", "評價訂單", "Noter la commande", "Auftrag bewerten", "Valorar pedido"},

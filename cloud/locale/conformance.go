@@ -429,4 +429,12 @@ var ingestHints = map[string]texts{
 		"Bitte das andere Ereignis mit eigener ID senden: „{1}“ bleibt, was es ist.",
 		"Envíe el otro evento con un identificador propio: «{1}» queda como está.",
 	},
+	"I06": {
+		"Ask the business before you send this event again; one with a right time of its own is taken.",
+		"再次发送此事件前请先联系商家；时间正确的新事件会被接收。",
+		"再次傳送此事件前請先聯絡商家；時間正確的新事件會被接收。",
+		"Demandez à l’entreprise avant de renvoyer cet événement ; un autre à la bonne date est pris.",
+		"Bitte vor dem erneuten Senden das Unternehmen fragen; ein Ereignis mit richtiger Zeit wird genommen.",
+		"Consulte a la empresa antes de reenviar este evento; otro con la hora correcta se acepta.",
+	},
 }

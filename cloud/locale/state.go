@@ -101,6 +101,9 @@ var stateSentences = map[string]texts{
 	"state.delivery.expired":      {"The time for collection is over; the parcel is still in the locker.", "取件期已过，包裹仍在柜中。", "取件期限已過，包裹仍在櫃中。", "Le délai de retrait est passé ; le colis est encore dans la consigne.", "Die Abholfrist ist vorbei; das Paket liegt noch im Schrank.", "El plazo terminó; el paquete sigue en la taquilla."},
 	"state.delivery.cancelled":    {"The parcel is cancelled.", "包裹已取消。", "包裹已取消。", "Le colis est annulé.", "Das Paket ist storniert.", "El paquete está cancelado."},
 
+	"state.review_status.open":         {"The event waits for a decision.", "事件等待处理。", "事件等待處理。", "L’événement attend une décision.", "Das Ereignis wartet auf eine Entscheidung.", "El evento espera una decisión."},
+	"state.review_status.decided":      {"Staff have decided.", "员工已处理。", "員工已處理。", "Le personnel a tranché.", "Das Personal hat entschieden.", "El personal ha decidido."},
+	"state.review_status.ended":        {"The time for a decision is over; all stays as it is.", "处理期限已过，保持不变。", "處理期限已過，保持不變。", "Le délai de décision est passé ; rien ne change.", "Die Zeit für eine Entscheidung ist um; alles bleibt, wie es ist.", "El plazo para decidir terminó; todo queda igual."},
 	"state.exception_status.open":      {"The exception is open and needs a look.", "异常未处理，需要查看。", "異常未處理，需要查看。", "L’anomalie est ouverte et demande un contrôle.", "Die Störung ist offen und braucht einen Blick.", "La incidencia está abierta y hay que mirarla."},
 	"state.exception_status.resolved":  {"The exception is resolved.", "异常已解决。", "異常已解決。", "L’anomalie est résolue.", "Die Störung ist gelöst.", "La incidencia está resuelta."},
 	"state.exception_status.dismissed": {"The exception was dismissed: nothing was to be done.", "异常已忽略：无需处理。", "異常已忽略：無需處理。", "L’anomalie est écartée : il n’y avait rien à faire.", "Die Störung wurde verworfen: es war nichts zu tun.", "La incidencia se descartó: no había nada que hacer."},
