@@ -138,6 +138,11 @@ func bareAll(b *testing.B, n int64, change func(int64, time.Time) *cloud.Changes
 				if err == nil {
 					_, err = s.ExecContext(ctx, os[j].args...)
 				}
+				if then := os[j].then; err == nil && then != nil {
+					if s, err = conn.prepared(then.sql); err == nil {
+						_, err = s.ExecContext(ctx, then.args...)
+					}
+				}
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -188,6 +188,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlAccountFailing":             "a bounded count around a search",
 		"sqlPartnersFailing":            "a bounded count around a search",
 		"sqlWaiting":                    "sums the partial index of unfinished deliveries, for metrics",
+		"sqlAddFeedEstimate":            "one row of its parameters",
 		"sqlCountCollection":            "one row of its parameters",
 		"sqlConnectionGaps":             "groups what it found by index",
 		"sqlCountDeposit":               "one row of its parameters",

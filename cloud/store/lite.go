@@ -503,6 +503,9 @@ func (c *liteConn) apply(ctx context.Context, ops []op) error {
 		if err == nil {
 			err = ops[i].done(n)
 		}
+		if err == nil && n > 0 && ops[i].then != nil {
+			_, err = c.one(ctx, ops[i].then)
+		}
 		if err != nil {
 			return err
 		}

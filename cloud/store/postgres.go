@@ -362,7 +362,11 @@ func (s *pgSession) send(ctx context.Context, ops []op, end bool) error {
 	s.start(&b)
 	ops = merge(ops)
 	for i := range ops {
-		b.Queue(pgText(ops[i].sql), ops[i].args...)
+		sql, args := ops[i].sql, ops[i].args
+		if ops[i].then != nil {
+			sql, args = touching(&ops[i])
+		}
+		b.Queue(pgText(sql), args...)
 	}
 	if end {
 		last, done, err := lasting(ctx)
@@ -425,7 +429,7 @@ func merge(ops []op) []op {
 // inserts reports whether both are the same insertion of a row that is not
 // counted.
 func (o *op) inserts(next *op) bool {
-	return o.sql == next.sql && o.need == anything && o.count == nil && next.need == anything && next.count == nil &&
+	return o.sql == next.sql && o.need == anything && o.count == nil && next.need == anything && next.count == nil && o.then == nil &&
 		strings.HasPrefix(o.sql, "INSERT") && strings.HasSuffix(o.sql, ")") && !strings.Contains(o.sql, "SELECT")
 }
 
@@ -445,13 +449,18 @@ func manyRows(text string, args, n int) string {
 	b.WriteString(head + "VALUES " + row)
 	for i := 1; i < n; i++ {
 		b.WriteString(", ")
-		b.WriteString(pgParam.ReplaceAllStringFunc(row, func(p string) string {
-			k, _ := strconv.Atoi(p[1:])
-			return "$" + strconv.Itoa(k+i*args)
-		}))
+		b.WriteString(shiftParams(row, i*args))
 	}
 	manyTexts.Store(key{text, n}, b.String())
 	return b.String()
+}
+
+// shiftParams is text with n added to the numbers of its parameters.
+func shiftParams(text string, n int) string {
+	return pgParam.ReplaceAllStringFunc(text, func(p string) string {
+		k, _ := strconv.Atoi(p[1:])
+		return "$" + strconv.Itoa(k+n)
+	})
 }
 
 var pgParam = regexp.MustCompile(`\$\d+`)

@@ -96,6 +96,7 @@ var tenantTables = withRows([]tenantTable{
 	{"orders", "id", "business", "id customer_id number_key ref type status_id scheduled_date priority warehouse_id route_id driver_id broker_id created_at updated_at status_at body", "business_id"},
 	{"proof_guess", "shipment_id", "business", "", ""},
 	{"observation", "shipment_id", "shipment", "shipment_id source raw code seen_at", ""},
+	{"feed_change", "n", "business", "", ""},
 	{"timeline", "n", "business", "n shipment_id event_id occurred_at event withdrawn_at withdrawn_reason withdrawn_by corrected_by package_id reported", "business_id told"},
 	{"shipment", "id", "business", "id number external provider_id delivery_id profile current_code last_at created_at sscc piece estimated order_id customer_id link_from", "business_id number_key external_key"},
 	{"exception", "id", "business", "id device_id device_order_id delivery_id grid_code source type severity status resolution note opened_at closed_at closed_by", "business_id"},

@@ -251,12 +251,19 @@ func scanObservation(r rows, o *cloud.Observation) error {
 	return r.Scan(&o.ShipmentID, &o.Source, &o.Raw, &o.Code, when(&o.SeenAt))
 }
 
+// timelines writes changes of timelines, with what the feed has of them: an event whose id is
+// stored already, and one that was taken back before, change nothing.
 func (w *writer) timelines(c *cloud.Changes) error {
+	now := time.Now()
 	for _, s := range c.Shipments {
+		if s.Estimated != "" { // it is never taken away
+			w.add(anything, sqlAddFeedEstimate, int64(s.ID), int64(s.BusinessID), string(cloud.EstimateChanged), s.Estimated, ms(now))
+		}
 		w.add(anything, sqlSaveShipment, int64(s.ID), int64(s.BusinessID), s.Number, numberKey(s.Number), s.External,
 			int64(s.ProviderID), int64(s.DeliveryID), s.Profile, string(s.Current), ms(s.LastAt), ms(s.CreatedAt),
 			numberKey(s.External), s.SSCC, s.PieceID, s.Estimated, int64(s.OrderID), int64(s.CustomerID), int64(s.LinkFrom))
 	}
+	left := slices.Clone(c.Withdrawn)
 	for _, e := range c.Events {
 		if e.Event.EventID == "" {
 			return fmt.Errorf("timeline event of shipment %d has no id", e.ShipmentID)
@@ -265,14 +272,23 @@ func (w *writer) timelines(c *cloud.Changes) error {
 		if err != nil {
 			return fmt.Errorf("encode event %s of shipment %d: %w", e.Event.EventID, e.ShipmentID, err)
 		}
-		told := cloud.TraceUntold
+		told, kind := cloud.TraceUntold, cloud.EventRecorded
 		if e.Event.Reported {
-			told = cloud.TraceSent // it is in no trace
+			told, kind = cloud.TraceSent, cloud.EventReported // it is in no trace
 		}
-		w.add(anything, sqlAddEvent, int64(e.ShipmentID), int64(e.BusinessID), e.Ref().Key(), ms(e.Event.OccurredAt.Time), string(event), int64(e.Package), e.Event.Reported, int64(told))
+		left = slices.DeleteFunc(left, func(x cloud.EventRef) bool { // the event that takes the place of another one follows it
+			replaced := x.CorrectedBy == e.Event.EventID && x.ShipmentID == e.ShipmentID
+			if replaced {
+				w.withdraw(x, now)
+			}
+			return replaced
+		})
+		key := e.Ref().Key()
+		w.ops = append(w.ops, op{sql: sqlAddEvent, args: []any{int64(e.ShipmentID), int64(e.BusinessID), key, ms(e.Event.OccurredAt.Time), string(event), int64(e.Package), e.Event.Reported, int64(told)},
+			then: ifTouched(e.ShipmentID, kind, key, now)})
 	}
-	for _, e := range c.Withdrawn {
-		w.add(anything, sqlWithdraw, int64(e.ShipmentID), e.Key(), ms(e.At), e.Reason, e.By, e.CorrectedBy)
+	for _, x := range left {
+		w.withdraw(x, now)
 	}
 	for _, o := range c.Observations {
 		w.add(anything, sqlObserve, int64(o.ShipmentID), o.Source, o.Raw, string(o.Code), ms(o.SeenAt))
@@ -283,6 +299,14 @@ func (w *writer) timelines(c *cloud.Changes) error {
 // EndReviews ends reviews that were not decided before a time.
 func (db timelines) EndReviews(ctx context.Context, now time.Time) error {
 	return db.inSteps(ctx, sqlEndReviews, ms(now))
+}
+
+func (w *writer) withdraw(e cloud.EventRef, now time.Time) {
+	kind := cloud.EventWithdrawn
+	if e.CorrectedBy != "" {
+		kind = cloud.EventCorrected
+	}
+	w.ops = append(w.ops, op{sql: sqlWithdraw, args: []any{int64(e.ShipmentID), e.Key(), ms(e.At), e.Reason, e.By, e.CorrectedBy}, then: ifTouched(e.ShipmentID, kind, e.Key(), now)})
 }
 
 // FindShipment finds a shipment by its tracking number, in any case.

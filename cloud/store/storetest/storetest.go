@@ -301,6 +301,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.DB) {
 		"CallsAtOnce":              callsAtOnce,
 		"CallsAreAudited":          callsAreAudited,
 		"Cabinets":                 cabinets,
+		"Feed":                     feed,
 		"Search":                   searches,
 		"DoorHistory":              doorHistory,
 	} {
