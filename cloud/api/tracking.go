@@ -172,6 +172,24 @@ func (c Config) tracking() []catalog.Operation {
 			Errors:      []string{"REVIEW_NOT_FOUND", "REVIEW_ALREADY_DECIDED", "REVIEW_ACTION_NOT_ALLOWED", "OTEP_TIMELINE_FULL", "ORDER_NOT_FOUND", "ORDER_NOT_CANCELLABLE", "ORDER_STATUS_CONFLICT"},
 			Example:     `{"id":1,"action":"dismiss","note":"The parcel was found"}`,
 		}, t.Decide, nil),
+		catalog.Define(catalog.Operation{
+			Name:        "otep.changes",
+			Summary:     "List changes of timelines",
+			Description: "The feed of the parcels that the caller owns: each change once, in the order in which it was recorded, from 90 days ago on. next goes on behind the last one, and wait waits for one. With Accept: text/event-stream they come as they are recorded.",
+			Tag:         "OTEP",
+			Method:      http.MethodGet,
+			Path:        "/api/v1/otep/changes",
+			Scopes:      []string{"orders:read"},
+			NoTokenCode: "OTEP_CREDENTIALS_REQUIRED",
+			Gives:       []string{tracking.EventStream},
+			Wait:        tracking.MaxWait,
+			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_REQUEST", "CURSOR_EXPIRED"},
+		}, t.Changes, func(out tracking.ChangesOutput) catalog.Answer {
+			if out.Live != nil {
+				return catalog.Answer{Body: out.Live}
+			}
+			return catalog.Answer{Body: out}
+		}),
 	}
 }
 

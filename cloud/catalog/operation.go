@@ -22,6 +22,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
@@ -71,6 +72,8 @@ type Operation struct {
 	Kept        bool     // the answer to a caller without a token is kept for a moment
 	Media       []string // types of a body beside application/json; of answers that are a Stream
 	Gives       []string // types of documents of others that good answers may be instead of Out
+	// Wait is how long a call may wait for something to happen, beyond the time of every call.
+	Wait time.Duration
 	// Fixed are members of a body that are refused by name: people look for them here,
 	// and the operation does not change them.
 	Fixed   []string

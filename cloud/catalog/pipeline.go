@@ -486,6 +486,16 @@ func (p *Pipeline) May(ctx context.Context, o *Operation, c cloud.Caller) error 
 	return p.allow(ctx, o, c)
 }
 
+// Again finds the caller of an answer that goes on anew, or says why it may not go on. It takes
+// from no limit, but for a token that is not good any more.
+func (p *Pipeline) Again(ctx context.Context, o *Operation, w Who) (cloud.Caller, error) {
+	ctx, c, _, err := p.enter(ctx, o, w)
+	if err == nil {
+		err = p.allow(ctx, o, c)
+	}
+	return c, err
+}
+
 // allow checks account type, feature and scopes.
 func (p *Pipeline) allow(ctx context.Context, o *Operation, c cloud.Caller) error {
 	if o.Types != nil && c.Anonymous() {

@@ -1,8 +1,11 @@
 package catalog
 
 import (
+	"context"
 	"io"
 	"reflect"
+
+	"github.com/postern-io/postern/cloud"
 )
 
 // A member with the tag body:"file", a []byte, takes an uploaded file: the part
@@ -26,6 +29,14 @@ type Stream struct {
 	Size int64  // bytes
 	Type string // content type
 	Name string // for people who save it
+}
+
+// EventStream is the answer of a call that goes on: server-sent events until Serve returns. A
+// caller who has the answer calls Serve, or Close in place of it. again gives the caller anew
+// while it may go on.
+type EventStream interface {
+	Serve(ctx context.Context, w io.Writer, again func(context.Context) (cloud.Caller, error)) error
+	Close()
 }
 
 var streamType = reflect.TypeFor[Stream]()

@@ -73,7 +73,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 			return
 		}
 	}
-	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+	c, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout+op.Wait)
 	defer cancel()
 	c, caller, state, err := s.cfg.Pipeline.Admit(c, op.Operation, who)
 	peer.SetAccount(ctx, int64(caller.Account.ID))
@@ -97,6 +97,10 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	if key != nil && r.about != 0 {
 		r.tag = tagOf(r.body)
 		s.answers.store(string(key), r, r.about, time.Now())
+	}
+	if r.live != nil {
+		s.serveEvents(ctx, op.Operation, who, r.live)
+		return
 	}
 	s.write(ctx, op, r)
 }
@@ -176,6 +180,7 @@ type reply struct {
 	status  int
 	body    []byte
 	stream  *catalog.Stream // in place of body
+	live    catalog.EventStream
 	headers [][2]string
 	kind    string
 	etag    bool
@@ -205,6 +210,9 @@ func (s *Server) answer(c context.Context, op *route, caller cloud.Caller, k cat
 	}
 	if file, ok := a.Body.(catalog.Stream); ok {
 		return reply{status: a.Status, stream: &file, headers: a.Headers, kind: a.Type}
+	}
+	if live, ok := a.Body.(catalog.EventStream); ok {
+		return reply{status: a.Status, live: live}
 	}
 	body, err := encode(a.Body)
 	if err != nil {

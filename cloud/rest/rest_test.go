@@ -98,6 +98,8 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
+	w.DB.OnCommit(parcels.Committed)
+	t.Cleanup(parcels.EndFeed)
 	r.s.http.ReadTimeout = time.Second // some odd requests look unfinished
 	r.ln = webtest.Serve(t, r.s)
 	r.c = webtest.Client(r.ln)

@@ -59,6 +59,8 @@ func (s *Server) faces() error {
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		parcels.InviteToChat(s.chats.Invite)
 	}
+	s.parcels = parcels
+	s.Store.OnCommit(parcels.Committed)
 	accounts := account.New(account.Config{Store: s.Store, Confirm: api.Confirm(gate),
 		Unavailable: slices.Concat(notBuilt, s.cfg.Unavailable), MailBase: s.mailBase(), Passkeys: passkeys, Mocks: s.Mocks})
 	sendNotifications(s, account.AccessOf(accounts))

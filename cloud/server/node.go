@@ -234,6 +234,7 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	if backups := s.scheduledBackups(); backups != nil {
 		task("backups", backups)
 	}
+	task("old changes of timelines", s.parcels.PruneFeed)
 	task("reports", func(ctx context.Context) error { return report.Prune(ctx, s.Store, s.log) })
 	task("agents", s.agents.Run)
 }

@@ -54,4 +54,5 @@ func (s *Server) noticed(ctx context.Context, n store.Notice) {
 		s.Webhooks.Notice(n.Slots)
 	}
 	s.pages.Notice(n.Touches)
+	s.parcels.Notice(n.Touches)
 }

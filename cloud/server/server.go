@@ -57,6 +57,7 @@ import (
 	"github.com/postern-io/postern/cloud/store"
 	"github.com/postern-io/postern/cloud/tool"
 	"github.com/postern-io/postern/cloud/trace"
+	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/cloud/webhook/sender"
 	"github.com/postern-io/postern/protocol/signed"
@@ -260,7 +261,8 @@ type Server struct {
 	smsGateway changingCarrier
 	pushHook   changingHook
 
-	pages *page.Pages
+	pages   *page.Pages
+	parcels *tracking.Service
 	// notices are exchanged with other nodes; nil: none are.
 	notices *store.Notices
 	member  *node.Member
@@ -568,6 +570,7 @@ func (s *Server) Run(ctx context.Context, ln Listeners) (err error) {
 	for _, e := range s.engines {
 		e.Close()
 	}
+	s.parcels.EndFeed()
 	closeFaces()
 	face.Wait()
 	err = errors.Join(err, s.Broker.Close())

@@ -74,7 +74,7 @@ func (s *Service) Guard(cfg GuardConfig) *Service {
 		s.legacy = cfg.Legacy
 	}
 	if cfg.Log != nil {
-		s.log = cfg.Log
+		s.log, s.feed.log = cfg.Log, cfg.Log
 	}
 	return s
 }

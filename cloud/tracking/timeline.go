@@ -319,12 +319,16 @@ func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, p parcel, o
 				continue
 			}
 			x.Event.StatusLabel = locale.Status(c.Language, x.Event.StatusCode)
-			out = append(out, ShownEvent{x.Event, p.numberOf(x.Package), &WithdrawnBody{cloud.Stamp(x.At, time.UTC), cloud.OrNull(x.Reason), cloud.OrNull(x.By), cloud.OrNull(x.CorrectedBy)}})
+			out = append(out, ShownEvent{x.Event, p.numberOf(x.Package), withdrawnBody(x.EventRef)})
 		}
 		return err
 	})
 	slices.SortStableFunc(out, func(a, b ShownEvent) int { return a.OccurredAt.Compare(b.OccurredAt.Time) })
 	return out, err
+}
+
+func withdrawnBody(x cloud.EventRef) *WithdrawnBody {
+	return &WithdrawnBody{cloud.Stamp(x.At, time.UTC), cloud.OrNull(x.Reason), cloud.OrNull(x.By), cloud.OrNull(x.CorrectedBy)}
 }
 
 func invalid(field, message string) error {

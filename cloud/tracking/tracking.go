@@ -36,6 +36,7 @@ type Store interface {
 	EventPage(ctx context.Context, q cloud.EventQuery) ([]cloud.EventRow, error)
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
+	FeedStore
 }
 
 // Service is the feature.
@@ -49,13 +50,14 @@ type Service struct {
 	links   cloud.LinkKey
 	legacy  string
 	lookups *limit.Lookups // nil: nothing is counted
+	feed    *feed
 	log     *slog.Logger
 }
 
 // New builds the service. Without Guard links are no proof and nothing limits
 // who reads.
 func New(s Store) *Service {
-	return &Service{store: s, legacy: LegacyReduced, log: slog.New(slog.DiscardHandler)}
+	return &Service{store: s, legacy: LegacyReduced, feed: newFeed(s), log: slog.New(slog.DiscardHandler)}
 }
 
 // SignFiles says how a stored file gets an address, without the host, that can
