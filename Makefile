@@ -40,7 +40,7 @@ endif
 
 # Packages that start goroutines of their own; cmd/internal/archtest keeps the
 # list whole.
-RACE := ./cloud/device ./cloud/fetch ./cloud/hosted ./cloud/httpdevice ./cloud/job ./cloud/live ./cloud/mcp ./cloud/mock ./cloud/mqttbroker ./cloud/notification ./cloud/page/stream ./cloud/push ./cloud/tracking ./cloud/webhook/sender \
+RACE := ./cloud/device ./cloud/fetch ./cloud/hosted ./cloud/httpdevice ./cloud/job ./cloud/live ./cloud/mcp ./cloud/mock ./cloud/mqttbroker ./cloud/notification ./cloud/page/stream ./cloud/push ./cloud/rest/events ./cloud/tracking ./cloud/webhook/sender \
         ./edge/agent ./edge/board ./edge/buffer ./edge/kiosk ./edge/locker ./edge/scanner ./edge/uplink ./firmware-sim/board ./firmware-sim/page ./internal/localpage
 
 help: ## show this list

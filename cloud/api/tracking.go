@@ -181,7 +181,7 @@ func (c Config) tracking() []catalog.Operation {
 			Path:        "/api/v1/otep/changes",
 			Scopes:      []string{"orders:read"},
 			NoTokenCode: "OTEP_CREDENTIALS_REQUIRED",
-			Gives:       []string{tracking.EventStream},
+			Live:        true,
 			Wait:        tracking.MaxWait,
 			Errors:      []string{"OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN", "OTEP_INVALID_REQUEST", "CURSOR_EXPIRED"},
 		}, t.Changes, func(out tracking.ChangesOutput) catalog.Answer {

@@ -590,7 +590,7 @@ func (x *world) stand(name string) (s standIn) {
 	case "otep.ingest_epcis":
 		x.n++
 		s.as, s.body = provider, epcis(x.n)
-	case "otep.epcis_events":
+	case "otep.epcis_events", "otep.changes":
 		s.as = provider
 
 	case "approvals.list", "approvals.find", "approvals.approve", "approvals.reject":

@@ -145,6 +145,9 @@ func (s *schemas) content(o *Operation) object {
 	for _, m := range o.Gives {
 		out[m] = object{"schema": object{"type": "object"}}
 	}
+	if o.Live {
+		out["text/event-stream"] = object{"schema": object{"type": "string", "description": "Server-sent events until the caller leaves: id is a cursor, event a kind, data a member of the list in JSON; a comment every 15 seconds"}}
+	}
 	media := object{}
 	if o.Answered != nil {
 		media["example"] = json.RawMessage(o.Answered)

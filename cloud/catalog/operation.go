@@ -72,6 +72,9 @@ type Operation struct {
 	Kept        bool     // the answer to a caller without a token is kept for a moment
 	Media       []string // types of a body beside application/json; of answers that are a Stream
 	Gives       []string // types of documents of others that good answers may be instead of Out
+	// Live says that a caller who accepts text/event-stream gets an EventStream: what is in
+	// the answer, as it comes.
+	Live bool
 	// Wait is how long a call may wait for something to happen, beyond the time of every call.
 	Wait time.Duration
 	// Fixed are members of a body that are refused by name: people look for them here,
@@ -229,7 +232,7 @@ func Define[In, Out any](o Operation, fn func(context.Context, cloud.Caller, In)
 // and comes out, and the answer holds no secret, since documents are kept and
 // answers of several calls stand side by side.
 func (o *Operation) asField() bool {
-	return !o.Secret && !o.NoToken && o.raw == nil && o.upload == nil && len(o.Media) == 0 && len(o.Gives) == 0 &&
+	return !o.Secret && !o.NoToken && !o.Live && o.raw == nil && o.upload == nil && len(o.Media) == 0 && len(o.Gives) == 0 &&
 		o.out.Kind() == reflect.Struct && o.out.NumField() > 0 && o.out != reflect.TypeFor[Stream]()
 }
 

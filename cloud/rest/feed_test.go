@@ -7,13 +7,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"io"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -378,44 +375,6 @@ func TestStreamsAreBounded(t *testing.T) {
 	require.NoError(t, r.s.Shutdown(ctx))
 	for open[10].block() != "EOF" {
 	}
-}
-
-// endless is a stream that writes until that fails.
-type endless struct {
-	written int
-	closed  bool
-}
-
-func (e *endless) Serve(_ context.Context, w io.Writer, _ func(context.Context) (cloud.Caller, error)) error {
-	for {
-		n, err := w.Write(make([]byte, 1000))
-		if e.written += n; err != nil {
-			return err
-		}
-	}
-}
-
-func (e *endless) Close() { e.closed = true }
-
-// A reader that takes nothing more is cut after the time of a write, and nothing is kept for it
-// until then.
-func TestASlowReaderIsCut(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		here, there := net.Pipe()
-		s := &Server{ctx: t.Context(), log: slog.New(slog.DiscardHandler)}
-		live, ended := &endless{}, make(chan struct{})
-		go func() { s.follow(there, []byte("head"), nil, live, nil); close(ended) }()
-		_, err := io.ReadFull(here, make([]byte, 3004))
-		require.NoError(t, err)
-		began := time.Now()
-		<-ended
-		require.Equal(t, eventTime, time.Since(began))
-		require.True(t, live.closed)
-		require.Equal(t, 3000, live.written)
-		_, err = here.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF)
-	})
 }
 
 // expiredCursor is a cursor with the time of one that is as old as changes are kept.

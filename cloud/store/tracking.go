@@ -279,7 +279,7 @@ func (w *writer) timelines(c *cloud.Changes) error {
 		left = slices.DeleteFunc(left, func(x cloud.EventRef) bool { // the event that takes the place of another one follows it
 			replaced := x.CorrectedBy == e.Event.EventID && x.ShipmentID == e.ShipmentID
 			if replaced {
-				w.withdraw(x, now)
+				addWithdrawal(w, x, now)
 			}
 			return replaced
 		})
@@ -288,7 +288,7 @@ func (w *writer) timelines(c *cloud.Changes) error {
 			then: ifTouched(e.ShipmentID, kind, key, now)})
 	}
 	for _, x := range left {
-		w.withdraw(x, now)
+		addWithdrawal(w, x, now)
 	}
 	for _, o := range c.Observations {
 		w.add(anything, sqlObserve, int64(o.ShipmentID), o.Source, o.Raw, string(o.Code), ms(o.SeenAt))
@@ -301,7 +301,7 @@ func (db timelines) EndReviews(ctx context.Context, now time.Time) error {
 	return db.inSteps(ctx, sqlEndReviews, ms(now))
 }
 
-func (w *writer) withdraw(e cloud.EventRef, now time.Time) {
+func addWithdrawal(w *writer, e cloud.EventRef, now time.Time) {
 	kind := cloud.EventWithdrawn
 	if e.CorrectedBy != "" {
 		kind = cloud.EventCorrected

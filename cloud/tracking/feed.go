@@ -137,7 +137,7 @@ type feedReader struct {
 	business cloud.BusinessID
 	at       cloud.FeedPosition
 	seen     time.Time // all that was recorded before is at or before the position
-	waits    bool      // it is told of changes: what is kept in memory is enough
+	waits    bool      // for changes that come: those in memory are enough
 }
 
 func (r *feedReader) cursor() string { return cursorText(r.business, r.at, r.seen) }
@@ -154,7 +154,7 @@ func (r *feedReader) page(ctx context.Context, limit int, wait time.Duration) (C
 	}
 	out := ChangesOutput{Result: true, Changes: make([]Change, 0, len(found)), Next: r.cursor(), More: !end}
 	for _, x := range found {
-		out.Changes = append(out.Changes, x.shown(r.c.Language))
+		out.Changes = append(out.Changes, x.inLanguage(r.c.Language))
 	}
 	return out, nil
 }

@@ -48,7 +48,7 @@ func (f *Following) Serve(ctx context.Context, w io.Writer, again func(context.C
 		}
 		b = b[:0]
 		for _, x := range found {
-			c := x.shown(f.r.c.Language)
+			c := x.inLanguage(f.r.c.Language)
 			b = append(append(append(b, "id: "...), c.Cursor...), "\nevent: "...)
 			b = append(append(append(append(b, c.Kind...), "\ndata: "...), c.text...), "\n\n"...)
 		}

@@ -153,7 +153,7 @@ func (f *feed) run(t *feedTail) {
 			f.log.Warn("read changes of timelines", "business", int64(t.business), "error", err)
 		}
 		failed = err != nil
-		f.add(t, p.Changes)
+		f.extend(t, p.Changes)
 		wait := feedLook
 		switch {
 		case failed:
@@ -180,8 +180,8 @@ func (f *feed) run(t *feedTail) {
 	}
 }
 
-// add keeps changes and tells those who wait.
-func (f *feed) add(t *feedTail, list []cloud.FeedChange) {
+// extend keeps changes and lets readers go that wait for them.
+func (f *feed) extend(t *feedTail, list []cloud.FeedChange) {
 	if len(list) == 0 {
 		return
 	}
@@ -325,8 +325,8 @@ func (x *feedEntry) isWhole() bool {
 	return x.Shipment.ID != 0 && (x.Event != nil || x.Estimate != "")
 }
 
-// shown is the change with labels in a language. It is not changed after.
-func (x *feedEntry) shown(lang string) Change {
+// inLanguage is the change with labels in a language. It is not changed after.
+func (x *feedEntry) inLanguage(lang string) Change {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if c, ok := x.forms[lang]; ok {
