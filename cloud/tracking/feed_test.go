@@ -277,6 +277,27 @@ func TestChangesComeWithoutANotice(t *testing.T) {
 	})
 }
 
+// Readers that wait are answered at once when the server stops, and those that come then.
+func TestReadersGoWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(&feedRows{})
+		began, limit, got := time.Now(), 30, make(chan error, 1)
+		wait := func() {
+			out, err := s.Changes(t.Context(), feedStaff, ChangesInput{Wait: &limit})
+			require.NotEmpty(t, out.Next)
+			got <- err
+		}
+		go wait()
+		time.Sleep(time.Second)
+		s.EndFeed()
+		require.NoError(t, <-got)
+		wait()
+		require.NoError(t, <-got)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
 // A reader that owns few of many changes gets a page that ends early, and goes on.
 func TestAPageLooksAtABoundedNumberOfChanges(t *testing.T) {
 	t.Parallel()
