@@ -102,7 +102,7 @@ func (s *Service) Changes(ctx context.Context, c cloud.Caller, in ChangesInput) 
 		if err != nil {
 			return ChangesOutput{}, err
 		}
-		return ChangesOutput{Live: &Following{r: r, leave: leave}}, nil
+		return ChangesOutput{Live: newFollowing(r, leave)}, nil
 	}
 	limit, wait := defaultLimit, time.Duration(0)
 	if in.Limit != nil {

@@ -18,10 +18,18 @@ const (
 type Following struct {
 	r     feedReader
 	leave func()
+	lapse *time.Timer // leaves where the connection was lost before Serve could be called
+}
+
+func newFollowing(r feedReader, leave func()) *Following {
+	return &Following{r, leave, time.AfterFunc(feedBeat, leave)}
 }
 
 // Close ends what is not served.
-func (f *Following) Close() { f.leave() }
+func (f *Following) Close() {
+	f.lapse.Stop()
+	f.leave()
+}
 
 // Serve writes changes as server-sent events until ctx ends, a write fails, the server stops
 // or the caller's rights end, which again looks at:
@@ -34,6 +42,9 @@ func (f *Following) Close() { f.leave() }
 // there is a comment, with the cursor up to which all is sent.
 func (f *Following) Serve(ctx context.Context, w io.Writer, again func(context.Context) (cloud.Caller, error)) error {
 	defer f.leave()
+	if !f.lapse.Stop() {
+		return io.EOF
+	}
 	f.r.waits = true
 	if _, err := io.WriteString(w, "retry: 2000\n\n"); err != nil {
 		return err

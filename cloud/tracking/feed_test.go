@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -277,6 +278,28 @@ func TestChangesComeWithoutANotice(t *testing.T) {
 	})
 }
 
+// A stream that is never served counts no more after a while: its connection was lost before.
+func TestAStreamThatIsNotServedLapses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(&feedRows{})
+		defer s.EndFeed()
+		var last ChangesOutput
+		for range feedFollowers {
+			var err error
+			last, err = s.Changes(t.Context(), feedStaff, ChangesInput{Accept: EventStream})
+			require.NoError(t, err)
+		}
+		_, err := s.Changes(t.Context(), feedStaff, ChangesInput{Accept: EventStream})
+		require.Equal(t, "RATE_LIMITED", cloud.Shown(err).Code)
+		time.Sleep(feedBeat)
+		synctest.Wait()
+		require.Empty(t, s.feed.waiting)
+		require.ErrorIs(t, last.Live.Serve(t.Context(), &feedSink{}, nil), io.EOF)
+		require.Zero(t, s.feed.all)
+	})
+}
+
 // Readers that wait are answered at once when the server stops, and those that come then.
 func TestReadersGoWhenTheServerStops(t *testing.T) {
 	t.Parallel()
@@ -339,4 +362,3 @@ func FuzzCursor(f *testing.F) {
 		require.Error(t, err)
 	})
 }
-
