@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -215,6 +216,41 @@ func TestTheFeedGoesOnAfterARecovery(t *testing.T) {
 			require.Equal(t, "after", p.Changes[0].Event.EventID)
 			p = readFeed(t, db, 1, cloud.FeedPosition{})
 			require.Len(t, p.Changes, 2, "what was before is read, whatever its transaction")
+		})
+	}
+}
+
+// A database that a dump was loaded into has the changes of its time, and what comes then is
+// behind all that was read since.
+func TestADumpHasTheFeed(t *testing.T) {
+	t.Parallel()
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			db := feedNodes(t, engine, 1)[0]
+			decide(t, db, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{feedEvent(1, "kept")}}})
+			var file bytes.Buffer
+			d, err := db.Dump(t.Context(), t.TempDir(), &file)
+			require.NoError(t, err)
+			for n := range 5 {
+				decide(t, db, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{feedEvent(1, fmt.Sprint("lost", n))}}})
+			}
+			read := readFeed(t, db, 1, cloud.FeedPosition{}).Changes
+			require.Len(t, read, 6)
+			cfg := Config{Dir: t.TempDir(), Box: testBox(t)}
+			if engine == "postgres" {
+				cfg.URL = freshSchema(t)
+			}
+			require.NoError(t, LoadDump(t.Context(), cfg, d, time.Now(), &file))
+			loaded := openTest(t, cfg)
+			decide(t, loaded, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Events: []cloud.TimelineEvent{feedEvent(1, "new")}}})
+			for at, want := range map[cloud.FeedPosition][]string{{}: {"kept", "new"}, read[0].Position: {"new"}, read[5].Position: {"new"}} {
+				var ids []string
+				for _, x := range readFeed(t, loaded, 1, at).Changes {
+					ids = append(ids, x.Event.EventID)
+				}
+				require.Equal(t, want, ids)
+			}
 		})
 	}
 }
