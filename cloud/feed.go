@@ -14,6 +14,7 @@ type FeedKind string
 // Kinds of changes.
 const (
 	EventRecorded   FeedKind = "event.recorded"
+	EventReported   FeedKind = "event.reported" // by a source that had no say
 	EventWithdrawn  FeedKind = "event.withdrawn"
 	EventCorrected  FeedKind = "event.corrected" // withdrawn, and another one took its place
 	EstimateChanged FeedKind = "estimate.changed"
@@ -42,6 +43,7 @@ type FeedChange struct {
 	Kind       FeedKind
 	RecordedAt time.Time
 	Shipment   Shipment // as it is now; its ID is 0 where it is there no more
+	Package    string   // number of the package that it is about, upper case; "" for the whole shipment
 	// Estimate is the new estimate of EstimateChanged: RFC 3339, as its source wrote it.
 	Estimate string
 	// Event is that of the other kinds; nil where it is there no more. Withdrawal says how

@@ -279,6 +279,21 @@ func TestParcelsOfAnOrderGoTheirOwnWays(t *testing.T) {
 		}
 		require.Equal(t, map[string]int{one: 1, two: 3}, numbers)
 
+		rival := w.carrier(32, "rival")
+		w.ingest(rival, said{one, "r", "return_to_sender", at, ""})
+		feed, err := tracking.New(w.db).Changes(t.Context(), w.staff, tracking.ChangesInput{})
+		require.NoError(t, err)
+		var kinds []string
+		for _, c := range feed.Changes {
+			of := ""
+			if c.PackageNumber != nil {
+				of = (*c.PackageNumber)[len(o.Number):]
+			}
+			kinds = append(kinds, string(c.Kind)+" "+string(c.Event.StatusCode)+of)
+		}
+		require.Equal(t, []string{"event.recorded information_submitted", "event.recorded out_for_delivery", "event.recorded delivered-1", "event.recorded delivery_failed-2", "event.recorded out_for_delivery-2",
+			"event.recorded delivered-2", "event.reported return_to_sender-1"}, kinds)
+
 		all, err := tracking.New(w.db).Events(t.Context(), w.staff, tracking.EventsInput{Number: o.Number, Scope: "all"})
 		require.NoError(t, err)
 		require.Equal(t, 6, all.Total)

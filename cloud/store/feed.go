@@ -15,10 +15,11 @@ const (
 	// A change is readable when every transaction that began before its own has ended: none
 	// can come to stand before it any more.
 	sqlFeedPage = `SELECT f.epoch, f.transaction_id, f.n, f.kind, f.subject, f.at, (@settled OR f.epoch < (` + feedEpoch + `)),
-  t.event, t.withdrawn_at, t.withdrawn_reason, t.withdrawn_by, t.corrected_by,
+  COALESCE(p.number_key, ''), t.event, t.withdrawn_at, t.withdrawn_reason, t.withdrawn_by, t.corrected_by,
   s.id, s.business_id, s.number, s.external, s.provider_id, s.delivery_id, s.profile, s.current_code, s.last_at, s.created_at,
   s.sscc, s.piece, s.estimated, s.order_id, s.customer_id, s.link_from
 FROM feed_change f LEFT JOIN shipment s ON s.id = f.shipment_id LEFT JOIN timeline t ON t.shipment_id = f.shipment_id AND t.event_id = f.subject
+  LEFT JOIN order_package p ON t.package_id <> 0 AND p.id = t.package_id
 WHERE f.business_id = $1 AND (f.epoch, f.transaction_id, f.n) > ($2, $3, $4)
 ORDER BY f.epoch, f.transaction_id, f.n LIMIT $5`
 	sqlFeedEnd = `SELECT f.epoch, f.transaction_id, f.n FROM feed_change f
@@ -82,7 +83,7 @@ func scanFeed(r rows, x *feedRow) error {
 	var withdrawnAt, lastAt, createdAt time.Time
 	c := &x.FeedChange
 	err := r.Scan(&c.Position.Epoch, &c.Position.Transaction, &c.Position.N, &c.Kind, &subject, when(&c.RecordedAt), &x.settled,
-		&event, when(&withdrawnAt), &reason, &by, &correctedBy,
+		&c.Package, &event, when(&withdrawnAt), &reason, &by, &correctedBy,
 		&s.id, &s.business, &s.number, &s.external, &s.provider, &s.delivery, &s.profile, &s.current, when(&lastAt), when(&createdAt),
 		&s.sscc, &s.piece, &s.estimated, &s.order, &s.customer, &s.link)
 	if err != nil || s.id == nil {
@@ -100,8 +101,8 @@ func scanFeed(r rows, x *feedRow) error {
 			return err
 		}
 		c.Event, c.Size = &e, len(*event)
-		if c.Kind != cloud.EventRecorded {
-			c.Withdrawal = cloud.EventRef{ShipmentID: c.Shipment.ID, EventID: subject, At: withdrawnAt, Reason: *reason, By: *by, CorrectedBy: *correctedBy}
+		if c.Kind == cloud.EventWithdrawn || c.Kind == cloud.EventCorrected {
+			c.Withdrawal = cloud.EventRef{ShipmentID: c.Shipment.ID, EventID: e.EventID, At: withdrawnAt, Reason: *reason, By: *by, CorrectedBy: *correctedBy}
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ type ChangesOutput struct {
 // Change is one change of a timeline, as its owners see it.
 type Change struct {
 	Cursor        string         `json:"cursor" doc:"For after of a call that goes on behind this change"`
-	Kind          cloud.FeedKind `json:"kind" enum:"event.recorded,event.withdrawn,event.corrected,estimate.changed"`
+	Kind          cloud.FeedKind `json:"kind" enum:"event.recorded,event.reported,event.withdrawn,event.corrected,estimate.changed"`
 	RecordedAt    string         `json:"recorded_at" format:"date-time"`
 	Number        string         `json:"tracking_number"`
 	PackageNumber *string        `json:"package_tracking_number" doc:"Of the package that the event is about; null where it is about all of the order"`

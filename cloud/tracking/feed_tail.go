@@ -332,12 +332,12 @@ func (x *feedEntry) inLanguage(lang string) Change {
 	if c, ok := x.forms[lang]; ok {
 		return c
 	}
-	c := Change{Cursor: cursorText(x.business, x.Position, x.RecordedAt), Kind: x.Kind, RecordedAt: otep.Time{Time: x.RecordedAt}.String(), Number: x.Shipment.Number, Estimate: x.Estimate}
+	c := Change{Cursor: cursorText(x.business, x.Position, x.RecordedAt), Kind: x.Kind, RecordedAt: otep.Time{Time: x.RecordedAt}.String(), Number: x.Shipment.Number, PackageNumber: cloud.OrNull(x.Package), Estimate: x.Estimate}
 	if x.Event != nil {
 		e := x.Event.Fill(cmp.Or(x.Shipment.Profile, otep.DefaultProfile))
 		e.StatusLabel = locale.Status(lang, e.StatusCode)
 		c.Event = &ShownEvent{Event: e}
-		if x.Kind != cloud.EventRecorded {
+		if x.Kind == cloud.EventWithdrawn || x.Kind == cloud.EventCorrected {
 			c.Event.Withdrawn = withdrawnBody(x.Withdrawal)
 		}
 	}
