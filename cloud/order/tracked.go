@@ -55,7 +55,7 @@ func (c Carriers) FromTracking(v cloud.View, caller cloud.Caller, news cloud.Tra
 	if err != nil {
 		return nil, cloud.TrackedOrder{}, err
 	}
-	f := follower{d, l, news.By}
+	f := follower{d, l, news.By, map[cloud.PackageID]otep.Timeline{}}
 	t, err := f.takeNews(news)
 	if err != nil {
 		return nil, t, err
@@ -129,8 +129,9 @@ func (c Carriers) Settle(v cloud.View, caller cloud.Caller, r cloud.Review, note
 // follower has an order follow what a provider says about it.
 type follower struct {
 	*Decision
-	l  *Timeline
-	by cloud.Provider
+	l    *Timeline
+	by   cloud.Provider
+	ends map[cloud.PackageID]otep.Timeline // of packages, and with 0 of the whole, before the news that end them
 }
 
 // takeNews is FromTracking about one order.
@@ -224,7 +225,7 @@ func (d follower) custody() (custody, error) {
 // isTaking reports whether an event says that its provider has got the goods, after all that is
 // known of them.
 func (d follower) isTaking(e otep.Event) bool {
-	return !e.OccurredAt.Before(d.l.lastAt()) && e.CountsAt(d.Now) && otep.Collected([]otep.Event{e})
+	return e.CountsAt(d.Now) && otep.Collected([]otep.Event{e}) && !e.OccurredAt.Before(d.l.lastAt())
 }
 
 // takeOver gives the order to a carrier that says that it has it.
@@ -253,8 +254,22 @@ func (d follower) takeOver() error {
 
 // isPastEnd reports whether an event comes after the end of what it is about, where it cannot.
 func (d follower) isPastEnd(e cloud.TimelineEvent) bool {
-	t := d.l.fold(e.Package)
-	return t.Terminal && d.Order.Status.State().Terminal && e.Event.CountsAt(d.Now) && !e.Event.OccurredAt.Before(t.LastEventAt.Time) && !otep.Transition(*t.Current, e.Event.StatusCode)
+	if !d.Order.Status.State().Terminal || !e.Event.CountsAt(d.Now) {
+		return false
+	}
+	t, ok := d.ends[e.Package]
+	if !ok {
+		t = d.l.fold(e.Package)
+		d.ends[e.Package] = t
+	}
+	if t.Current == nil || e.Event.OccurredAt.Before(t.LastEventAt.Time) {
+		return false
+	}
+	past := t.Terminal && !otep.Transition(*t.Current, e.Event.StatusCode)
+	if !past {
+		clear(d.ends) // it is the latest now
+	}
+	return past
 }
 
 // followCode moves the order to where its timeline has come, and says why it does not.

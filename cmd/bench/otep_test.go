@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -147,6 +149,79 @@ func BenchmarkIngest(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// Events of a carrier about orders over HTTP, durable, with the moves that follow from them: figure 6. Each order
+// goes from the business to its recipient by six events, one request each or all at once.
+func BenchmarkIngestOfOrders(b *testing.B) {
+	s, box, addr := web(b)
+	const many = 1000
+	journey := []otep.Code{otep.PickedUp, otep.ArrivalScan, otep.InTransit, otep.OutForDelivery, otep.DeliveryFailed, otep.Delivered}
+	p := cloud.Provider{ID: 900, BusinessID: box.ProviderCaller.Provider.BusinessID, Code: "swift", Name: "Swift", Services: []string{cloud.ServiceTracking}, SourceType: otep.Carrier, Scope: cloud.ScopeAll}
+	account := cloud.Account{ID: 901, BusinessID: p.BusinessID, Type: cloud.ProviderType, Name: "swift", ProviderID: p.ID, Enabled: true}
+	token, hash := "swift-token-of-the-benchmark", sha256.Sum256([]byte("swift-token-of-the-benchmark"))
+	require.NoError(b, s.Store.Decide(b.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{p}, Accounts: []cloud.Account{account}, Tokens: []cloud.Token{{Hash: hash, AccountID: account.ID, CreatedAt: time.Now()}}}}, nil
+	}))
+	orders := func(tb testing.TB) (numbers []string) {
+		for range many {
+			numbers = append(numbers, orderOver(tb, addr, box.Admin.Token))
+		}
+		return numbers
+	}
+	body := func(number string, events ...int) string {
+		at := time.Now().Add(time.Second)
+		out := fmt.Appendf(nil, `{"otep_version":"0.1","subject":{"tracking_number":%q},"events":[`, number)
+		for i, n := range events {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = fmt.Appendf(out, `{"event_id":"e-%d","occurred_at":%q,"status_code":%q,"source":{"type":"carrier"}}`, n, at.Add(time.Duration(n)*time.Second).Format(time.RFC3339), journey[n])
+		}
+		return string(append(out, "]}"...))
+	}
+	b.Run("one by one", func(b *testing.B) {
+		var took time.Duration
+		n := 0
+		for b.Loop() {
+			numbers := orders(b)
+			for k := range journey {
+				took += post(b, addr, "/api/v1/otep/ingest", token, many, func(n int) string { return body(numbers[n], k) })
+				n += many
+			}
+		}
+		b.ReportMetric(float64(n)/took.Seconds(), "events/s")
+		b.ReportMetric(0, "ns/op")
+	})
+	b.Run("journeys", func(b *testing.B) {
+		var took time.Duration
+		n := 0
+		for b.Loop() {
+			numbers := orders(b)
+			took += post(b, addr, "/api/v1/otep/ingest", token, many, func(n int) string { return body(numbers[n], 0, 1, 2, 3, 4, 5) })
+			n += many * len(journey)
+		}
+		b.ReportMetric(float64(n)/took.Seconds(), "events/s")
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+// orderOver makes an order over HTTP and gives its number.
+func orderOver(tb testing.TB, addr, token string) string {
+	var q fasthttp.Request
+	var a fasthttp.Response
+	q.Header.SetMethod(http.MethodPost)
+	q.SetRequestURI("http://" + addr + "/api/v1/client/orderCreate")
+	q.Header.SetContentType("application/json")
+	q.Header.Set("Authorization", "Bearer "+token)
+	q.SetBodyString(`{"type":"D","packages":[{"weight":1}],"recipient":{"name":"Ada","phone":"+14165550123","address_line1":"100 Queen St W","city":"Toronto","province":"ON","postal_code":"M5H 2N2","country":"CA"}}`)
+	require.NoError(tb, fasthttp.Do(&q, &a))
+	require.Equal(tb, 201, a.StatusCode(), "%s", a.Body())
+	var out struct {
+		Number string `json:"tracking_number"`
+	}
+	require.NoError(tb, json.Unmarshal(a.Body(), &out))
+	return out.Number
 }
 
 // get reads addresses from senders connections and gives each answer's time.
