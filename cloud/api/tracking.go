@@ -9,6 +9,7 @@ import (
 
 func (c Config) tracking() []catalog.Operation {
 	t := c.Tracking
+	desk := tracking.Desk{Service: t}
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{
 			Name:        "tracking.public",
@@ -121,7 +122,6 @@ func (c Config) tracking() []catalog.Operation {
 			Tag:         "OTEP",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/otep/trackings/{tracking_number}/disputes",
-			Status:      http.StatusCreated,
 			NoTokenCode: "OTEP_CREDENTIALS_REQUIRED",
 			Errors:      []string{"OTEP_TRACKING_NOT_FOUND", "OTEP_CREDENTIALS_REQUIRED", "OTEP_INVALID_REQUEST", "TOO_MANY_REVIEWS"},
 			Example:     `{"tracking_number":"SWP100200300","verify":"0123","event_id":"evt_3bb8f382b2d362260118","kind":"not_received","note":"The locker was empty"}`,
@@ -144,7 +144,7 @@ func (c Config) tracking() []catalog.Operation {
 				Parts:   []catalog.Part{{Input: "action", Of: "actions", ID: "action", Title: "action", Only: map[string]string{"occurred_at": "accept_at"}}},
 				Links:   []catalog.Link{{Words: "todo.parcel", To: "/track/{tracking_number}"}},
 			},
-		}, t.Reviews, nil),
+		}, desk.Reviews, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "otep.reviews.find",
 			Summary:     "Get a review of an event",
@@ -156,7 +156,7 @@ func (c Config) tracking() []catalog.Operation {
 			Scopes:      []string{"orders:read"},
 			Errors:      []string{"REVIEW_NOT_FOUND"},
 			Example:     `{"id":1}`,
-		}, t.Review, nil),
+		}, desk.Review, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "otep.reviews.decide",
 			When:        []string{"open"},
@@ -171,7 +171,7 @@ func (c Config) tracking() []catalog.Operation {
 			Idempotent:  true,
 			Errors:      []string{"REVIEW_NOT_FOUND", "REVIEW_ALREADY_DECIDED", "REVIEW_ACTION_NOT_ALLOWED", "OTEP_TIMELINE_FULL", "ORDER_NOT_FOUND", "ORDER_NOT_CANCELLABLE", "ORDER_STATUS_CONFLICT"},
 			Example:     `{"id":1,"action":"dismiss","note":"The parcel was found"}`,
-		}, t.Decide, nil),
+		}, desk.Decide, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "otep.changes",
 			Summary:     "List changes of timelines",

@@ -149,7 +149,7 @@ func serveWorld(t *testing.T, w *webtest.World, folder, mailBase string) *world 
 	orders := order.New(order.Config{Store: w.DB, Webhooks: receivers, Sealer: storetest.Box(t), SignFile: files.Address, Number: storetest.OldNumber})
 	chats := chat.New(chat.Config{Store: w.DB, Files: files, SignFile: files.Address, Key: bytes.Repeat([]byte{2}, 32), PerMinute: -1})
 	chats.LetListen(listening{})
-	parcels := tracking.New(w.DB).SignFiles(files.Address).MoveOrders(order.CarriersOf(orders)).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen})
+	parcels := tracking.New(w.DB).SignFiles(files.Address).MoveOrders(order.CarriersOf(orders)).TakeOlder(100 * 365 * 24 * time.Hour).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen})
 	parcels.InviteToChat(chats.Invite)
 	operators := platform.New(platform.Config{Store: w.DB, InvitationPath: account.InvitationPath, Jobs: w.DB, Over: store.ExportOver, Archives: files.Archives(), DigestKey: []byte("k")})
 	line := catalog.NewPipeline(catalog.Config{FindToken: w.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Calls: w.DB, Hold: waits, Limits: catalog.Limits{Authenticated: -1, Anonymous: -1, Replay: -1, Batch: -1, Doors: -1}})

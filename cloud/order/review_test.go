@@ -20,13 +20,13 @@ func (w *world) parcels() *tracking.Service {
 // openReviews are those that wait for a decision.
 func (w *world) openReviews(c cloud.Caller) []tracking.ReviewBody {
 	w.t.Helper()
-	out, err := w.parcels().Reviews(w.t.Context(), c, tracking.ReviewsInput{Status: "open"})
+	out, err := tracking.Desk{Service: w.parcels()}.Reviews(w.t.Context(), c, tracking.ReviewsInput{Status: "open"})
 	require.NoError(w.t, err)
 	return out.Reviews
 }
 
 func (w *world) decide(c cloud.Caller, id cloud.ReviewID, action, at string) string {
-	return failure(w.parcels().Decide(w.t.Context(), c, tracking.DecideInput{ID: id, Action: action, OccurredAt: at}))
+	return failure(tracking.Desk{Service: w.parcels()}.Decide(w.t.Context(), c, tracking.DecideInput{ID: id, Action: action, OccurredAt: at}))
 }
 
 func outcome(out tracking.IngestOutput) string { return out.Timelines[0].Events[0].Outcome }
@@ -65,7 +65,7 @@ func TestStrangeTimesWaitForStaff(t *testing.T) {
 		require.Equal(t, "OTEP_NOT_CONFORMANT", code(err), "staff have seen it")
 		require.Equal(t, "<nil>", w.decide(w.staff, list[3].ID, "accept_at", time.Now().Add(2*time.Second).Format(time.RFC3339Nano)))
 		require.Equal(t, 41, int(w.find(o.OrderID).StatusID), "the goods were delivered a moment ago")
-		got, err := w.parcels().Review(t.Context(), w.staff, collection.ByID[cloud.Review]{ID: int64(list[3].ID)})
+		got, err := tracking.Desk{Service: w.parcels()}.Review(t.Context(), w.staff, collection.ByID[cloud.Review]{ID: int64(list[3].ID)})
 		require.NoError(t, err)
 		require.Equal(t, "decided", string(got.Review.Status))
 		require.Empty(t, got.Review.Actions)

@@ -111,11 +111,15 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 		}
 		w.Write(t, cloud.Changes{LockerChanges: cloud.LockerChanges{Exceptions: []cloud.Exception{{ID: 9300, BusinessID: 42, DeviceID: 88, GridCode: "A01", Source: "once", Type: "door_left_open",
 			Severity: "medium", Status: "open", OpenedAt: time.Now().Add(-time.Hour)}}}}) // of a door that is shut
+		review := cloud.Review{Kind: cloud.ReviewDispute, Status: cloud.ReviewOpen, TrackingNumber: "ONCE", EventID: "once", EndsAt: time.Now().Add(time.Hour)}
+		review.Begin(9100, 42, time.Now().UTC())
+		w.Write(t, cloud.Changes{RowChanges: cloud.RowChanges{Rows: []cloud.Row{review}}})
 		type call struct {
 			token, path, body string
 			waits             bool // for a cabinet, which says nothing here
 		}
 		calls := map[string]call{
+			"otep.reviews.decide":                      {token: admin, path: "/api/v1/otep/reviews/9100/decide", body: `{"action":"dismiss"}`},
 			"orders.create":                            {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
 			"users.create":                             {token: admin, path: "/api/v1/users", body: `{"account_type":"client_employee","name":"Ada","email":"once@acme.example","password":"long enough to keep"}`},
 			"customers.create":                         {token: admin, path: "/api/v1/customers", body: `{"name":"Books","email":"books-once@acme.example","password":"long enough to keep"}`},

@@ -91,7 +91,7 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	o.Pipeline = catalog.NewPipeline(catalog.Config{FindToken: o.FindToken, FindRecipient: chats.FindRecipient, Feature: accounts.Gate, Hidden: api.PricesHidden, Calls: o.Calls, Limits: o.Limits})
 	receivers := webhook.New(w.DB, guard{})
 	orders := order.New(order.Config{Store: w.DB, Webhooks: receivers, Sealer: storetest.Box(t), SignFile: files.Address})
-	parcels := tracking.New(w.DB).SignFiles(files.Address).MoveOrders(order.CarriersOf(orders)).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen, Lookups: o.Pipeline.Lookups()})
+	parcels := tracking.New(w.DB).SignFiles(files.Address).MoveOrders(order.CarriersOf(orders)).TakeOlder(100 * 365 * 24 * time.Hour).Guard(tracking.GuardConfig{Legacy: tracking.LegacyOpen, Lookups: o.Pipeline.Lookups()})
 	parcels.InviteToChat(chats.Invite)
 	jobs := job.New(job.Config{Store: w.DB, Pipeline: o.Pipeline, Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Country: locale.CountryIn})
 	o.Catalog = api.New(api.Config{Jobs: jobs, Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,

@@ -236,7 +236,13 @@ func (w *adding) event(in incoming) (out IngestEvent, err error) {
 	if derived != e.Corrects && w.known(derived) {
 		return out, nil
 	}
-	if kind := w.isStrange(e); kind != "" {
+	kind := w.isStrange(e)
+	if kind != "" && e.Corrects != "" { // what takes the place of another event does not wait
+		w.findings = append(w.findings, otep.Entry{Rule: "V13", Path: fmt.Sprintf("events[%d].occurred_at", in.index), Message: "occurred_at must be within the last two years and not more than 48 hours ahead", Event: in.index})
+		out.Outcome = outcomeRejected
+		return out, nil
+	}
+	if kind != "" {
 		r, err := w.review(kind, e, true)
 		if out.Outcome = outcomeQuarantined; err == nil && r.Action == actReject {
 			out.Outcome = outcomeRejected
@@ -547,6 +553,9 @@ func (w *adding) followOrder(before cloud.Shipment) error {
 		return nil
 	}
 	more, order, err := w.s.orders.FromTracking(w.v, w.c, cloud.TrackingNews{Shipment: w.shipment, By: w.by, Events: w.ch.Events, Withdrawn: w.ch.Withdrawn})
+	if isMissing(err) { // a timeline without its order goes on alone
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -98,8 +98,11 @@ type ReviewsOutput struct {
 	Reviews []ReviewBody `json:"reviews"`
 }
 
+// Desk is where staff decide about events.
+type Desk struct{ *Service }
+
 // Reviews lists what staff decide about events. Staff may.
-func (s *Service) Reviews(ctx context.Context, c cloud.Caller, in ReviewsInput) (out ReviewsOutput, err error) {
+func (s Desk) Reviews(ctx context.Context, c cloud.Caller, in ReviewsInput) (out ReviewsOutput, err error) {
 	out.Reviews, out.PageOutput, err = collection.List(ctx, s.store, c, in, cloud.Review{Kind: cloud.ReviewKind(in.Kind), Status: cloud.ReviewStatus(in.Status)}, showReview)
 	out.Result = err == nil
 	return out, err
@@ -112,7 +115,7 @@ type ReviewOutput struct {
 }
 
 // Review shows one. Error: REVIEW_NOT_FOUND.
-func (s *Service) Review(ctx context.Context, c cloud.Caller, in collection.ByID[cloud.Review]) (ReviewOutput, error) {
+func (s Desk) Review(ctx context.Context, c cloud.Caller, in collection.ByID[cloud.Review]) (ReviewOutput, error) {
 	return collection.Find(ctx, s.store, c, in.ID, func(r cloud.Review, l *time.Location) ReviewOutput { return ReviewOutput{true, showReview(r, l)} })
 }
 
@@ -127,7 +130,7 @@ type DecideInput struct {
 // Decide decides a review, with what follows for the timeline and the order, in one transaction. Errors:
 // REVIEW_NOT_FOUND, REVIEW_ALREADY_DECIDED, REVIEW_ACTION_NOT_ALLOWED, VALIDATION_FAILED, OTEP_TIMELINE_FULL,
 // those of the order that is cancelled.
-func (s *Service) Decide(ctx context.Context, c cloud.Caller, in DecideInput) (out ReviewOutput, err error) {
+func (s Desk) Decide(ctx context.Context, c cloud.Caller, in DecideInput) (out ReviewOutput, err error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := v.Business(c.Account.BusinessID)
@@ -178,7 +181,7 @@ func (in DecideInput) check(r cloud.Review, zone *time.Location) (otep.Time, err
 }
 
 // carryOut is what follows from a decision.
-func (s *Service) carryOut(v cloud.View, c cloud.Caller, r cloud.Review, in DecideInput, at otep.Time) (*cloud.Changes, error) {
+func (s Desk) carryOut(v cloud.View, c cloud.Caller, r cloud.Review, in DecideInput, at otep.Time) (*cloud.Changes, error) {
 	switch {
 	case in.Action == actReject || in.Action == actDismiss:
 		return &cloud.Changes{}, nil
@@ -334,7 +337,7 @@ func (w *adding) isStrange(e otep.Event) cloud.ReviewKind {
 		return ""
 	case e.OccurredAt.Sub(w.now.Time) > ahead:
 		return cloud.ReviewFuture
-	case w.now.Sub(e.OccurredAt.Time) > oldest:
+	case w.now.Sub(e.OccurredAt.Time) > w.s.oldest:
 		return cloud.ReviewPast
 	}
 	return ""

@@ -47,6 +47,7 @@ type Service struct {
 	// nil: there is no chat.
 	invite  func(v cloud.View, o cloud.Order) (token string, ok bool, err error)
 	orders  Orders // nil: no order moves by what providers say
+	oldest  time.Duration
 	links   cloud.LinkKey
 	legacy  string
 	lookups *limit.Lookups // nil: nothing is counted
@@ -57,7 +58,7 @@ type Service struct {
 // New builds the service. Without Guard links are no proof and nothing limits
 // who reads.
 func New(s Store) *Service {
-	return &Service{store: s, legacy: LegacyReduced, feed: newFeed(s), log: slog.New(slog.DiscardHandler)}
+	return &Service{store: s, oldest: oldest, legacy: LegacyReduced, feed: newFeed(s), log: slog.New(slog.DiscardHandler)}
 }
 
 // SignFiles says how a stored file gets an address, without the host, that can
@@ -81,6 +82,13 @@ type Orders interface {
 // MoveOrders says who follows events of orders. Call it before the service is used. It returns s.
 func (s *Service) MoveOrders(o Orders) *Service {
 	s.orders = o
+	return s
+}
+
+// TakeOlder says how old an event may be without a review; two years unless it is called. Call it before the
+// service is used. It returns s.
+func (s *Service) TakeOlder(age time.Duration) *Service {
+	s.oldest = age
 	return s
 }
 

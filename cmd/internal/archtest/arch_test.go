@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 	"cloud/projection":         {"protocol/gs1", "protocol/otep"},
 	"cloud/docs/otep":          {"cloud/locale", "cloud/projection", "protocol/otep"},
 	"cloud/timeline":           {"cloud", "protocol/otep"},
-	"cloud/tracking":           {"cloud", "cloud/limit", "cloud/locale", "cloud/projection", "cloud/timeline", "protocol/otep"},
+	"cloud/tracking":           {"cloud", "cloud/check", "cloud/collection", "cloud/limit", "cloud/locale", "cloud/projection", "cloud/timeline", "protocol/otep"},
 	"cloud/span":               {"cloud"},
 	"cloud/trace":              {"cloud", "cloud/projection", "protocol/otep"},
 	"cloud/webhook":            {"cloud", "cloud/check", "cloud/locale", "protocol/signature"},
