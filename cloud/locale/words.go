@@ -66,6 +66,7 @@ var pages = map[string]texts{
 	"track.check":            {"Check it for typing errors. A new parcel can take a few hours to appear.", "请检查是否输入有误。新包裹可能需要几小时才会显示。", "請檢查是否輸入有誤。新包裹可能需要幾小時才會顯示。", "Vérifiez la saisie. Un nouveau colis peut mettre quelques heures à apparaître.", "Bitte auf Tippfehler prüfen. Neue Pakete erscheinen manchmal erst nach Stunden.", "Revise que esté bien escrito. Un paquete nuevo puede tardar unas horas en aparecer."},
 	"track.where":            {"Where it is", "当前位置", "目前位置", "Où il se trouve", "Wo es ist", "Dónde está"},
 	"track.next":             {"What happens next", "接下来", "接下來", "La suite", "Wie es weitergeht", "Qué pasa ahora"},
+	"track.apart":            {"Packages of this order", "此订单的包裹", "此訂單的包裹", "Colis de cette commande", "Pakete dieses Auftrags", "Paquetes de este pedido"},
 	"track.history":          {"History", "历史记录", "歷史紀錄", "Historique", "Verlauf", "Historial"},
 	"track.empty":            {"Nothing has been reported yet.", "暂无动态。", "尚無動態。", "Rien n’a encore été signalé.", "Noch wurde nichts gemeldet.", "Aún no hay novedades."},
 	"track.confirmed":        {"Last confirmed", "最近确认", "最近確認", "Dernière confirmation", "Zuletzt bestätigt", "Última confirmación"},

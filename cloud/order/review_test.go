@@ -86,6 +86,7 @@ func TestConflictsWaitForStaff(t *testing.T) {
 			require.Len(t, list, 1)
 			require.Equal(t, cloud.ReviewConflict, list[0].Kind)
 			require.Contains(t, string(list[0].Event), "out_for_delivery")
+			require.NotContains(t, string(list[0].Event), "0001-01-01", "it is not recorded yet")
 			require.Equal(t, "<nil>", w.decide(w.staff, list[0].ID, action, ""))
 			codes, _, _ := w.shown(o.Number)
 			if action == "override" {

@@ -156,7 +156,7 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 			}
 			own, before = holds, "" // whatever the code was, it is the carrier's now
 		}
-		if e.Event.Reported = own == another || d.isPastEnd(e); e.Event.Reported {
+		if e.Event.Reported = own == another || own == canTake && d.isBeyond(e.Event) || d.isPastEnd(e); e.Event.Reported {
 			t.Reported = append(t.Reported, i)
 		} else {
 			counted = true
@@ -226,6 +226,12 @@ func (d follower) custody() (custody, error) {
 // known of them.
 func (d follower) isTaking(e otep.Event) bool {
 	return e.CountsAt(d.Now) && otep.Collected([]otep.Event{e}) && !e.OccurredAt.Before(d.l.lastAt())
+}
+
+// isBeyond reports whether an event says of goods that rest what only who has them can: a failure, a return, an end.
+func (d follower) isBeyond(e otep.Event) bool {
+	s, ok := otep.Lookup(e.StatusCode)
+	return e.CountsAt(d.Now) && ok && s.Phase != otep.PhasePreShipment && !otep.Collected([]otep.Event{e})
 }
 
 // takeOver gives the order to a carrier that says that it has it.

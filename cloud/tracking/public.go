@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
+	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -60,6 +61,18 @@ type PublicOutput struct {
 	Terminal bool           `json:"-"`
 	DayProof string         `json:"-"` // as good as the link for a day; where digits were right
 	About    Subject        `json:"-"` // what changes concern the parcel
+	// Apart are the packages of an order that stand in different places, each with its status in words; Part is
+	// the number of the one that was asked for, "" for the order.
+	Apart []ApartPackage `json:"-"`
+	Part  string         `json:"-"`
+}
+
+// ApartPackage is where one of several packages is.
+type ApartPackage struct {
+	Number  string
+	Code    otep.Code
+	Label   string
+	IsAsked bool
 }
 
 // Plan is what is planned for an order that waits for its stop or for a driver; the zero Plan:
@@ -240,6 +253,19 @@ func (out *PublicOutput) word(p parcel, lang string) {
 	if cur := p.timeline.Current; cur != nil {
 		label := locale.Status(lang, *cur)
 		out.StatusLabel = &label
+	}
+	if out.Access.Level != LevelReduced && timeline.IsSplit(p.all) {
+		out.Apart = make([]ApartPackage, 0, len(p.packages))
+		for _, x := range p.packages {
+			a := ApartPackage{Number: x.Number, IsAsked: x.id == p.part}
+			if x.Current != nil {
+				a.Code, a.Label = *x.Current, locale.Status(lang, *x.Current)
+			}
+			if a.IsAsked {
+				out.Part = x.Number
+			}
+			out.Apart = append(out.Apart, a)
+		}
 	}
 	if out.Access.Level != LevelReduced {
 		out.Events = history(p.timeline, lang, out.Zone)

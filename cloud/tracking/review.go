@@ -74,7 +74,7 @@ func showReview(r cloud.Review, l *time.Location) ReviewBody {
 		Action: cloud.OrNull(r.Action), Reason: cloud.OrNull(r.Reason), DecidedBy: cloud.OrNull(r.DecidedBy), DecidedAt: cloud.Stamp(r.DecidedAt, l),
 		CreatedAt: cloud.Stamp(r.CreatedAt, l), EndsAt: cloud.Stamp(r.EndsAt, l)}
 	if len(r.Given) > 0 {
-		b.Event = r.Given
+		b.Event = givenEvent(r.Given)
 	}
 	if r.Status == cloud.ReviewOpen {
 		for _, a := range reviewActions[r.Kind] {
@@ -82,6 +82,22 @@ func showReview(r cloud.Review, l *time.Location) ReviewBody {
 		}
 	}
 	return b
+}
+
+// givenEvent is an event without what is made for one that is stored.
+func givenEvent(stored []byte) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(stored, &members) != nil {
+		return stored
+	}
+	for _, name := range []string{"recorded_at", "status_uri", "phase_uri", "otep_version"} {
+		delete(members, name)
+	}
+	out, err := json.Marshal(members)
+	if err != nil {
+		return stored
+	}
+	return out
 }
 
 // ReviewsInput asks for a part of the reviews.

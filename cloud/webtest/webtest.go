@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -320,7 +322,8 @@ func deliveredBody(t testing.TB) []byte {
 func (w *World) timelines(ch *cloud.Changes, now time.Time) {
 	add := func(id cloud.ShipmentID, number string, d cloud.DeliveryID, codes map[otep.Code]time.Time) {
 		sh := cloud.Shipment{ID: id, BusinessID: 42, Number: number, ProviderID: 17, DeliveryID: d, Profile: "parcel", CreatedAt: now}
-		for code, at := range codes {
+		for _, code := range slices.Sorted(maps.Keys(codes)) { // rows are numbered alike in each world
+			at := codes[code]
 			e := otep.Event{OccurredAt: otep.Time{Time: at}, RecordedAt: otep.Time{Time: at.Add(time.Second)}, StatusCode: code, Source: &otep.Source{Type: "locker"}}
 			switch code {
 			case otep.AvailableForPickup:

@@ -64,6 +64,11 @@ func calls(lang string) []Call {
 		{"POST", base + "/ingest", true, word("guide.send.text")},
 		{"POST", base + "/ingest/epcis", true, word("guide.epcis.text")},
 		{"GET", base + "/epcis/events", true, word("guide.pull.text")},
+		{"GET", base + "/changes", true, word("guide.changes.text")},
+		{"POST", base + "/trackings/{tracking_number}/disputes", true, word("guide.dispute.text")},
+		{"GET", base + "/reviews", true, word("guide.reviews.text")},
+		{"GET", base + "/reviews/{id}", true, word("guide.review.text")},
+		{"POST", base + "/reviews/{id}/decide", true, word("guide.decide.text")},
 	}
 }
 
