@@ -14,7 +14,8 @@ import (
 type Timeline struct {
 	Shipment  cloud.Shipment
 	packages  []cloud.OrderPackage
-	rows      []cloud.TimelineEvent // those of fresh, too
+	now       time.Time
+	rows      []cloud.TimelineEvent // that have come, those of fresh, too
 	fresh     []cloud.TimelineEvent
 	withdrawn []cloud.EventRef
 	Changed   bool // the shipment is written although nothing is new
@@ -33,11 +34,9 @@ func (d *Decision) Timeline() (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.timeline = &Timeline{Shipment: s, packages: d.Order.Packages}
+	d.timeline = &Timeline{Shipment: s, packages: d.Order.Packages, now: d.Now}
 	for _, r := range rows {
-		if r.Event.TimeType != "" || !r.Event.IsAhead(d.Now) {
-			d.timeline.rows = append(d.timeline.rows, r)
-		}
+		d.timeline.takeRow(r)
 	}
 	return d.timeline, nil
 }
@@ -45,7 +44,14 @@ func (d *Decision) Timeline() (*Timeline, error) {
 // newTimeline is the empty timeline of a new order.
 func newTimeline(o cloud.Order, id cloud.ShipmentID, now time.Time) *Timeline {
 	return &Timeline{Shipment: cloud.Shipment{ID: id, BusinessID: o.BusinessID, Number: o.Number, External: o.ExternalNumber, OrderID: o.ID, CustomerID: o.CustomerID, CreatedAt: now},
-		packages: o.Packages}
+		packages: o.Packages, now: now}
+}
+
+// takeRow makes an event a part of the timeline, unless its time has not come.
+func (l *Timeline) takeRow(r cloud.TimelineEvent) {
+	if r.Event.TimeType != "" || !r.Event.IsAhead(l.now) {
+		l.rows = append(l.rows, r)
+	}
 }
 
 // subject is the order as its timeline names it, or with an id one of its packages.
@@ -194,7 +200,8 @@ func (l *Timeline) insert(id cloud.PackageID, code otep.Code, source, reason str
 
 func (l *Timeline) add(e cloud.TimelineEvent) {
 	e.ShipmentID, e.BusinessID = l.Shipment.ID, l.Shipment.BusinessID
-	l.rows, l.fresh = append(l.rows, e), append(l.fresh, e)
+	l.takeRow(e)
+	l.fresh = append(l.fresh, e)
 }
 
 // takeBack withdraws an event.
@@ -217,7 +224,12 @@ func (l *Timeline) setProof(in MoveInput, n int) {
 		}
 		e.Event.Extensions = cloud.Moment{Approximate: in.Approximate, Earliest: in.Earliest, Latest: in.Latest}.Extensions()
 		e.Event.Location = in.Place
-		l.fresh[i], l.rows[len(l.rows)-len(l.fresh)+i] = e, e
+		l.fresh[i] = e
+		for k := range l.rows {
+			if l.rows[k].Ref() == e.Ref() {
+				l.rows[k] = e
+			}
+		}
 	}
 }
 

@@ -171,7 +171,7 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 	switch {
 	case !counted:
 		t.Reason = cloud.TrackingCustody
-		if own != another {
+		if own == holds {
 			t.Reason = cloud.TrackingTerminal
 		}
 		return t, nil

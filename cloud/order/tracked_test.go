@@ -237,6 +237,37 @@ func TestLateEventsMoveNothing(t *testing.T) {
 	})
 }
 
+// An event whose time has not come moves nothing before.
+func TestEventsAheadMoveNothingYet(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		swift := w.carrier(31, "swift")
+		o := w.single("H-1")
+		w.ingest(swift, said{o.Number, "x", "delivered", time.Now().Add(30 * time.Hour), ""})
+		require.Equal(t, 1, int(w.find(o.OrderID).StatusID))
+		require.Equal(t, "32 moved=true", w.after(o.OrderID, w.ingest(swift, said{o.Number, "a", "in_transit", time.Now().Add(time.Second), ""})))
+		w.ingest(swift, said{o.Number, "y", "delivered", time.Now().Add(40 * time.Hour), ""})
+		got := w.find(o.OrderID)
+		require.Equal(t, 32, int(got.StatusID))
+		require.EqualValues(t, "in_transit", *got.OTEPStatus)
+		codes, reports, _ := w.shown(o.Number)
+		require.Equal(t, "information_submitted in_transit delivered delivered", codes, "its owners see what is to come")
+		require.Empty(t, reports)
+	})
+}
+
+// What only who has the goods can say of them counts for nothing while they rest.
+func TestEndsOfGoodsThatRestAreReports(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		swift := w.carrier(31, "swift")
+		for _, code := range []string{"cancelled", "return_to_sender", "delivery_failed", "pickup_failed", "rejected_by_recipient"} {
+			o := w.single("E-" + code)
+			require.Equal(t, "1 custody", w.after(o.OrderID, w.ingest(swift, said{o.Number, "x", code, time.Now().Add(time.Second), ""})), code)
+			codes, reports, _ := w.shown(o.Number)
+			require.Equal(t, []string{"information_submitted", code}, []string{codes, reports})
+		}
+	})
+}
+
 // One of two parcels is delivered by its carrier: the order goes on until the other is, too.
 func TestParcelsOfAnOrderGoTheirOwnWays(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
