@@ -120,6 +120,11 @@ func TestTimelinesAreRebuiltFromTheJournal(t *testing.T) {
 		require.Len(s.t, s.rebuilt(hurt, true).Missing, found.Events)
 		got := s.dump(hurt)
 		for table := range want {
+			if table == "feed_change" { // what came back is a change that readers see
+				require.Len(s.t, got[table], len(want[table])+found.Events)
+				require.Subset(s.t, got[table], want[table], table)
+				continue
+			}
 			require.Equal(s.t, want[table], got[table], table)
 		}
 		require.Empty(s.t, s.rebuilt(hurt, true).Missing, "once")
