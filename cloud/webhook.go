@@ -84,11 +84,24 @@ type WebhookSettings struct {
 	// device_order_webhook_url: names, of which the last character may be a star.
 	// nil: not set.
 	LifecycleEvents, DeviceEvents []string
+	// TrackingEvents are the events that tracking_event_webhook_url gets, named as
+	// above. nil: not set, which is TrackingEvents.
+	TrackingEvents []string
 	// PlaceEvery is how far apart events about one driver's place are; 0: not set.
 	// A business's own.
 	PlaceEvery time.Duration
 	Off        bool // nothing goes to this level's addresses
 }
+
+// Events of timelines that tracking_event_webhook_url may get.
+const (
+	EventTracking  = "tracking.event"           // a timeline has a new event
+	EventWithdrawn = "tracking.event_withdrawn" // one was taken back
+	EventProof     = "pod.files_updated"
+)
+
+// TrackingEvents are those that it gets where nothing is set.
+func TrackingEvents() []string { return []string{EventTracking, EventProof} }
 
 // PlaceEvery is how far apart events about one driver's place are where nothing
 // is set.
@@ -305,7 +318,8 @@ func (s WebhookSettings) members() map[string]any {
 		}
 		return "set"
 	}
-	out := map[string]any{"enabled": !s.Off, "webhook_sign_secret": secret(s.Secret), "webhook_sign_secret_next": secret(s.SecretNext), "order_lifecycle_events": s.LifecycleEvents, "device_order_events": s.DeviceEvents, "driver_location_min_interval_sec": int(s.PlaceEvery / time.Second)}
+	out := map[string]any{"enabled": !s.Off, "webhook_sign_secret": secret(s.Secret), "webhook_sign_secret_next": secret(s.SecretNext), "order_lifecycle_events": s.LifecycleEvents, "device_order_events": s.DeviceEvents, "tracking_events": s.TrackingEvents,
+		"driver_location_min_interval_sec": int(s.PlaceEvery / time.Second)}
 	for name, list := range s.URLs {
 		urls := make([]string, len(list))
 		for i, u := range list {

@@ -515,6 +515,7 @@ var members = map[string]texts{
 	"member.tracking_event_key":               {"Tracking event", "追踪事件", "追蹤事件", "Événement de suivi", "Sendungsereignis", "Evento de seguimiento"},
 	"member.tracking_event_status_id":         {"Status at the event", "事件状态", "事件狀態", "Statut lors de l’événement", "Status beim Ereignis", "Estado en el evento"},
 	"member.tracking_event_webhook_url":       {"Address for tracking events", "追踪事件地址", "追蹤事件網址", "Adresse des événements de suivi", "Adresse für Sendungsereignisse", "Dirección de eventos de seguimiento"},
+	"member.tracking_events":                  {"Kinds of tracking events", "追踪事件种类", "追蹤事件種類", "Types d’événements de suivi", "Arten von Sendungsereignissen", "Tipos de eventos de seguimiento"},
 	"member.tracking_number":                  {"Tracking number", "运单号", "追蹤號碼", "Numéro de suivi", "Sendungsnummer", "Número de seguimiento"},
 	"member.tracking_url":                     {"Tracking page", "追踪页面", "追蹤頁面", "Page de suivi", "Sendungsseite", "Página de seguimiento"},
 	"member.type":                             {"Type", "类型", "類型", "Type", "Art", "Tipo"},

@@ -19,6 +19,8 @@ var hookEvents = []cloud.HookEvent{
 		About: "A batch of orders was worked through; the address may also be given with the batch."},
 	{Name: eventTracking, Family: "tracking", Settings: []string{cloud.HookTrackingEvent}, Prefix: "TRE-", Data: hookTracking{},
 		About: "The timeline of an order has a new event; those of pickup and delivery carry what proves them."},
+	{Name: eventWithdrawn, Family: "tracking", Settings: []string{cloud.HookTrackingEvent}, Prefix: "TRC-", Data: hookWithdrawn{},
+		About: "An event of a timeline was taken back by its source: withdrawn says when and why, and what took its place. It is sent where tracking_events names it."},
 	{Name: eventProof, Family: "tracking", Settings: []string{cloud.HookProofFiles, cloud.HookTrackingEvent}, Prefix: "PFU-", Data: hookProof{},
 		About: "A photo or signature was added, replaced or removed; one event for each file."},
 	stop(cloud.InterceptionRequested, "An interception of an order was requested."),

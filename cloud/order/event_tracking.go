@@ -68,7 +68,27 @@ type eventSource struct {
 	Name string `json:"name"`
 }
 
-func (t *eventWriter) tracking(row cloud.TimelineEvent) (any, error) {
+// hookWithdrawn is the data of tracking.event_withdrawn.
+type hookWithdrawn struct {
+	hookTracking
+	Withdrawn withdrawal `json:"withdrawn"`
+}
+
+// withdrawal says how an event was taken back.
+type withdrawal struct {
+	EventID     string  `json:"event_id"` // in the timeline
+	At          *string `json:"at"`
+	Reason      *string `json:"reason"`       // did_not_occur or incorrect_data
+	By          *string `json:"by"`           // code of the provider
+	CorrectedBy *string `json:"corrected_by"` // id of the event that took its place
+}
+
+func (t *eventWriter) withdrawn(w cloud.WithdrawnEvent) (any, error) {
+	data := t.tracking(cloud.TimelineEvent{Package: w.Package, Event: w.Event})
+	return hookWithdrawn{data, withdrawal{w.EventID, t.stamp(w.At), cloud.OrNull(w.Reason), cloud.OrNull(w.By), cloud.OrNull(w.CorrectedBy)}}, nil
+}
+
+func (t *eventWriter) tracking(row cloud.TimelineEvent) hookTracking {
 	e := row.Event
 	h := hookTracking{Order: t.order(), Package: t.parcel(row.Package), ID: t.number, StatusID: cloud.TrackingEventID(e), Key: e.StatusCode, Phase: e.Phase,
 		Label: locale.Description(t.business.Settings.Locale(), e.StatusCode), OccurredAt: t.stamp(e.OccurredAt.Time), RecordedAt: t.stamp(e.RecordedAt.Time), Location: place(e.Location),
@@ -95,7 +115,7 @@ func (t *eventWriter) tracking(row cloud.TimelineEvent) (any, error) {
 		}
 	}
 	h.Signature = signature
-	return h, nil
+	return h
 }
 
 // hookFile is a proof file; those of a file that was removed have no address.

@@ -69,6 +69,11 @@ func (d *Decision) collectEvents() error {
 	addDriverChange(d)
 	addInterception(d)
 	if d.timeline != nil && !d.isDeleted() {
+		for _, e := range d.timeline.withdrawn {
+			if !e.Event.Reported {
+				addWithdrawn(d, e)
+			}
+		}
 		for _, e := range d.timeline.fresh {
 			if !e.Event.Reported {
 				addTracking(d, e)
@@ -111,8 +116,9 @@ const (
 	eventDeleted   = "order.deleted"
 	eventRefused   = "order.cancel_failed"
 	eventBatch     = "order.batch_processed"
-	eventTracking  = "tracking.event"
-	eventProof     = "pod.files_updated"
+	eventTracking  = cloud.EventTracking
+	eventWithdrawn = cloud.EventWithdrawn
+	eventProof     = cloud.EventProof
 	eventStop      = "order_intercept."
 	eventLifecycle = "order."
 
@@ -217,7 +223,12 @@ func addInterception(d *Decision) {
 
 // addTracking tells of an event of the timeline.
 func addTracking(d *Decision, e cloud.TimelineEvent) {
-	d.AddEvent(eventTracking, "TRE-", func(t *eventWriter) (any, error) { return t.tracking(e) })
+	d.AddEvent(eventTracking, "TRE-", func(t *eventWriter) (any, error) { return t.tracking(e), nil })
+}
+
+// addWithdrawn tells of an event that was taken back from the timeline.
+func addWithdrawn(d *Decision, e cloud.WithdrawnEvent) {
+	d.AddEvent(eventWithdrawn, "TRC-", func(t *eventWriter) (any, error) { return t.withdrawn(e) })
 }
 
 // addProofEvent tells of a proof file that was added, updated or removed.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,6 +63,7 @@ func (w *world) listen(customer cloud.AccountID) {
 		}
 		all[s] = fmt.Sprintf("https://%d.example.com/hook", customer)
 	}
+	all["tracking_events"] = "tracking.*,pod.files_updated"
 	w.set(customer, all)
 }
 
@@ -189,6 +191,12 @@ func (w *world) story() map[string]cloud.OutboxWork {
 	job, err := w.orders.BatchAsync(ctx, w.customer, order.BatchInput{Orders: list})
 	require.NoError(t, err)
 	w.run(job.AsyncID, 1)
+	swift := w.carrier(31, "swift")
+	back := in2("PO-7783")
+	back.Packages = back.Packages[:1]
+	taken := w.create(w.customer, back)
+	w.ingest(swift, said{taken.Number, "swift-1", "booking_confirmed", time.Now().Add(time.Second), ""})
+	w.takeBack(swift, taken.Number, "swift-1")
 	last := map[string]cloud.OutboxWork{}
 	for _, x := range w.log(cloud.AccountLog{}) {
 		if b := w.body(x); x.Event.Event == "pod.files_updated" && b.Data["action"] != "added" {
@@ -223,7 +231,7 @@ func TestGoldenEvents(t *testing.T) {
 		until := regexp.MustCompile(`until=\d{4}-\d\d-\d\d`)
 		random := regexp.MustCompile(`bat_[0-9a-f]{32}`)
 		millis := regexp.MustCompile(`("occurred_at_ms": )\d+`)
-		numbers := regexp.MustCompile(`("event_id": "(?:OSC|OCF|TRE|PFU|OIE|OLE)-|"tracking_event_id": )\d+`)
+		numbers := regexp.MustCompile(`("event_id": "(?:OSC|OCF|TRE|TRC|PFU|OIE|OLE)-|"tracking_event_id": )\d+`)
 		for name, x := range w.story() {
 			require.Equal(t, w.customer.Account.ID, x.Delivery.CustomerID, "the customer's own address has the event")
 			require.Equal(t, 6, x.Delivery.MaxAttempts)

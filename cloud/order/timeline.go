@@ -16,8 +16,9 @@ type Timeline struct {
 	packages  []cloud.OrderPackage
 	now       time.Time
 	rows      []cloud.TimelineEvent // that have come, those of fresh, too
+	ahead     []cloud.TimelineEvent // those whose time has not come
 	fresh     []cloud.TimelineEvent
-	withdrawn []cloud.EventRef
+	withdrawn []cloud.WithdrawnEvent
 	Changed   bool // the shipment is written although nothing is new
 }
 
@@ -47,11 +48,13 @@ func newTimeline(o cloud.Order, id cloud.ShipmentID, now time.Time) *Timeline {
 		packages: o.Packages, now: now}
 }
 
-// takeRow makes an event a part of the timeline, unless its time has not come.
+// takeRow makes an event a part of the timeline, once its time has come.
 func (l *Timeline) takeRow(r cloud.TimelineEvent) {
-	if r.Event.TimeType != "" || !r.Event.IsAhead(l.now) {
-		l.rows = append(l.rows, r)
+	list := &l.rows
+	if r.Event.TimeType == "" && r.Event.IsAhead(l.now) {
+		list = &l.ahead
 	}
+	*list = append(*list, r)
 }
 
 // subject is the order as its timeline names it, or with an id one of its packages.
@@ -206,12 +209,16 @@ func (l *Timeline) add(e cloud.TimelineEvent) {
 
 // takeBack withdraws an event.
 func (l *Timeline) takeBack(ref cloud.EventRef) {
-	for i := range l.rows {
-		if e := &l.rows[i]; e.Package == ref.Package && e.Event.EventID == ref.EventID {
-			e.Event.Withdrawn = true
+	taken := cloud.WithdrawnEvent{EventRef: ref}
+	for _, list := range [][]cloud.TimelineEvent{l.rows, l.ahead} {
+		for i := range list {
+			if e := &list[i]; e.Package == ref.Package && e.Event.EventID == ref.EventID {
+				e.Event.Withdrawn = true
+				taken.Event = e.Event
+			}
 		}
 	}
-	l.withdrawn = append(l.withdrawn, ref)
+	l.withdrawn = append(l.withdrawn, taken)
 }
 
 // setProof puts into events from place n on what was seen of them: who took the goods,
@@ -243,5 +250,8 @@ func (l *Timeline) finish(ch *cloud.Changes) {
 		l.Shipment.Current, l.Shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
 	}
 	ch.Shipments = append(ch.Shipments, l.Shipment)
-	ch.Events, ch.Withdrawn = append(ch.Events, l.fresh...), append(ch.Withdrawn, l.withdrawn...)
+	ch.Events = append(ch.Events, l.fresh...)
+	for _, w := range l.withdrawn {
+		ch.Withdrawn = append(ch.Withdrawn, w.EventRef)
+	}
 }

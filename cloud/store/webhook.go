@@ -29,6 +29,7 @@ type hookBody struct {
 	URLs            map[string][]cloud.HookURL `json:"urls,omitempty"`
 	LifecycleEvents []string                   `json:"lifecycle_events,omitempty"`
 	DeviceEvents    []string                   `json:"device_events,omitempty"`
+	TrackingEvents  []string                   `json:"tracking_events,omitempty"`
 	PlaceEvery      time.Duration              `json:"place_every,omitempty"`
 	Off             bool                       `json:"off,omitempty"`
 	Unseen          bool                       `json:"secret_unseen,omitempty"`
@@ -38,7 +39,7 @@ type hookBody struct {
 func scanWebhookSettings(r rows, s *cloud.WebhookSettings) error {
 	var b hookBody
 	err := r.Scan(&s.BusinessID, &s.CustomerID, &s.Secret, &s.SecretNext, when(&s.NextUntil), parsed(&b))
-	s.URLs, s.LifecycleEvents, s.DeviceEvents, s.PlaceEvery, s.Off, s.Unseen = b.URLs, b.LifecycleEvents, b.DeviceEvents, b.PlaceEvery, b.Off, b.Unseen
+	s.URLs, s.LifecycleEvents, s.DeviceEvents, s.TrackingEvents, s.PlaceEvery, s.Off, s.Unseen = b.URLs, b.LifecycleEvents, b.DeviceEvents, b.TrackingEvents, b.PlaceEvery, b.Off, b.Unseen
 	return err
 }
 
@@ -77,7 +78,7 @@ func (w *writer) webhookSettings(c *cloud.Changes) {
 	for _, s := range c.WebhookSettings {
 		purpose := hookPurpose(s.BusinessID, s.CustomerID)
 		w.add(anything, sqlSaveWebhookSettings, int64(s.BusinessID), int64(s.CustomerID), w.seal(purpose, s.Secret), w.seal(purpose, s.SecretNext),
-			ms(s.NextUntil), text(hookBody{s.URLs, s.LifecycleEvents, s.DeviceEvents, s.PlaceEvery, s.Off, s.Unseen}))
+			ms(s.NextUntil), text(hookBody{s.URLs, s.LifecycleEvents, s.DeviceEvents, s.TrackingEvents, s.PlaceEvery, s.Off, s.Unseen}))
 	}
 }
 

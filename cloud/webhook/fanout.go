@@ -128,7 +128,11 @@ func (t *fanout) targets(e cloud.AccountEvent) ([]target, error) {
 var narrowed = map[string]func(cloud.WebhookSettings) []string{
 	cloud.HookOrderLifecycle: func(s cloud.WebhookSettings) []string { return s.LifecycleEvents },
 	cloud.HookDeviceOrder:    func(s cloud.WebhookSettings) []string { return s.DeviceEvents },
+	cloud.HookTrackingEvent:  func(s cloud.WebhookSettings) []string { return s.TrackingEvents },
 }
+
+// usual are the events of settings that do not get all where nothing is set.
+var usual = map[string][]string{cloud.HookTrackingEvent: cloud.TrackingEvents()}
 
 // wanted reports whether a setting is not narrowed to other events.
 func (t *fanout) wanted(e cloud.AccountEvent, setting string) (bool, error) {
@@ -137,7 +141,11 @@ func (t *fanout) wanted(e cloud.AccountEvent, setting string) (bool, error) {
 		return true, nil
 	}
 	s, err := t.levelOf(e.BusinessID, e.CustomerID, func(s cloud.WebhookSettings) bool { return names(s) != nil })
-	return cloud.HookNamed(names(s), e.Event), err
+	list := names(s)
+	if list == nil {
+		list = usual[setting]
+	}
+	return cloud.HookNamed(list, e.Event), err
 }
 
 // quiet drops the targets of levels that get another event instead.

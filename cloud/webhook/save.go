@@ -39,6 +39,9 @@ func (k *settingsWriter) save(in *SettingsInput) error {
 	if in.given[memberDevice] {
 		k.to.DeviceEvents = split(given(in.DeviceEvents))
 	}
+	if in.given[memberTrack] {
+		k.to.TrackingEvents = split(given(in.TrackingEvents))
+	}
 	if in.given[memberPlace] {
 		k.to.PlaceEvery = 0
 		if in.PlaceEvery != nil {

@@ -38,6 +38,9 @@ var lifecycleEvents = []string{"order.driver_assigned", "order.driver_unassigned
 var deviceEvents = []string{"device_order.stored", "device_order.picked_up", "device_order.removed", "device_order.overdue", "device_order.exception_opened",
 	"device_order.exception_closed"}
 
+// trackingEvents are what tracking_events may name.
+var trackingEvents = []string{cloud.EventTracking, cloud.EventWithdrawn, cloud.EventProof}
+
 // LevelInput names the level whose settings are meant: a customer's, else the
 // caller's own.
 type LevelInput struct {
@@ -55,6 +58,7 @@ type SettingsInput struct {
 	OrderCreate     *string         `json:"order_create_webhook_url" doc:"Up to 5 https addresses with commas between them; of a customer also: none"`
 	StatusChange    *string         `json:"order_status_change_webhook_url"`
 	TrackingEvent   *string         `json:"tracking_event_webhook_url"`
+	TrackingEvents  *string         `json:"tracking_events" doc:"Events for tracking_event_webhook_url: names with commas between them, each of which may end with a star; empty: tracking.event,pod.files_updated"`
 	Postback        *string         `json:"order_create_async_postback_url"`
 	ProofFiles      *string         `json:"pod_files_webhook_url"`
 	OrderDeleted    *string         `json:"order_deleted_webhook_url"`
@@ -118,6 +122,7 @@ const (
 	memberNext   = "webhook_sign_secret_next"
 	memberEvents = "order_lifecycle_events"
 	memberDevice = "device_order_events"
+	memberTrack  = "tracking_events"
 	memberPlace  = "driver_location_min_interval_sec"
 	memberFormat = "webhook_url_options"
 	memberOn     = "enabled"
@@ -130,7 +135,7 @@ func (s accountHooks) checkSettings(ctx context.Context, in *SettingsInput, cust
 	p := problems{}
 	urls := in.urls()
 	for name := range in.given {
-		if _, ok := urls[name]; !ok && !slices.Contains([]string{memberSecret, memberNext, memberEvents, memberDevice, memberPlace, memberFormat, memberOn, memberHours}, name) {
+		if _, ok := urls[name]; !ok && !slices.Contains([]string{memberSecret, memberNext, memberEvents, memberDevice, memberTrack, memberPlace, memberFormat, memberOn, memberHours}, name) {
 			p.add(name, "There is no such setting.")
 		}
 	}
@@ -142,6 +147,7 @@ func (s accountHooks) checkSettings(ctx context.Context, in *SettingsInput, cust
 	overlapOf(p, in.OverlapHours, 0)
 	checkNames(p, memberEvents, in.LifecycleEvents, lifecycleEvents, "The events must be names of lifecycle events of orders.")
 	checkNames(p, memberDevice, in.DeviceEvents, deviceEvents, "The events must be names of events of device orders.")
+	checkNames(p, memberTrack, in.TrackingEvents, trackingEvents, "The events must be some of tracking.event, tracking.event_withdrawn, pod.files_updated.")
 	for _, name := range []string{cloud.HookDriverPlace, memberPlace} {
 		if customer && in.given[name] {
 			p.add(name, "Only the business has this setting.")

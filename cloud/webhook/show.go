@@ -44,6 +44,7 @@ type SettingsBody struct {
 	OrderCreate     *string          `json:"order_create_webhook_url"`
 	StatusChange    *string          `json:"order_status_change_webhook_url"`
 	TrackingEvent   *string          `json:"tracking_event_webhook_url"`
+	TrackingEvents  *string          `json:"tracking_events"`
 	Postback        *string          `json:"order_create_async_postback_url"`
 	ProofFiles      *string          `json:"pod_files_webhook_url"`
 	OrderDeleted    *string          `json:"order_deleted_webhook_url"`
@@ -93,11 +94,12 @@ func (s accountHooks) showSettings(v cloud.View, c cloud.Caller, id cloud.Busine
 		TrackingEvent: url(cloud.HookTrackingEvent), Postback: url(cloud.HookPostback), ProofFiles: url(cloud.HookProofFiles), OrderDeleted: url(cloud.HookOrderDeleted),
 		CancelFailed: url(cloud.HookCancelFailed), Intercept: url(cloud.HookIntercept), DeviceOrder: url(cloud.HookDeviceOrder),
 		Lifecycle: url(cloud.HookOrderLifecycle), DriverPlace: url(cloud.HookDriverPlace), PlaceEvery: cloud.OrNull(int(own.PlaceEvery / time.Second)), DeviceEvents: cloud.OrNull(strings.Join(own.DeviceEvents, ",")),
-		LifecycleEvents: cloud.OrNull(strings.Join(own.LifecycleEvents, ",")), URLOptions: []URLOptionsBody{}, Enabled: !own.Off}
+		LifecycleEvents: cloud.OrNull(strings.Join(own.LifecycleEvents, ",")), TrackingEvents: cloud.OrNull(strings.Join(own.TrackingEvents, ",")), URLOptions: []URLOptionsBody{}, Enabled: !own.Off}
 	supplied := map[string]func(cloud.WebhookSettings) bool{
 		memberSecret: func(s cloud.WebhookSettings) bool { return len(s.Secret) > 0 },
 		memberEvents: func(s cloud.WebhookSettings) bool { return s.LifecycleEvents != nil },
 		memberDevice: func(s cloud.WebhookSettings) bool { return s.DeviceEvents != nil },
+		memberTrack:  func(s cloud.WebhookSettings) bool { return s.TrackingEvents != nil },
 		memberPlace:  func(s cloud.WebhookSettings) bool { return s.PlaceEvery != 0 },
 	}
 	for _, setting := range cloud.HookSettings() {

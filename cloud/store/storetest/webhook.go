@@ -15,7 +15,7 @@ import (
 // with their level's secrets, or where that has none the business's.
 func webhookSettings(t *testing.T, db *store.DB) {
 	own := cloud.WebhookSettings{BusinessID: 42, Secret: []byte("the secret of 42"), SecretNext: []byte("and its next one"), NextUntil: now.Add(time.Hour),
-		URLs: map[string][]cloud.HookURL{cloud.HookOrderCreate: {{EndpointID: 7, URL: "https://a.example/"}}, cloud.HookPostback: {}}, LifecycleEvents: []string{"order.*"}, DeviceEvents: []string{"device_order.stored"}, PlaceEvery: 30 * time.Second, Off: true}
+		URLs: map[string][]cloud.HookURL{cloud.HookOrderCreate: {{EndpointID: 7, URL: "https://a.example/"}}, cloud.HookPostback: {}}, LifecycleEvents: []string{"order.*"}, DeviceEvents: []string{"device_order.stored"}, TrackingEvents: []string{"tracking.*"}, PlaceEvery: 30 * time.Second, Off: true}
 	theirs := cloud.WebhookSettings{BusinessID: 42, CustomerID: 3, Secret: []byte("the secret of 3!")}
 	bare := cloud.WebhookSettings{BusinessID: 42, CustomerID: 4, URLs: map[string][]cloud.HookURL{cloud.HookOrderCreate: {}}}
 	rival := cloud.WebhookSettings{BusinessID: 43, CustomerID: 3, Secret: []byte("the secret of 43")}
