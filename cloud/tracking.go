@@ -27,6 +27,28 @@ type Shipment struct {
 	CreatedAt  time.Time
 }
 
+// OfProvider reports whether a shipment is a provider's to see and add to.
+func (s Shipment) OfProvider(p Provider) bool {
+	return p.ID != 0 && (p.ID == s.ProviderID || p.Scope == ScopeAll && p.BusinessID == s.BusinessID)
+}
+
+// Owns reports whether a caller owns a shipment: a business all of its own, a customer those of its
+// orders, a provider those that are handed to it. Callers that are narrowed to scopes need one to read it.
+func (c Caller) Owns(s Shipment) bool {
+	if c.Anonymous() || !c.HasScope("orders:read") && (s.OrderID != 0 || !c.HasScope("lockers:read")) {
+		return false
+	}
+	switch c.Account.Type {
+	case ProviderType:
+		return s.OfProvider(c.Provider)
+	case ClientAdmin, ClientEmployee:
+		return c.Account.BusinessID == s.BusinessID
+	case Customer:
+		return s.OrderID != 0 && c.Account.ID == s.CustomerID && c.Account.BusinessID == s.BusinessID
+	}
+	return false
+}
+
 // Subject is a shipment as timelines name it.
 func (s Shipment) Subject() otep.Subject {
 	return otep.Subject{TrackingNumber: s.Number, OrderID: int64(s.OrderID), ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}

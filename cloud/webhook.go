@@ -161,7 +161,10 @@ type AccountEvent struct {
 	Endpoint EndpointID
 	// Unless is another event: a level that gets that one by its settings does
 	// not get this one. nil: no matter what.
-	Unless        *AccountEvent
+	Unless *AccountEvent
+	// Tracked is what happened to a parcel, whose subscribers receive the event too; nil: it is none
+	// that they receive.
+	Tracked       *TrackedEvent
 	Event         string // order.created
 	ID            string // event_id; one that ends with "-" gets a number
 	ReferenceType string
@@ -280,6 +283,9 @@ type HookView interface {
 	// of its customers and of postbacks too, enabled or not, without secrets.
 	AccountEndpoints(BusinessID) ([]Endpoint, error)
 	OutboxWork(OutboxID) (OutboxWork, error) // a delivery as it is stored, and its event
+	// SubscriptionsTo lists the subscriptions that a shipment of a business is a part of, by id; one
+	// may be there by several packages.
+	SubscriptionsTo(BusinessID, ShipmentID) ([]Subscribed, error)
 	// DeliveryEvents are the newest events of a locker delivery, by its number, with their
 	// bodies, oldest first.
 	DeliveryEvents(b BusinessID, p ProviderID, number string, limit int) ([]OutboxEvent, error)

@@ -97,6 +97,7 @@ func New(c Config) *catalog.Catalog {
 		c.thirdParties(),
 		c.routes(),
 		c.webhooks(),
+		c.subscriptions(),
 		c.keeping(),
 		apps(c),
 		c.files(),

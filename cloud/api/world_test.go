@@ -635,6 +635,10 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = told()
 	case "webhook_logs.replay_many", "webhook_urls.list":
 		x.told()
+	case "tracking_subscriptions.list":
+		x.subscribed()
+	case "tracking_subscriptions.find", "tracking_subscriptions.remove":
+		s.in = m{"id": x.subscribed()}
 	case "webhook_settings.test":
 		x.told()
 		s.in = m{"url": "http://hooks.example.com/test"}
@@ -1076,6 +1080,11 @@ func (x *world) toldAt() string {
 	list, _ := x.made("GET", "/api/v1/webhook-urls", x.token(admin), "")["urls"].([]any)
 	require.NotEmpty(x.t, list)
 	return x.id(at(list[0], "url_id"))
+}
+
+// subscribed is a subscription of the business.
+func (x *world) subscribed() string {
+	return x.id(at(x.made("POST", "/api/v1/otep/subscriptions", x.token(admin), `{"tracking_numbers":["SWP100200300"],"url":"https://hooks.example.com/parcels"}`), "subscription", "subscription_id"))
 }
 
 // replaying is a job that sends webhooks again.

@@ -212,6 +212,8 @@ var actions = map[string]texts{
 	"action.cabinet_made":                       {"Cabinet created", "已创建快递柜", "已建立智慧櫃", "Consigne créée", "Schrank angelegt", "Taquilla creada"},
 	"action.enrolment_token_made":               {"Code for a cabinet’s enrolment made", "已生成快递柜注册码", "已產生智慧櫃註冊碼", "Code d’enrôlement d’une consigne créé", "Code zum Anmelden eines Schranks erstellt", "Código de registro de una taquilla creado"},
 	"action.webhook_test_sent":                  {"Test sent to a webhook endpoint", "已向端点发送测试", "已向端點傳送測試", "Essai envoyé à un point de terminaison", "Test an Webhook-Endpunkt gesendet", "Prueba enviada a un punto de webhook"},
+	"action.tracking_subscription_made":         {"Subscribed to parcels", "已订阅包裹", "已訂閱包裹", "Abonnement à des colis", "Pakete abonniert", "Suscripción a paquetes"},
+	"action.tracking_subscription_removed":      {"Subscription to parcels ended", "包裹订阅已结束", "包裹訂閱已結束", "Fin d’un abonnement à des colis", "Paketabonnement beendet", "Suscripción a paquetes terminada"},
 	"action.webhook_url_paused":                 {"Webhook endpoint paused", "Webhook 端点已暂停", "Webhook 端點已暫停", "Point de terminaison mis en pause", "Webhook-Endpunkt angehalten", "Punto de webhook en pausa"},
 	"action.webhook_url_resumed":                {"Webhook endpoint resumed", "Webhook 端点已恢复", "Webhook 端點已恢復", "Point de terminaison repris", "Webhook-Endpunkt geht weiter", "Punto de webhook reanudado"},
 	"action.third_party_accepted":               {"Accepted by the carrier", "配送公司已接受", "配送公司已接受", "Accepté par le transporteur", "Von der Zustellfirma angenommen", "Aceptado por el transportista"},

@@ -111,6 +111,8 @@ var calls = map[string]texts{
 	"verb.order_chat.participants.add":                 {"Add participant", "添加参与者", "新增參與者", "Ajouter un participant", "Teilnehmende hinzufügen", "Añadir participante"},
 	"verb.order_chat.participants.remove":              {"Remove participant", "移除参与者", "移除參與者", "Retirer un participant", "Teilnehmende entfernen", "Quitar participante"},
 	"verb.order_chat.token":                            {"Create live credentials", "创建实时凭据", "建立即時憑證", "Créer un accès en direct", "Live-Zugang erstellen", "Crear acceso en directo"},
+	"verb.tracking_subscriptions.create":               {"Subscribe to parcels", "订阅包裹", "訂閱包裹", "S’abonner à des colis", "Pakete abonnieren", "Suscribirse a paquetes"},
+	"verb.tracking_subscriptions.remove":               {"End subscription", "结束订阅", "結束訂閱", "Mettre fin à l’abonnement", "Abonnement beenden", "Terminar suscripción"},
 	"verb.saved_views.create":                          {"Save view", "保存视图", "儲存檢視", "Enregistrer la vue", "Ansicht speichern", "Guardar vista"},
 	"verb.saved_views.remove":                          {"Remove view", "移除视图", "移除檢視", "Retirer la vue", "Ansicht entfernen", "Quitar vista"},
 	"verb.jobs.create":                                 {"Prepare an operation on many records", "准备批量操作", "準備批次操作", "Préparer une opération groupée", "Vorgang an vielen Einträgen vorbereiten", "Preparar una operación en bloque"},

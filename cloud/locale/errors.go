@@ -7,6 +7,22 @@ var errors = map[string]texts{
 	"SAVED_VIEW_NOT_OWN":       {"Its owner or an administrator removes a shared view.", "共享视图只能由其所有者或管理员移除。", "共用檢視只能由其擁有者或管理員移除。", "Une vue partagée n’est retirée que par son auteur ou un administrateur.", "Eine geteilte Ansicht entfernt nur, wem sie gehört, oder ein Administrator.", "Una vista compartida la quita su autor o un administrador."},
 	"SAVED_VIEW_EXISTS":        {"A saved view of this list has this name already. Use another name.", "此列表已有同名视图。请使用其他名称。", "此清單已有同名檢視。請使用其他名稱。", "Une vue de cette liste porte déjà ce nom. Prenez-en un autre.", "Eine Ansicht dieser Liste heißt schon so. Bitte einen anderen Namen nehmen.", "Ya hay una vista de esta lista con ese nombre. Use otro."},
 	"SAVED_VIEW_LIMIT_REACHED": {"You have 100 saved views. Remove one first.", "您已有 100 个保存视图。请先移除一个。", "您已有 100 個已儲存檢視。請先移除一個。", "Vous avez 100 vues enregistrées. Supprimez-en une d’abord.", "Sie haben 100 gespeicherte Ansichten. Bitte erst eine entfernen.", "Tiene 100 vistas guardadas. Quite una primero."},
+	"TRACKING_SUBSCRIPTION_NOT_FOUND": {
+		"There is no such subscription of yours. List the subscriptions and use one of their ids.",
+		"没有此订阅。请列出订阅并使用其中的 ID。",
+		"沒有此訂閱。請列出訂閱並使用其中的 ID。",
+		"Cet abonnement n’existe pas. Listez vos abonnements et prenez un de leurs identifiants.",
+		"Dieses Abonnement gibt es nicht. Bitte die Abonnements auflisten und eine ihrer IDs nehmen.",
+		"No existe esa suscripción. Liste las suscripciones y use uno de sus identificadores.",
+	},
+	"SUBSCRIPTION_LIMIT_REACHED": {
+		"There are 100 subscriptions already. End one first, or name more numbers in one.",
+		"已有 100 个订阅。请先结束一个，或在一个订阅中列出更多单号。",
+		"已有 100 個訂閱。請先結束一個，或在一個訂閱中列出更多號碼。",
+		"Il y a déjà 100 abonnements. Mettez fin à l’un d’eux, ou indiquez plus de numéros dans un seul.",
+		"Es gibt schon 100 Abonnements. Bitte erst eines beenden oder mehr Nummern in einem nennen.",
+		"Ya hay 100 suscripciones. Termine una primero o indique más números en una.",
+	},
 	"APPROVAL_NOT_FOUND": {
 		"There is no such approval. List the approvals and use one of their ids.",
 		"没有此审批。请列出审批并使用其中的 ID。",

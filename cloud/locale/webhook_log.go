@@ -200,6 +200,7 @@ var hooklog = map[string]texts{
 	"hooksetting.order_deleted_webhook_url":       {"Deleted orders", "已删除订单", "已刪除訂單", "Commandes supprimées", "Gelöschte Aufträge", "Pedidos borrados"},
 	"hooksetting.order_cancel_failed_webhook_url": {"Cancellations that failed", "取消失败", "取消失敗", "Annulations échouées", "Gescheiterte Stornierungen", "Cancelaciones fallidas"},
 	"hooksetting.order_intercept_webhook_url":     {"Interceptions", "拦截", "攔截", "Interceptions", "Rückrufe unterwegs", "Intercepciones"},
+	"hooksetting.subscription":                    {"Subscription to parcels", "包裹订阅", "包裹訂閱", "Abonnement à des colis", "Paketabonnement", "Suscripción a paquetes"},
 	"hooksetting.order_lifecycle_webhook_url":     {"Steps of orders", "订单流程", "訂單流程", "Étapes des commandes", "Schritte von Aufträgen", "Pasos de los pedidos"},
 	"hooksetting.device_order_webhook_url":        {"Parcels in lockers", "柜内包裹", "櫃內包裹", "Colis en consigne", "Pakete in Schränken", "Paquetes en taquillas"},
 	"hooksetting.driver_location_webhook_url":     {"Places of drivers", "司机位置", "司機位置", "Positions des chauffeurs", "Orte der Fahrer", "Posiciones de los conductores"},

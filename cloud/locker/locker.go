@@ -58,6 +58,7 @@ type Config struct {
 	Sealer   Sealer
 	Orders   Orders                      // nil: no parcel is an order's
 	Channels []cloud.NotificationChannel // by which people are notified; those of tests have all
+	Parcels  Parcels                     // nil: no parcel has subscribers
 	Webhooks Webhooks                    // nil: no event is sent
 	Passes   PassSigner                  // of signed QR codes; nil: none are given out
 	// Session is how long a door session lasts; 0 is ten minutes.

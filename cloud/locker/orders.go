@@ -58,6 +58,9 @@ func (s *core) announceAll(v cloud.View, ch *cloud.Changes, c cloud.Caller, d *c
 			return err
 		}
 	}
+	if err := s.fanOutParcels(v, ch, ch.Shipments, ch.Events); err != nil {
+		return err
+	}
 	return w.applyToOrders(ch)
 }
 

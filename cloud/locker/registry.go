@@ -18,6 +18,33 @@ type Webhooks interface {
 	FanOutToProvider(v cloud.View, e cloud.ProviderEvent) ([]cloud.OutboxWrite, error)
 }
 
+// Parcels sends what happens to parcels without an order to those who subscribe to them.
+type Parcels interface {
+	// FanOutParcel returns the outbox writes for the subscribers of news about a parcel.
+	FanOutParcel(v cloud.View, news cloud.TrackingNews) ([]cloud.OutboxWrite, error)
+}
+
+// fanOutParcels adds what subscribers of shipments get of events of theirs.
+func (s *core) fanOutParcels(v cloud.View, ch *cloud.Changes, shipments []cloud.Shipment, events []cloud.TimelineEvent) error {
+	if s.cfg.Parcels == nil || len(events) == 0 {
+		return nil
+	}
+	for _, x := range shipments {
+		news := cloud.TrackingNews{Shipment: x}
+		for _, e := range events {
+			if e.ShipmentID == x.ID {
+				news.Events = append(news.Events, e)
+			}
+		}
+		out, err := s.cfg.Parcels.FanOutParcel(v, news)
+		if err != nil {
+			return err
+		}
+		ch.Outbox = append(ch.Outbox, out...)
+	}
+	return nil
+}
+
 // Events of device orders, and of exceptions at their compartments.
 const (
 	EventStored          = "device_order.stored"

@@ -319,7 +319,9 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 			ch.Exceptions = append(ch.Exceptions, *e)
 		}
 	}
+	var shipments []cloud.Shipment
 	for _, s := range inOrder(w.shipments) {
+		shipments = append(shipments, s.Shipment)
 		if w.changed[s] {
 			ch.Shipments = append(ch.Shipments, s.Shipment)
 		}
@@ -367,6 +369,9 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	ch.Audits = append(ch.Audits, w.ch.Audits...)
 	ch.Answer, ch.Unfinished = w.ch.Answer, w.ch.Unfinished
 	if err := w.addAccountEvents(ch); err != nil {
+		return err
+	}
+	if err := w.s.fanOutParcels(w.v, ch, shipments, w.ch.Events); err != nil {
 		return err
 	}
 	return w.applyToOrders(ch)

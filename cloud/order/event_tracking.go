@@ -1,6 +1,8 @@
 package order
 
 import (
+	"time"
+
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/protocol/otep"
@@ -8,8 +10,13 @@ import (
 
 // hookTracking is the data of tracking.event.
 type hookTracking struct {
-	Order      hookOrder   `json:"order"`
-	Package    *hookParcel `json:"package"`
+	Order   hookOrder   `json:"order"`
+	Package *hookParcel `json:"package"`
+	trackingData
+}
+
+// trackingData is what it says about the event.
+type trackingData struct {
 	ID         int64       `json:"tracking_event_id"`
 	StatusID   int         `json:"tracking_event_status_id"`
 	Key        otep.Code   `json:"tracking_event_key"`
@@ -83,16 +90,20 @@ type withdrawal struct {
 	CorrectedBy *string `json:"corrected_by"` // id of the event that took its place
 }
 
-func (t *eventWriter) withdrawn(w cloud.WithdrawnEvent) (any, error) {
-	data := t.tracking(cloud.TimelineEvent{Package: w.Package, Event: w.Event})
-	return hookWithdrawn{data, withdrawal{w.EventID, t.stamp(w.At), cloud.OrNull(w.Reason), cloud.OrNull(w.By), cloud.OrNull(w.CorrectedBy)}}, nil
+func withdrawalOf(w cloud.WithdrawnEvent, l *time.Location) withdrawal {
+	return withdrawal{w.EventID, cloud.Stamp(w.At, l), cloud.OrNull(w.Reason), cloud.OrNull(w.By), cloud.OrNull(w.CorrectedBy)}
 }
 
-func (t *eventWriter) tracking(row cloud.TimelineEvent) hookTracking {
-	e := row.Event
-	h := hookTracking{Order: t.order(), Package: t.parcel(row.Package), ID: t.number, StatusID: cloud.TrackingEventID(e), Key: e.StatusCode, Phase: e.Phase,
-		Label: locale.Description(t.business.Settings.Locale(), e.StatusCode), OccurredAt: t.stamp(e.OccurredAt.Time), RecordedAt: t.stamp(e.RecordedAt.Time), Location: place(e.Location),
-		Reason: cloud.OrNull(e.IncidentReason), Files: []string{}, Source: eventSource{Name: t.business.Name}}
+func (t *eventWriter) withdrawn(w cloud.WithdrawnEvent) (any, error) {
+	return hookWithdrawn{t.tracking(cloud.TimelineEvent{Package: w.Package, Event: w.Event}), withdrawalOf(w, t.zone)}, nil
+}
+
+// trackingOf is what is said about an event, without its proof.
+func trackingOf(b cloud.Business, e otep.Event, number int64) trackingData {
+	zone := b.Location()
+	h := trackingData{ID: number, StatusID: cloud.TrackingEventID(e), Key: e.StatusCode, Phase: e.Phase, Label: locale.Description(b.Settings.Locale(), e.StatusCode),
+		OccurredAt: cloud.Stamp(e.OccurredAt.Time, zone), RecordedAt: cloud.Stamp(e.RecordedAt.Time, zone), Location: place(e.Location), Reason: cloud.OrNull(e.IncidentReason),
+		Files: []string{}, Detail: []hookFile{}, Source: eventSource{Name: b.Name}}
 	if e.Source != nil {
 		h.Source.Type = e.Source.Type
 	}
@@ -101,7 +112,12 @@ func (t *eventWriter) tracking(row cloud.TimelineEvent) hookTracking {
 			h.Service, h.Result = &kind[0], &kind[1]
 		}
 	}
-	var signature *string
+	return h
+}
+
+func (t *eventWriter) tracking(row cloud.TimelineEvent) hookTracking {
+	e := row.Event
+	h := hookTracking{t.order(), t.parcel(row.Package), trackingOf(t.business, e, t.number)}
 	h.Detail = t.files(func(f cloud.ProofFile) bool { return f.Event == e.StatusCode && h.Service != nil })
 	for i, f := range h.Detail {
 		h.Detail[i].EventID = &h.ID
@@ -109,12 +125,11 @@ func (t *eventWriter) tracking(row cloud.TimelineEvent) hookTracking {
 			continue
 		}
 		if f.Type == "signature" {
-			signature = f.FullURL
+			h.Signature = f.FullURL
 		} else {
 			h.Files = append(h.Files, *f.FullURL)
 		}
 	}
-	h.Signature = signature
 	return h
 }
 

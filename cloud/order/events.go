@@ -49,13 +49,14 @@ type step struct {
 // AddEvent adds an event about the order. fill makes its data from the order as it
 // is at the end of the decision.
 func (d *Decision) AddEvent(event, id string, fill func(t *eventWriter) (any, error)) {
-	d.events = append(d.events, pending{event, id, fill})
+	d.events = append(d.events, pending{event: event, id: id, fill: fill})
 }
 
 // pending is an event that the end of the decision makes.
 type pending struct {
 	event, id string
 	fill      func(t *eventWriter) (any, error)
+	tracked   *cloud.TrackedEvent // of an event of the timeline
 }
 
 // collectEvents puts the events of the decision into its changes, in the order in
@@ -83,7 +84,7 @@ func (d *Decision) collectEvents() error {
 	events := make([]cloud.AccountEvent, len(d.events))
 	for i, p := range d.events {
 		events[i] = cloud.AccountEvent{BusinessID: d.Order.BusinessID, CustomerID: d.Order.CustomerID, Settings: settingsOf(p.event), Event: p.event, ID: p.id,
-			ReferenceType: "order", ReferenceID: fmt.Sprint(d.Order.ID), OccurredAt: d.Now,
+			ReferenceType: "order", ReferenceID: fmt.Sprint(d.Order.ID), OccurredAt: d.Now, Tracked: p.tracked,
 			Data: func(number int64, customer bool) (any, error) {
 				t := eventWriter{d: d, number: number, customer: customer}
 				if err := t.load(); err != nil {
@@ -223,12 +224,27 @@ func addInterception(d *Decision) {
 
 // addTracking tells of an event of the timeline.
 func addTracking(d *Decision, e cloud.TimelineEvent) {
-	d.AddEvent(eventTracking, "TRE-", func(t *eventWriter) (any, error) { return t.tracking(e), nil })
+	addTracked(d, eventTracking, "TRE-", e, func(t *eventWriter) (any, error) { return t.tracking(e), nil })
 }
 
 // addWithdrawn tells of an event that was taken back from the timeline.
 func addWithdrawn(d *Decision, e cloud.WithdrawnEvent) {
-	d.AddEvent(eventWithdrawn, "TRC-", func(t *eventWriter) (any, error) { return t.withdrawn(e) })
+	row := cloud.TimelineEvent{Package: e.Package, Event: e.Event}
+	addTracked(d, eventWithdrawn, "TRC-", row, func(t *eventWriter) (any, error) { return t.withdrawn(e) })
+}
+
+// addTracked adds an event about one of the timeline, also for those who subscribe to the parcel. A
+// provider among them sees of the order what its timeline says.
+func addTracked(d *Decision, event, id string, row cloud.TimelineEvent, fill func(t *eventWriter) (any, error)) {
+	d.events = append(d.events, pending{event, id, fill, &cloud.TrackedEvent{Shipment: d.timeline.Shipment, Package: row.Package, Code: row.Event.StatusCode,
+		Data: func(number int64) (any, error) {
+			t := eventWriter{d: d, number: number, customer: true}
+			if err := t.load(); err != nil {
+				return nil, err
+			}
+			data, err := fill(&t)
+			return hideOrder(data), err
+		}}})
 }
 
 // addProofEvent tells of a proof file that was added, updated or removed.

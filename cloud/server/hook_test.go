@@ -75,6 +75,18 @@ func newHookWorld(t *testing.T, database string, changes ...func(*Config)) *hook
 
 // newHookWorldOf is newHookWorld with a sandbox that is made as it is described.
 func newHookWorldOf(t *testing.T, database string, box SandboxConfig, changes ...func(*Config)) *hookWorld {
+	w, cfg := newHooks(t, database, changes...)
+	var err error
+	w.s, err = New(t.Context(), cfg)
+	require.NoError(t, err)
+	w.box, err = w.s.Sandbox(t.Context(), box)
+	require.NoError(t, err)
+	w.run()
+	return w
+}
+
+// newHooks is a receiver, and how the cloud is set up that may send to it.
+func newHooks(t *testing.T, database string, changes ...func(*Config)) (*hookWorld, Config) {
 	w := &hookWorld{t: t}
 	w.hook = httptest.NewServer(w)
 	t.Cleanup(w.hook.Close)
@@ -87,18 +99,19 @@ func newHookWorldOf(t *testing.T, database string, box SandboxConfig, changes ..
 	for _, change := range changes {
 		change(&cfg)
 	}
-	w.s, err = New(t.Context(), cfg)
-	require.NoError(t, err)
-	w.box, err = w.s.Sandbox(t.Context(), box)
-	require.NoError(t, err)
+	return w, cfg
+}
+
+// run runs the cloud until the test ends.
+func (w *hookWorld) run() {
+	w.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	require.NoError(w.t, err)
 	w.base = "http://" + ln.Addr().String()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- w.s.Run(ctx, Listeners{HTTP: ln}) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
-	return w
+	w.t.Cleanup(func() { cancel(); require.NoError(w.t, <-done) })
 }
 
 func (w *hookWorld) call(method, path, token string, body any) (int, map[string]any) {

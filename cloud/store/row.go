@@ -29,6 +29,8 @@ var rowTables = []*rowTable{
 	newRowTable("site", cloud.Site{}),
 	newRowTable("staff_code", cloud.StaffCode{}),
 	newRowTable("staff_code_holder", cloud.StaffCodeHolder{}),
+	newRowTable("subscribed_parcel", cloud.SubscribedParcel{}),
+	newRowTable("tracking_subscription", cloud.Subscription{}),
 	newRowTable("work_item", cloud.WorkMark{}),
 }
 

@@ -533,6 +533,9 @@ func (w *adding) finish() error {
 		if w.shipment != before {
 			w.ch.Shipments = []cloud.Shipment{w.shipment}
 		}
+		if err := w.s.fanOutParcel(w.v, w.shipment, &w.ch); err != nil {
+			return err
+		}
 	}
 	if w.part != 0 {
 		events = timeline.OfPackage(w.stored, ids, w.part, w.now.Time)

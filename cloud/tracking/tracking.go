@@ -46,7 +46,8 @@ type Service struct {
 	// invite is the chat token of an order's recipient, if there is to be one.
 	// nil: there is no chat.
 	invite  func(v cloud.View, o cloud.Order) (token string, ok bool, err error)
-	orders  Orders // nil: no order moves by what providers say
+	orders  Orders  // nil: no order moves by what providers say
+	parcels Parcels // nil: no parcel has subscribers
 	oldest  time.Duration
 	links   cloud.LinkKey
 	legacy  string
@@ -90,6 +91,29 @@ func (s *Service) MoveOrders(o Orders) *Service {
 func (s *Service) TakeOlder(age time.Duration) *Service {
 	s.oldest = age
 	return s
+}
+
+// Parcels sends what happens to parcels without an order to those who subscribe to them.
+type Parcels interface {
+	// FanOutParcel returns the outbox writes for the subscribers of news about a parcel.
+	FanOutParcel(v cloud.View, news cloud.TrackingNews) ([]cloud.OutboxWrite, error)
+}
+
+// SendParcels says who sends news about parcels without an order. Call it before the service is used. It
+// returns s.
+func (s *Service) SendParcels(p Parcels) *Service {
+	s.parcels = p
+	return s
+}
+
+// fanOutParcel adds what subscribers get of the changes of a parcel without an order.
+func (s *Service) fanOutParcel(v cloud.View, parcel cloud.Shipment, ch *cloud.Changes) error {
+	if s.parcels == nil {
+		return nil
+	}
+	out, err := s.parcels.FanOutParcel(v, cloud.TrackingNews{Shipment: parcel, Events: ch.Events, Withdrawn: ch.Withdrawn})
+	ch.Outbox = append(ch.Outbox, out...)
+	return err
 }
 
 // InviteToChat says how the recipient of an order gets a token for its chat. Call
@@ -214,7 +238,7 @@ func (s *Service) findPublic(ctx context.Context, c cloud.Caller, number, code s
 
 // read finds a parcel that the caller may know of.
 func (s *Service) read(ctx context.Context, c cloud.Caller, number, code string, now time.Time) (parcel, error) {
-	found, err := s.store.FindTimeline(ctx, number, func(sh cloud.Shipment) bool { return owns(c, sh) })
+	found, err := s.store.FindTimeline(ctx, number, func(sh cloud.Shipment) bool { return c.Owns(sh) })
 	if errors.Is(err, cloud.ErrNotFound) {
 		return parcel{}, cloud.E(cloud.NotFound, code)
 	}
@@ -222,7 +246,7 @@ func (s *Service) read(ctx context.Context, c cloud.Caller, number, code string,
 		return parcel{}, err
 	}
 	sh := found.Shipment
-	p := parcel{shipment: sh, part: found.Package.ID, all: found.Events, owner: owns(c, sh)}
+	p := parcel{shipment: sh, part: found.Package.ID, all: found.Events, owner: c.Owns(sh)}
 	p.timeline = parts(&p, found, now)
 	if !p.owner { // theirs when its time has come
 		p.timeline.Events = slices.DeleteFunc(p.timeline.Events, func(e otep.Event) bool { return e.TimeType == "" && e.IsAhead(now) })
@@ -268,32 +292,8 @@ func parts(p *parcel, found cloud.FoundTimeline, now time.Time) otep.Timeline {
 	return otep.FoldAt(sh.Profile, partSubject(sh, found.Package), timeline.OfPackage(found.Events, ids, p.part, now), now)
 }
 
-// owns reports whether the caller may see a shipment's personal data. A key and an
-// employee need the scope that reads it: that of orders, or for a partner's parcel
-// that of lockers.
-func owns(c cloud.Caller, s cloud.Shipment) bool {
-	if c.Anonymous() || !c.HasScope(readScope) && (s.OrderID != 0 || !c.HasScope("lockers:read")) {
-		return false
-	}
-	switch c.Account.Type {
-	case cloud.ProviderType:
-		return ofProvider(c.Provider, s)
-	case cloud.ClientAdmin, cloud.ClientEmployee:
-		return c.Account.BusinessID == s.BusinessID
-	case cloud.Customer:
-		return s.OrderID != 0 && c.Account.ID == s.CustomerID && c.Account.BusinessID == s.BusinessID
-	}
-	return false
-}
-
-// readScope is what a caller needs that is held to scopes, to see more of a parcel
-// than everybody.
-const readScope = "orders:read"
-
 // ofProvider reports whether a shipment is a provider's to see and add to.
-func ofProvider(p cloud.Provider, s cloud.Shipment) bool {
-	return p.ID != 0 && (p.ID == s.ProviderID || p.Scope == cloud.ScopeAll && p.BusinessID == s.BusinessID)
-}
+func ofProvider(p cloud.Provider, s cloud.Shipment) bool { return s.OfProvider(p) }
 
 // subject is a shipment as timelines name it.
 func subject(s cloud.Shipment) otep.Subject { return s.Subject() }

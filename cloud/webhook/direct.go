@@ -152,8 +152,11 @@ func atAddress(v cloud.View, level cloud.WebhookSettings, address string) (cloud
 }
 
 // sign gives a receiver the secrets of its level, or where that has none those
-// of the business.
+// of the business. The endpoint of a subscription has its own.
 func sign(e *cloud.Endpoint, own, business cloud.WebhookSettings) {
+	if e.Kind == cloud.SubscriptionEndpoint {
+		return
+	}
 	if len(own.Secret) == 0 {
 		own = business
 	}

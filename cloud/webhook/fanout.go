@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type target struct {
 	setting  string
 	customer cloud.AccountID // whose level
 	numbered bool
+	provider cloud.ProviderID // whose subscription; such a target gets an event of its own
 }
 
 // FanOut returns the outbox writes that deliver events to the addresses that
@@ -35,13 +37,11 @@ func (s accountHooks) FanOut(v cloud.View, events ...cloud.AccountEvent) ([]clou
 	t := fanout{v: v, known: map[cloud.AccountID]cloud.WebhookSettings{}, now: time.Now().UTC()}
 	var out []cloud.OutboxWrite
 	for _, e := range events {
-		w, err := t.write(e)
+		ws, err := t.writes(e)
 		if err != nil {
 			return nil, fmt.Errorf("fan out %s: %w", e.Event, err)
 		}
-		if len(w.Deliveries) > 0 {
-			out = append(out, w)
-		}
+		out = append(out, ws...)
 	}
 	return out, nil
 }
@@ -52,6 +52,9 @@ type fanout struct {
 	now   time.Time
 	known map[cloud.AccountID]cloud.WebhookSettings // of the business of the last event
 	of    cloud.BusinessID
+	// subscribed are the subscriptions to the shipment about, once they were read.
+	subscribed []cloud.Subscribed
+	about      cloud.ShipmentID
 }
 
 func (t *fanout) settings(b cloud.BusinessID, customer cloud.AccountID) (cloud.WebhookSettings, error) {
@@ -99,7 +102,7 @@ func has(setting string) func(cloud.WebhookSettings) bool {
 // targets are the addresses subscribed to an event, each once.
 func (t *fanout) targets(e cloud.AccountEvent) ([]target, error) {
 	if e.Endpoint != 0 {
-		return []target{{e.Endpoint, "", e.CustomerID, false}}, nil
+		return []target{{endpoint: e.Endpoint, customer: e.CustomerID}}, nil
 	}
 	var out []target
 	seen := map[cloud.EndpointID]bool{}
@@ -117,7 +120,7 @@ func (t *fanout) targets(e cloud.AccountEvent) ([]target, error) {
 		for _, u := range s.URLs[setting] {
 			if !seen[u.EndpointID] {
 				seen[u.EndpointID] = true
-				out = append(out, target{u.EndpointID, setting, s.CustomerID, u.Numbered})
+				out = append(out, target{endpoint: u.EndpointID, setting: setting, customer: s.CustomerID, numbered: u.Numbered})
 			}
 		}
 	}
@@ -170,20 +173,47 @@ func (t *fanout) quiet(to []target, e *cloud.AccountEvent) ([]target, error) {
 	return out, nil
 }
 
-func (t *fanout) write(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
+// writes are the outbox writes of an event: one for the account channel, and one for each provider that
+// subscribes to the parcel.
+func (t *fanout) writes(e cloud.AccountEvent) (out []cloud.OutboxWrite, err error) {
 	to, err := t.targets(e)
 	if err == nil {
 		to, err = t.quiet(to, e.Unless)
 	}
-	if err != nil || len(to) == 0 {
-		return w, err
+	if err != nil {
+		return nil, err
 	}
+	more, err := t.subscribers(e)
+	if err != nil {
+		return nil, err
+	}
+	to = append(to, more...)
+	for len(to) > 0 {
+		var same, others []target
+		for _, x := range to {
+			if x.provider == to[0].provider {
+				same = append(same, x)
+			} else {
+				others = append(others, x)
+			}
+		}
+		w, err := t.write(e, same)
+		if err != nil {
+			return nil, err
+		}
+		out, to = append(out, w), others
+	}
+	return out, nil
+}
+
+// write is an event with its deliveries to targets, which are one provider's or none.
+func (t *fanout) write(e cloud.AccountEvent, to []target) (w cloud.OutboxWrite, err error) {
 	b, err := t.v.Business(e.BusinessID)
 	if err != nil {
 		return w, err
 	}
 	w.Event = cloud.OutboxEvent{EventID: e.ID, Event: e.Event, BusinessID: e.BusinessID, Channel: cloud.ChannelAccount, ReferenceType: e.ReferenceType,
-		ReferenceID: e.ReferenceID, OccurredAt: e.OccurredAt, CreatedAt: t.now}
+		ReferenceID: e.ReferenceID, OccurredAt: e.OccurredAt, CreatedAt: t.now, ProviderID: to[0].provider}
 	if w.Event.Sequence, err = t.v.NextSequence(w.Event.Reference()); err != nil {
 		return w, err
 	}
@@ -194,12 +224,14 @@ func (t *fanout) write(e cloud.AccountEvent) (w cloud.OutboxWrite, err error) {
 		}
 		w.Event.EventID = fmt.Sprint(e.ID, number)
 	}
-	body := Envelope{EventHead: w.Event.Head(b.Location()), CustomerID: cloud.OrNull(e.CustomerID)}
-	customer := false
-	for _, x := range to {
-		customer = customer || x.customer != 0
+	body := Envelope{EventHead: w.Event.Head(b.Location())}
+	if w.Event.ProviderID != 0 {
+		body.Data, err = e.Tracked.Data(number)
+	} else {
+		body.CustomerID = cloud.OrNull(e.CustomerID)
+		body.Data, err = e.Data(number, slices.ContainsFunc(to, func(x target) bool { return x.customer != 0 }))
 	}
-	if body.Data, err = e.Data(number, customer); err != nil {
+	if err != nil {
 		return w, err
 	}
 	if w.Event.Body, err = marshalJSON(body); err != nil {

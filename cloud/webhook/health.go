@@ -58,8 +58,8 @@ func (s deliveryLog) Receivers(ctx context.Context, c cloud.Caller) (out []Recei
 	}
 	var ids []cloud.EndpointID
 	for _, r := range all {
-		if r.Kind == cloud.AccountEndpoint && len(r.Settings) == 0 {
-			continue // no setting names it any more
+		if r.Kind == cloud.AccountEndpoint && len(r.Settings) == 0 || r.Kind == cloud.SubscriptionEndpoint && !r.Enabled {
+			continue // no setting names it any more, or its subscription has ended
 		}
 		if len(out) == MaxReceivers {
 			more = true
@@ -180,6 +180,9 @@ func ownReceivers(v cloud.View, b cloud.BusinessID) (out []Receiver, err error) 
 			seen[e.CustomerID] = l
 		}
 		r := Receiver{Customer: l.customer, Settings: used(l.own, e.ID), OwnSecret: len(l.own.Secret) > 0, Unseen: l.own.Unseen}
+		if e.Kind == cloud.SubscriptionEndpoint {
+			r.Settings, r.OwnSecret, r.Unseen = []string{cloud.HookSubscription}, true, false
+		}
 		r.Manages = e.Kind == cloud.AccountEndpoint && len(r.Settings) > 0
 		out = append(out, newReceiver(e, r, l.own.Secret, l.own.SecretNext, l.business.Secret, l.business.SecretNext))
 	}

@@ -282,6 +282,8 @@ func row(r cloud.OutboxRow, l *time.Location) Row {
 // level is whose settings named the receiver.
 func level(r cloud.OutboxRow) string {
 	switch {
+	case r.Delivery.Setting == cloud.HookSubscription:
+		return "subscription"
 	case r.Event.ProviderID != 0:
 		return "provider"
 	case r.Delivery.CustomerID != 0:

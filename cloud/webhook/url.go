@@ -74,6 +74,9 @@ func (s *core) seen(v cloud.View, c cloud.Caller) (out []urlSeen, err error) {
 	}
 	known := map[cloud.AccountID]cloud.WebhookSettings{}
 	for _, e := range all {
+		if e.Kind == cloud.SubscriptionEndpoint && e.Enabled && (o.CustomerID == 0 || e.CustomerID == o.CustomerID) {
+			out = append(out, urlSeen{Endpoint: e, settings: []string{cloud.HookSubscription}, held: s.held(e.BusinessID, e.URL).Why})
+		}
 		if e.Kind != cloud.AccountEndpoint || o.CustomerID != 0 && e.CustomerID != o.CustomerID {
 			continue
 		}

@@ -69,6 +69,7 @@ type Service struct {
 	accountHooks
 	providers
 	deliveryLog
+	subscriptions
 }
 
 // Sections of the service.
@@ -76,6 +77,8 @@ type (
 	accountHooks struct{ *core } // of a business and its customers: addresses, tests, health
 	providers    struct{ *core } // endpoints of providers
 	deliveryLog  struct{ *core } // of all of them, and replays
+	// subscriptions are those to parcels, of staff, customers and providers.
+	subscriptions struct{ *core }
 )
 
 // core is what the sections share.
@@ -93,7 +96,7 @@ type core struct {
 // New builds the service.
 func New(s Store, g AddressGuard) *Service {
 	c := &core{store: s, guard: g, overlap: Overlap}
-	return &Service{c, accountHooks{c}, providers{c}, deliveryLog{c}}
+	return &Service{c, accountHooks{c}, providers{c}, deliveryLog{c}, subscriptions{c}}
 }
 
 // Overlapping sets how long a former secret stays the current one beside the

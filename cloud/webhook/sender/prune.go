@@ -13,12 +13,15 @@ type Keeping interface {
 	PruneOutbox(ctx context.Context, after cloud.OutboxID, before time.Time, step int) (last cloud.OutboxID, removed int, more bool, err error)
 	DropOldSecrets(ctx context.Context, now time.Time) error
 	DropReplays(ctx context.Context, before time.Time) error
+	EndSubscriptions(ctx context.Context, expired, ended time.Time) error
 	DropDeliveryEvents(ctx context.Context, before time.Time) error
 	LongestTransaction(ctx context.Context) (time.Duration, error)
 }
 
 const (
 	logKept    = 30 * 24 * time.Hour
+	endedKept  = 30 * 24 * time.Hour // a subscription behind the end of its last parcel
+	lastSent   = 24 * time.Hour      // what was for a subscription when it expired is sent by then
 	keepEvery  = 10 * time.Minute
 	pruneStep  = 200                   // deliveries in one transaction
 	prunePause = 50 * time.Millisecond // between them
@@ -45,6 +48,10 @@ func (d *Dispatcher) pruneLog(ctx context.Context) {
 }
 
 func (d *Dispatcher) prune(ctx context.Context, before time.Time) error {
+	now := time.Now()
+	if err := d.cfg.Store.EndSubscriptions(ctx, now.Add(-lastSent), now.Add(-endedKept)); err != nil {
+		return err
+	}
 	if err := d.cfg.Store.DropReplays(ctx, before); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ var allowed = map[string][]string{
 	"cloud/tracking":           {"cloud", "cloud/check", "cloud/collection", "cloud/limit", "cloud/locale", "cloud/projection", "cloud/timeline", "protocol/otep"},
 	"cloud/span":               {"cloud"},
 	"cloud/trace":              {"cloud", "cloud/projection", "protocol/otep"},
-	"cloud/webhook":            {"cloud", "cloud/check", "cloud/locale", "protocol/signature"},
+	"cloud/webhook":            {"cloud", "cloud/check", "cloud/locale", "protocol/otep", "protocol/signature"},
 	"cloud/webhook/sender":     {"cloud", "cloud/fetch", "cloud/span", "protocol/cloudevent", "protocol/signature"},
 	"cloud/mqttbroker":         {"cloud/limit", "protocol/topic"},
 	"cloud/live":               {"cloud", "cloud/auth", "cloud/mqttbroker", "protocol/otep"},
