@@ -351,6 +351,13 @@ func TestForeignIDsInsideOfCallsLookLikeNothing(t *testing.T) {
 	a := x.do("POST", "/api/v1/orders/time-windows", x.w.OtherAdmin, `{"order_refs":["`+ref+`"],"time_window_start":"09:00","time_window_end":"10:00"}`)
 	none := x.do("POST", "/api/v1/orders/time-windows", x.w.OtherAdmin, `{"order_refs":["NONE-1"],"time_window_start":"09:00","time_window_end":"10:00"}`)
 	require.Equal(t, strings.ReplaceAll(string(none.body), "NONE-1", ref), string(a.body))
+	subscribe := `{"tracking_numbers":["%s"],"url":"https://hooks.example.com/parcels"}`
+	for _, token := range x.w.Others { // the numbers that it asked about, and nothing of theirs
+		a := x.do("POST", "/api/v1/otep/subscriptions", token, with(subscribe, number))
+		none := x.do("POST", "/api/v1/otep/subscriptions", token, with(subscribe, "NONE-1"))
+		require.Equal(t, none.status, a.status)
+		require.Equal(t, strings.ReplaceAll(string(none.body), "NONE-1", number), string(a.body))
+	}
 	for _, o := range x.table.Operations() { // lists, and whatever else names nothing in its address
 		if strings.Contains(o.Path, "{") || o.Types == nil {
 			continue

@@ -23,6 +23,13 @@ func (c Config) subscriptions() []catalog.Operation {
 			Path:        "/api/v1/otep/subscriptions",
 			Types:       subscribing,
 			Scopes:      []string{"webhooks:read"},
+			Noun: &catalog.Noun{
+				Name: "tracking_subscription", Path: "tracking-subscriptions", Area: "connections", Icon: "webhook",
+				Live: []string{"Endpoints", "Outbox"},
+				ID:   "subscription_id", Title: []string{"url"}, State: "status", States: "endpoint",
+				Columns: []string{"url", "status", "parcels", "events", "expires_at", "created_at"},
+				Verbs:   []string{"tracking_subscriptions.remove"},
+			},
 		}, r.ListSubscriptions, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "tracking_subscriptions.find",

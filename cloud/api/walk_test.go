@@ -159,6 +159,7 @@ func (x *world) furnish() {
 		post("/api/v1/order-chat/orders/"+order+"/messages", `{"client_message_id":"c-1","text":"`+side.mark+` asks"}`)
 		x.made("PUT", "/api/v1/webhook-settings", side.admin, strings.Replace(hooks, "mine", strings.ToLower(side.mark), 1))
 		post("/api/v1/client/orderCreate", strings.Replace(orderOf(side.mark+"-4"), "Ada Moreau", side.mark+" Told", 1))
+		post("/api/v1/otep/subscriptions", `{"all":true,"url":"https://`+strings.ToLower(side.mark)+`.example/parcels"}`)
 		post("/api/v1/user/api-keys", `{"name":"`+side.mark+` key"}`)
 		post("/api/v1/invitations", fmt.Sprintf(`{"account_type":"driver","name":"%s Guest","email":"%s@guest.example"}`, side.mark, side.mark))
 		x.bulk(side.admin, side.mark, cloud.JobChecked)

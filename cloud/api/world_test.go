@@ -635,6 +635,10 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = told()
 	case "webhook_logs.replay_many", "webhook_urls.list":
 		x.told()
+	case "tracking_subscriptions.create":
+		id, _ := news()
+		parcel, _ := at(x.made("GET", "/api/v1/orders/"+id, x.token(admin), ""), "order", "tracking_number").(string)
+		s.in = m{"tracking_numbers": []any{parcel}, "url": "https://hooks.example.com/parcels"}
 	case "tracking_subscriptions.list":
 		x.subscribed()
 	case "tracking_subscriptions.find", "tracking_subscriptions.remove":

@@ -218,6 +218,7 @@ var choices = map[string]texts{
 	"invitation.accepted":             {"Accepted", "已接受", "已接受", "Acceptée", "Angenommen", "Aceptada"},
 	"invitation.withdrawn":            {"Withdrawn", "已撤回", "已撤回", "Retirée", "Zurückgezogen", "Retirada"},
 	"invitation.expired":              {"Expired", "已过期", "已逾期", "Expirée", "Abgelaufen", "Vencida"},
+	"endpoint.expired":                {"Expired", "已过期", "已過期", "Expiré", "Abgelaufen", "Caducada"},
 	"endpoint.healthy":                {"Healthy", "正常", "正常", "En bon état", "In Ordnung", "En buen estado"},
 	"endpoint.degraded":               {"Failing", "投递失败", "傳送失敗", "En échec", "Gestört", "Con fallos"},
 	"endpoint.paused":                 {"Paused", "已暂停", "已暫停", "En pause", "Angehalten", "En pausa"},

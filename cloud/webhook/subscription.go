@@ -406,5 +406,5 @@ func (s subscriptions) showSubscription(r cloud.Subscription, e cloud.Endpoint, 
 }
 
 func subscriptionAudit(c cloud.Caller, r cloud.Subscription, now time.Time, action string) cloud.Audit {
-	return cloud.Audit{BusinessID: r.BusinessID, At: now, Actor: c.Account.ID.Actor(), Action: action, Target: fmt.Sprint("tracking_subscription:", r.ID), Detail: fmt.Sprintf(`{"endpoint":%d}`, r.EndpointID)}
+	return cloud.Audit{BusinessID: r.BusinessID, At: now, Actor: c.Account.ID.Actor(), Action: action, Target: fmt.Sprint("tracking_subscription:", r.ID), Detail: "{}"}
 }
