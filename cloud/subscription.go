@@ -27,7 +27,7 @@ const (
 )
 
 // SubscriptionEvents are what a subscription can be to.
-func SubscriptionEvents() []string { return []string{EventTracking, EventWithdrawn} }
+func SubscriptionEvents() []string { return []string{EventTracking, HookEventWithdrawn} }
 
 // Levels of subscriptions: whose parcels they are about.
 const (

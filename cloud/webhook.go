@@ -95,9 +95,9 @@ type WebhookSettings struct {
 
 // Events of timelines that tracking_event_webhook_url may get.
 const (
-	EventTracking  = "tracking.event"           // a timeline has a new event
-	EventWithdrawn = "tracking.event_withdrawn" // one was taken back
-	EventProof     = "pod.files_updated"
+	EventTracking      = "tracking.event"           // a timeline has a new event
+	HookEventWithdrawn = "tracking.event_withdrawn" // one was taken back
+	EventProof         = "pod.files_updated"
 )
 
 // TrackingEvents are those that it gets where nothing is set.

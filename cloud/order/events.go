@@ -118,7 +118,7 @@ const (
 	eventRefused   = "order.cancel_failed"
 	eventBatch     = "order.batch_processed"
 	eventTracking  = cloud.EventTracking
-	eventWithdrawn = cloud.EventWithdrawn
+	eventWithdrawn = cloud.HookEventWithdrawn
 	eventProof     = cloud.EventProof
 	eventStop      = "order_intercept."
 	eventLifecycle = "order."

@@ -214,7 +214,7 @@ func (r *feedReader) next(ctx context.Context, limit int) (out []*feedEntry, end
 		}
 		for i, x := range list {
 			r.at, r.seen = x.Position, x.RecordedAt
-			if !x.isWhole() || asked.Sub(x.RecordedAt) > cloud.FeedLife || !owns(r.c, x.Shipment) {
+			if !x.isWhole() || asked.Sub(x.RecordedAt) > cloud.FeedLife || !r.c.Owns(x.Shipment) {
 				continue
 			}
 			if out = append(out, x); len(out) == limit {

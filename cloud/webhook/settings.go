@@ -39,7 +39,7 @@ var deviceEvents = []string{"device_order.stored", "device_order.picked_up", "de
 	"device_order.exception_closed"}
 
 // trackingEvents are what tracking_events may name.
-var trackingEvents = []string{cloud.EventTracking, cloud.EventWithdrawn, cloud.EventProof}
+var trackingEvents = []string{cloud.EventTracking, cloud.HookEventWithdrawn, cloud.EventProof}
 
 // LevelInput names the level whose settings are meant: a customer's, else the
 // caller's own.
