@@ -143,7 +143,7 @@ func TestGuideCallsAreTheOperations(t *testing.T) {
 	t.Parallel()
 	var want, got []string
 	for _, op := range api.New(api.Config{}).Operations() {
-		if strings.HasPrefix(op.Name, "otep.") {
+		if strings.HasPrefix(op.Path, "/api/v1/otep/") {
 			want = append(want, op.Method+" "+op.Path)
 		}
 	}
