@@ -39,30 +39,43 @@ func OfOrder(events []cloud.TimelineEvent, packages []cloud.PackageID, now time.
 	}
 	s := newStand(packages)
 	var out []otep.Event
-	last := s.derived()
-	for _, e := range sorted(events) {
-		if e.Event.Reported {
+	last := s.derived() // where the events of out say that the order is
+	list := sorted(events)
+	var by *cloud.TimelineEvent // the latest of a moment that counts
+	for i, e := range list {
+		if e.Package == 0 || e.Event.Reported {
 			out = append(out, e.Event)
-			continue
 		}
 		s.takeEvent(e, now)
+		if e.Event.CountsAt(now) {
+			by = e
+			if e.Package == 0 {
+				if last = s.derived(); last.code != e.Event.StatusCode && !isOwn(e.Event) {
+					last = placeOf(e.Event)
+				}
+			}
+		}
+		if by == nil || i+1 < len(list) && list[i+1].Event.OccurredAt.Sub(e.Event.OccurredAt.Time) <= Moment {
+			continue
+		}
 		place := s.derived()
 		switch {
-		case e.Package == 0:
-			out = append(out, e.Event)
-			if e.Event.CountsAt(now) && place.code != e.Event.StatusCode && !isOwn(e.Event) {
-				out = append(out, place.event(e.Event))
-			}
 		case place == last:
-		case place.code == e.Event.StatusCode && place.reason == "":
-			out = append(bridged(out, place.code, e.Event), e.Event)
+		case by.Package == 0:
+			out = append(out, place.event(by.Event))
+		case place == placeOf(by.Event):
+			out = append(bridged(out, place.code, by.Event), by.Event)
 		default:
-			out = append(bridged(out, place.code, e.Event), place.event(e.Event))
+			out = append(bridged(out, place.code, by.Event), place.event(by.Event))
 		}
-		last = place
+		last, by = place, nil
 	}
 	return out
 }
+
+// Moment is how long after another event one that is made of it happens: events within it are
+// taken together, and what they lead to comes after all of them.
+const Moment = time.Microsecond
 
 // OfPackage is the timeline of one package of an order as it is at now, in the order of
 // otep.Compare, with the marks of OfOrder.
@@ -73,9 +86,10 @@ func OfPackage(events []cloud.TimelineEvent, packages []cloud.PackageID, id clou
 	s := newStand(packages)
 	var out []otep.Event
 	for _, e := range sorted(events) {
-		if slices.Contains(s.takeEvent(e, now), id) {
+		if s.isOf(e, id) {
 			out = append(out, e.Event)
 		}
+		s.takeEvent(e, now)
 	}
 	return out
 }
@@ -88,7 +102,7 @@ func Codes(events []cloud.TimelineEvent, packages []cloud.PackageID, now time.Ti
 	}
 	out := make(map[cloud.PackageID]otep.Code, len(packages))
 	for i, id := range packages {
-		out[id] = s.at[i].StatusCode
+		out[id] = s.at[i].code
 	}
 	return out
 }
@@ -124,47 +138,66 @@ func plainEvents(events []cloud.TimelineEvent) []otep.Event {
 }
 
 // sorted are the events that were not taken back.
-func sorted(events []cloud.TimelineEvent) []cloud.TimelineEvent {
-	out := make([]cloud.TimelineEvent, 0, len(events))
-	for _, e := range events {
-		if !e.Event.Withdrawn {
-			out = append(out, e)
+func sorted(events []cloud.TimelineEvent) []*cloud.TimelineEvent {
+	out := make([]*cloud.TimelineEvent, 0, len(events))
+	for i := range events {
+		if !events[i].Event.Withdrawn {
+			out = append(out, &events[i])
 		}
 	}
-	slices.SortStableFunc(out, func(a, b cloud.TimelineEvent) int { return otep.Compare(&a.Event, &b.Event) })
+	slices.SortStableFunc(out, func(a, b *cloud.TimelineEvent) int { return otep.Compare(&a.Event, &b.Event) })
 	return out
 }
 
 // stand is where packages are at one moment of their history.
 type stand struct {
-	packages []cloud.PackageID
-	at       []otep.Event // the latest of each that counts
+	place map[cloud.PackageID]int // in at
+	at    []standing
+}
+
+// standing is what counts of the latest event of a package.
+type standing struct {
+	code  otep.Code
+	rank  int
+	ended bool
 }
 
 func newStand(packages []cloud.PackageID) *stand {
-	return &stand{packages, make([]otep.Event, len(packages))}
+	s := &stand{make(map[cloud.PackageID]int, len(packages)), make([]standing, len(packages))}
+	for i, id := range packages {
+		s.place[id] = i
+	}
+	return s
 }
 
-// takeEvent goes on by an event and gives the packages that it belongs to. One that does not count changes
-// no place.
-func (s *stand) takeEvent(e cloud.TimelineEvent, now time.Time) []cloud.PackageID {
-	var of []cloud.PackageID
-	for i, id := range s.packages {
-		if e.Package == id || e.Package == 0 && !s.at[i].StatusCode.IsTerminal() {
-			of = append(of, id)
+// takeEvent goes on by an event. One that does not count changes no place.
+func (s *stand) takeEvent(e *cloud.TimelineEvent, now time.Time) {
+	if !e.Event.CountsAt(now) {
+		return
+	}
+	next := standing{e.Event.StatusCode, e.Event.Rank(), e.Event.StatusCode.IsTerminal()}
+	if e.Package != 0 {
+		if i, ok := s.place[e.Package]; ok {
+			s.at[i] = next
+		}
+		return
+	}
+	all := s.ended()
+	for i := range s.at {
+		if all || !s.at[i].ended {
+			s.at[i] = next
 		}
 	}
-	if len(of) == 0 && e.Package == 0 {
-		of = s.packages
-	}
-	if e.Event.CountsAt(now) {
-		for i, id := range s.packages {
-			if slices.Contains(of, id) {
-				s.at[i] = e.Event
-			}
-		}
-	}
-	return of
+}
+
+// isOf reports whether an event that comes now is about a package.
+func (s *stand) isOf(e *cloud.TimelineEvent, id cloud.PackageID) bool {
+	return e.Package == id || e.Package == 0 && (!s.at[s.place[id]].ended || s.ended())
+}
+
+// ended reports whether all packages have come to their end.
+func (s *stand) ended() bool {
+	return !slices.ContainsFunc(s.at, func(x standing) bool { return !x.ended })
 }
 
 // place is where an order is.
@@ -172,6 +205,9 @@ type place struct {
 	code   otep.Code
 	reason string
 }
+
+// placeOf is the place that an event names.
+func placeOf(e otep.Event) place { return place{code: e.StatusCode} }
 
 // derived is where the order is: at the code of least rank among packages that have not come to
 // their end. When all have: delivered when all were, delivery_failed with the reason Partial when some
@@ -182,19 +218,18 @@ func (s *stand) derived() (out place) {
 	var end otep.Code
 	for i := range s.at {
 		e := &s.at[i]
-		rank := e.Rank()
 		switch {
-		case !e.StatusCode.IsTerminal():
-			if !open || rank < least {
-				out.code, least = e.StatusCode, rank
+		case !e.ended:
+			if !open || e.rank < least {
+				out.code, least = e.code, e.rank
 			}
 			open = true
-		case e.StatusCode == otep.Delivered:
+		case e.code == otep.Delivered:
 			delivered++
 			fallthrough
 		default:
-			if rank > most {
-				end, most = e.StatusCode, rank
+			if e.rank > most {
+				end, most = e.code, e.rank
 			}
 		}
 	}
@@ -210,13 +245,13 @@ func (s *stand) derived() (out place) {
 // event is the event of an order that came to a place by an event about something else: a moment
 // after it, so that it is the later one of both.
 func (p place) event(by otep.Event) otep.Event {
-	sum := sha256.Sum256([]byte("order\n" + by.EventID + "\n" + string(p.code)))
+	sum := sha256.Sum256([]byte("order\n" + by.EventID + "\n" + by.OccurredAt.UTC().Format(time.RFC3339Nano) + "\n" + string(p.code)))
 	source := &otep.Source{Type: otep.System, Synthesized: true}
 	if by.Source != nil {
 		source.Type, source.Provider, source.ProviderName = by.Source.Type, by.Source.Provider, by.Source.ProviderName
 	}
 	out := otep.Event{EventID: "evt_" + hex.EncodeToString(sum[:10]), OccurredAt: by.OccurredAt, RecordedAt: by.RecordedAt, StatusCode: p.code, IncidentReason: p.reason, Source: source}
-	out.OccurredAt.Time = out.OccurredAt.Add(time.Microsecond)
+	out.OccurredAt.Time = out.OccurredAt.Add(Moment)
 	if out.RecordedAt.Before(out.OccurredAt.Time) {
 		out.RecordedAt = out.OccurredAt
 	}

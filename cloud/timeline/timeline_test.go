@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,4 +227,39 @@ func TestEventsAheadWait(t *testing.T) {
 	require.Equal(t, map[cloud.PackageID]otep.Code{11: "in_transit", 12: "in_transit"}, timeline.Codes(events, packages, soon))
 	require.Equal(t, map[cloud.PackageID]otep.Code{11: "delivered", 12: "delivered"}, timeline.Codes(events, packages, later))
 	require.Len(t, timeline.OfOrder(events, packages, soon), 1)
+}
+
+// A carrier scans several parcels in the same moment, and a parcel's event may come in the moment of
+// one about the whole: the order is where its parcels are when the moment is over.
+func TestEventsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	at := func(list ...cloud.TimelineEvent) string {
+		tl := otep.Fold("parcel", otep.Subject{}, timeline.OfOrder(list, []cloud.PackageID{1, 2}, time.Time{}))
+		var codes []string
+		for _, e := range tl.Events {
+			codes = append(codes, string(e.StatusCode))
+		}
+		return strings.Join(codes, " ")
+	}
+	require.Equal(t, "in_transit delivered", at(event("a", 1, "in_transit", 1), event("b", 1, "out_for_delivery", 2), event("c", 2, "delivered", 1), event("d", 2, "delivered", 2)))
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		packages := []cloud.PackageID{1, 2, 3}[:2+r.IntN(2)]
+		events := history(r, packages)
+		for i := range events {
+			e := &events[i].Event
+			e.Source = &otep.Source{Type: "carrier", Provider: "swift"}
+			e.OccurredAt.Time = e.OccurredAt.Truncate(4 * time.Second).Add(time.Duration(r.IntN(2)) * time.Microsecond)
+		}
+		if !timeline.IsSplit(events) {
+			continue
+		}
+		end := naive{packages: packages, code: timeline.Codes(events, packages, time.Time{})}.order()
+		shown := otep.Fold("parcel", otep.Subject{}, timeline.OfOrder(events, packages, time.Time{}))
+		current := ""
+		if shown.Current != nil {
+			current = string(*shown.Current)
+		}
+		require.Equal(t, end[0], current, "seed %d", seed)
+	}
 }
