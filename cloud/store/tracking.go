@@ -20,14 +20,14 @@ const (
 	sqlLockShipment     = `SELECT id FROM shipment WHERE number_key = $1 @lock`
 	sqlDeliveryShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE delivery_id = $1 AND delivery_id <> 0 ORDER BY id`
 	// A shipment with its newest events, one on a line, and the packages of its order. Before an event stand a dash if it was taken
-	// back, a question mark if it was reported, and the number of its package. A timeline takes no more than 2,050; older databases have longer ones.
+	// back, a question mark if it was reported, and the number of its package. A timeline takes no more than 2,000 and an end of each of 200 packages; older databases have longer ones.
 	sqlTimelineByNumber = `SELECT ` + shipmentColumns + `,
   (SELECT @join(newest.line, @newline) FROM (SELECT CASE WHEN t.withdrawn_at IS NULL AND t.package_id = 0 AND NOT t.reported THEN t.event
        ELSE CASE WHEN t.withdrawn_at IS NULL THEN '' ELSE '-' END || CASE WHEN t.reported THEN '?' ELSE '' END || CAST(t.package_id AS TEXT) || t.event END AS line
-     FROM timeline t WHERE t.shipment_id = shipment.id ORDER BY t.occurred_at DESC, t.n DESC LIMIT 2050) AS newest),
+     FROM timeline t WHERE t.shipment_id = shipment.id ORDER BY t.occurred_at DESC, t.n DESC LIMIT 2250) AS newest),
   CASE WHEN shipment.order_id <> 0 THEN (SELECT @join(CAST(p.id AS TEXT) || ' ' || p.number_key, @newline) FROM order_package p WHERE p.order_id = shipment.order_id) END
 FROM shipment WHERE number_key = $1`
-	sqlTimeline = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT 2050`
+	sqlTimeline = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT 2250`
 
 	sqlEventAfter = `SELECT occurred_at FROM timeline WHERE shipment_id = $1 AND occurred_at > $2 LIMIT 1`
 
@@ -59,7 +59,7 @@ WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
 	sqlPackagesOf  = `SELECT id, number_key, external_key FROM order_package WHERE order_id = $1 AND business_id = $2 ORDER BY id`
 	sqlEndReviews  = `UPDATE review SET status = 'ended', updated_at = $1 WHERE id IN (SELECT id FROM review WHERE status = 'open' AND ends_at < $1 ORDER BY ends_at LIMIT $2)`
-	sqlWithdrawn   = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2050`
+	sqlWithdrawn   = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2250`
 	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
 	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`
@@ -212,7 +212,8 @@ func packagesOf(ctx context.Context, q querier, b cloud.BusinessID, id cloud.Ord
 }
 
 // ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
-// about what it finds.
+// about what it finds, but for shipments of orders: for these whoever decides reads the order first,
+// and two that wait for an order and its shipment in turns would wait for each other.
 func (v trackingView) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.Shipment, error) {
 	for _, by := range []struct {
 		sql string
@@ -232,10 +233,10 @@ func (v trackingView) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]
 		if by.key == "" || by.key == int64(0) {
 			continue
 		}
-		if v.locks {
-			by.sql += " @lock"
-		}
 		found, err := list(v.ctx, v.q, by.sql, scanShipment, int64(b), by.key)
+		if s, ok := v.q.(session); ok && s.postgres() && v.locks && slices.ContainsFunc(found, func(s cloud.Shipment) bool { return s.OrderID == 0 }) {
+			found, err = list(v.ctx, v.q, by.sql+" @lock", scanShipment, int64(b), by.key)
+		}
 		if err != nil || len(found) > 0 {
 			return found, err
 		}

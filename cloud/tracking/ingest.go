@@ -273,17 +273,51 @@ func (a *arrival) readStatus(body []byte) {
 // store commits them together.
 const sideBySide = 16
 
-// storeArrivals stores arrivals, each in a transaction of its own.
+// groupArrivals groups arrivals, by their places, by the first shipment that each may be about:
+// transactions about one would only get in each other's way.
+func groupArrivals(ctx context.Context, s Store, by cloud.Provider, list []arrival) (groups [][]int, err error) {
+	if len(list) == 1 {
+		return [][]int{{0}}, nil
+	}
+	err = s.Look(ctx, func(v cloud.View) error {
+		groups = nil
+		at := map[cloud.ShipmentID]int{}
+		for i, a := range list {
+			found, err := v.ShipmentsBySubject(by.BusinessID, a.subject)
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				if g, ok := at[found[0].ID]; ok {
+					groups[g] = append(groups[g], i)
+					continue
+				}
+				at[found[0].ID] = len(groups)
+			}
+			groups = append(groups, []int{i})
+		}
+		return nil
+	})
+	return groups, err
+}
+
+// storeArrivals stores arrivals, each in a transaction of its own, those about one shipment one after the other.
 func (s *Service) storeArrivals(ctx context.Context, c cloud.Caller, by cloud.Provider, list []arrival) (IngestOutput, error) {
 	out := IngestOutput{Result: true, Timelines: make([]IngestTimeline, len(list))}
+	groups, err := groupArrivals(ctx, s.store, by, list)
+	if err != nil {
+		return IngestOutput{}, err
+	}
 	errs := make([]error, len(list))
 	slots := make(chan struct{}, sideBySide)
 	var wg sync.WaitGroup
-	for i, a := range list {
+	for _, group := range groups {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			out.Timelines[i], errs[i] = s.add(ctx, c, by, a)
+			for _, i := range group {
+				out.Timelines[i], errs[i] = s.add(ctx, c, by, list[i])
+			}
 		})
 	}
 	wg.Wait()
