@@ -339,6 +339,9 @@ func overrideStatus(d *Decision, in OverrideInput) error {
 		l.insert(0, code, otep.System, in.Status.State().Reason, d.Now, d.Now)
 	}
 	d.enterStatus(in.Status, overridden, in.Reason)
+	if d.Order.SelfDelivery || !slices.Contains(carried, in.Status) && !in.Status.State().Terminal {
+		giveBack(d, l)
+	}
 	if in.Status == cloud.OrderCancelled {
 		d.Order.CancelReason = in.Reason
 	}

@@ -252,14 +252,21 @@ func (d *Decision) Move(to cloud.OrderStatus, t Trigger, operation int, reason, 
 	if (t == Withdraw || t == InterceptionFailed && to == before) && stop.BeforeCode != "" {
 		l.Append(stop.BeforeCode, m.source, "", d.At, d.Now)
 	}
-	if l.Shipment.ProviderID != 0 && !d.Order.ThirdPartyOpen && (m.source == otep.SelfDelivery || m.source == otep.Warehouse || t == PutOnRoute || t == AssignDriver) {
-		l.Shipment.ProviderID, l.Changed, d.Order.SelfDelivery = 0, true, true // it is the business's own again
+	if m.source == otep.SelfDelivery || m.source == otep.Warehouse || t == PutOnRoute || t == AssignDriver || Resting(to) && (t == ExecuteOutcome || t == RemoveFromLocker) {
+		giveBack(d, l)
 	}
 	d.trigger, d.reason = t, cmp.Or(reason, to.State().Reason)
 	d.enterStatus(d.resumedStatus(to), operation, note)
 	d.trigger, d.reason = "", ""
 	d.failInterception(t)
 	return nil
+}
+
+// giveBack makes an order the business's own again that a carrier took over by its events.
+func giveBack(d *Decision, l *Timeline) {
+	if l.Shipment.ProviderID != 0 && !d.Order.ThirdPartyOpen {
+		l.Shipment.ProviderID, l.Changed, d.Order.SelfDelivery = 0, true, true
+	}
 }
 
 // resumedStatus is the status in which an order that was stopped comes back to its

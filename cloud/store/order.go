@@ -35,6 +35,7 @@ WHERE order_package.external_key <> excluded.external_key OR order_package.numbe
 	sqlAddTerm      = `INSERT INTO order_search (rowid, business_id, order_id, field, value) VALUES ($1, $2, $3, $4, $5)`
 	sqlAddOperation = `INSERT INTO order_operation (order_id, business_id, type, at, body) VALUES ($1, $2, $3, $4, $5)`
 
+	sqlDropReviews  = `DELETE FROM review WHERE business_id = $1 AND shipment_id IN (SELECT id FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0)`
 	sqlDropTimeline = `DELETE FROM timeline WHERE shipment_id IN (SELECT id FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0)`
 	sqlDropShipment = `DELETE FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0`
 	sqlDropOrder    = `DELETE FROM orders WHERE business_id = $1 AND id = $2`
@@ -133,7 +134,7 @@ func (w *writer) dropTerms(id cloud.OrderID) {
 
 func (w *writer) dropOrder(k cloud.OrderKey) {
 	w.add(mustExist, sqlDropOrder, int64(k.BusinessID), int64(k.ID))
-	for _, sql := range slices.Concat([]string{sqlDropGuesses, sqlDropTimeline, sqlDropShipment, sqlDropConversation}, droppedChat, dropped) {
+	for _, sql := range slices.Concat([]string{sqlDropGuesses, sqlDropReviews, sqlDropTimeline, sqlDropShipment, sqlDropConversation}, droppedChat, dropped) {
 		w.add(anything, sql, int64(k.BusinessID), int64(k.ID))
 	}
 	w.dropTerms(k.ID)
