@@ -78,12 +78,12 @@ type EventRef struct {
 	CorrectedBy string    // id of the event that took its place, "" for none
 }
 
-// Key is what the event is known by among those of its shipment.
+// Key is what the event is known by among those of its shipment. No id has the character between both.
 func (r EventRef) Key() string {
 	if r.Package == 0 {
 		return r.EventID
 	}
-	return r.EventID + "#" + strconv.FormatInt(int64(r.Package), 10)
+	return r.EventID + "\x1f" + strconv.FormatInt(int64(r.Package), 10)
 }
 
 // PackageNumber is a package of an order by the numbers that find it.

@@ -71,12 +71,12 @@ func (d *Decision) collectEvents() error {
 	addInterception(d)
 	if d.timeline != nil && !d.isDeleted() {
 		for _, e := range d.timeline.withdrawn {
-			if !e.Event.Reported {
+			if !e.Event.Reported && !d.timeline.isFresh(e.EventRef) {
 				addWithdrawn(d, e)
 			}
 		}
 		for _, e := range d.timeline.fresh {
-			if !e.Event.Reported {
+			if !e.Event.Reported && !e.Event.Withdrawn {
 				addTracking(d, e)
 			}
 		}

@@ -191,8 +191,8 @@ func (l *Timeline) mayFollow(id cloud.PackageID, code otep.Code) bool {
 // each has a moment of its own.
 func (l *Timeline) insert(id cloud.PackageID, code otep.Code, source, reason string, at, now time.Time) {
 	for _, e := range l.rows {
-		if related := id == 0 || e.Package == 0 || e.Package == id; related && !e.Event.Reported && e.Event.TimeType == "" && !at.After(e.Event.OccurredAt.Time) {
-			at = e.Event.OccurredAt.UTC().Truncate(time.Millisecond).Add(time.Millisecond)
+		if related := id == 0 || e.Package == 0 || e.Package == id; related && !e.Event.Reported && e.Event.TimeType == "" && !at.After(e.Event.OccurredAt.Add(timeline.Moment)) {
+			at = e.Event.OccurredAt.Add(timeline.Moment).UTC().Truncate(time.Millisecond).Add(time.Millisecond)
 		}
 	}
 	e := otep.Event{OccurredAt: otep.Time{Time: at}, RecordedAt: otep.Time{Time: now}, StatusCode: code, IncidentReason: reason,
@@ -205,6 +205,11 @@ func (l *Timeline) add(e cloud.TimelineEvent) {
 	e.ShipmentID, e.BusinessID = l.Shipment.ID, l.Shipment.BusinessID
 	l.takeRow(e)
 	l.fresh = append(l.fresh, e)
+}
+
+// isFresh reports whether an event came in this decision.
+func (l *Timeline) isFresh(ref cloud.EventRef) bool {
+	return slices.ContainsFunc(l.fresh, func(e cloud.TimelineEvent) bool { return e.Ref().Key() == ref.Key() })
 }
 
 // takeBack withdraws an event.

@@ -139,7 +139,7 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 	l := d.l
 	l.Changed = l.Shipment != news.Shipment
 	l.Shipment = news.Shipment
-	before := l.Current()
+	before := l.Shipment.Current // as it was written: an event may have come to its time since
 	for _, ref := range news.Withdrawn {
 		l.takeBack(ref)
 	}
@@ -150,6 +150,7 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 	}
 	counted := len(news.Withdrawn) > 0
 	for i, e := range news.Events {
+		e.Event.Withdrawn = slices.ContainsFunc(news.Withdrawn, func(ref cloud.EventRef) bool { return ref.Key() == e.Ref().Key() })
 		if own == canTake && d.isTaking(e.Event) {
 			if err := d.takeOver(); err != nil {
 				return t, err

@@ -42,10 +42,10 @@ func (s *Service) addIn(v cloud.View, c cloud.Caller, by cloud.Provider, a arriv
 	if w.code != "" || !found {
 		return a.rejected(c.Language, w.code), nil, nil
 	}
-	w.withdrawals()
 	if err := errors.Join(w.events(), w.observe()); err != nil {
 		return out, nil, err
 	}
+	w.withdrawals()
 	if err := w.finish(); err != nil {
 		return out, nil, err
 	}
@@ -225,6 +225,9 @@ func (w *adding) event(in incoming) (out IngestEvent, err error) {
 	out = IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
 	if i, ok := w.place[e.EventID]; ok {
 		if stored := w.stored[i].Event; !isRepeat(stored, e, in.event.StatusCode != "") {
+			if taken, err := w.isTaken(e); err != nil || taken {
+				return out, err
+			}
 			out.Outcome, out.Stored = outcomeConflict, &StoredEvent{stored.StatusCode, stored.OccurredAt}
 			w.conflict = true
 			w.findings = append(w.findings, otep.Entry{Rule: ruleConflict, Path: fmt.Sprintf("events[%d].event_id", in.index), Args: []string{e.EventID}, Event: in.index,
@@ -264,11 +267,14 @@ func (w *adding) event(in incoming) (out IngestEvent, err error) {
 
 // takesPlace reports whether an event may take the place of the one that it corrects, if any.
 func (w *adding) takesPlace(e otep.Event, index int) bool {
-	if e.Corrects == "" || e.Corrects != e.EventID && slices.ContainsFunc(w.stored, w.sentAs(e.Corrects)) {
+	isThere := func(x cloud.TimelineEvent) bool {
+		return (!x.Event.Withdrawn || w.a.reviewed != 0) && w.sentAs(e.Corrects)(x)
+	}
+	if e.Corrects == "" || e.Corrects != e.EventID && slices.ContainsFunc(w.stored, isThere) {
 		return true
 	}
 	w.findings = append(w.findings, otep.Entry{Rule: ruleUnknownEvent, Path: fmt.Sprintf("events[%d].corrects", index),
-		Message: fmt.Sprintf("corrects names no other event that this provider sent: '%s'", e.Corrects), Args: []string{e.Corrects}, Event: index})
+		Message: fmt.Sprintf("corrects names no other event that this provider sent, or one that was taken back: '%s'", e.Corrects), Args: []string{e.Corrects}, Event: index})
 	return false
 }
 
@@ -303,7 +309,10 @@ func (w *adding) withdrawals() {
 // takeBack withdraws the stored event that is meant, nil when there is none. One that was
 // taken back before is left as it is.
 func (w *adding) takeBack(isMeant func(cloud.TimelineEvent) bool, reason, correctedBy string) (e *otep.Event, changed bool) {
-	i := slices.IndexFunc(w.stored, isMeant)
+	i := slices.IndexFunc(w.stored, func(e cloud.TimelineEvent) bool { return e.Package == w.part && isMeant(e) })
+	if i < 0 { // the order's number may stand for a package's
+		i = slices.IndexFunc(w.stored, isMeant)
+	}
 	if i < 0 {
 		return nil, false
 	}
@@ -382,7 +391,7 @@ const (
 func (w *adding) mayAppend(e otep.Event, index int) bool {
 	room := maxTimeline
 	if s, ok := otep.Lookup(e.StatusCode); ok && s.Terminal {
-		room += roomForEnds
+		room += max(roomForEnds, len(w.packages))
 	}
 	switch {
 	case len(w.stored) >= room:

@@ -1,7 +1,10 @@
 package tracking
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -223,7 +226,8 @@ func (s Desk) carryOut(v cloud.View, c cloud.Caller, r cloud.Review, in DecideIn
 			e.OccurredAt = at
 		}
 		if r.Kind == cloud.ReviewConflict {
-			e.Corrects, e.EventID = e.EventID, ""
+			sum := sha256.Sum256(r.Given) // not the id that follows from the event: that may be the one that it takes the place of
+			e.Corrects, e.EventID = e.EventID, "evt_"+hex.EncodeToString(sum[:10])
 		}
 		a.events = []incoming{{event: e}}
 	} else {
@@ -275,9 +279,17 @@ func (s *Service) Dispute(ctx context.Context, c cloud.Caller, in DisputeInput) 
 		return DisputeOutput{}, invalid("event_id", "The timeline has no event with this id.")
 	}
 	e := p.timeline.Events[i]
+	row, ok := p.cause(e)
+	if !ok {
+		return DisputeOutput{}, invalid("event_id", "The timeline has no event with this id.")
+	}
+	number := p.shipment.Number
+	if x := p.numberOf(row.Package); x != nil {
+		number = *x
+	}
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		r := cloud.Review{Kind: cloud.ReviewDispute, TrackingNumber: p.timeline.Subject.TrackingNumber, ShipmentID: p.shipment.ID, PackageID: p.part, EventID: e.EventID,
-			StatusCode: string(e.StatusCode), OccurredAt: e.OccurredAt.UTC(), DisputeKind: in.Kind, Note: in.Note}
+		r := cloud.Review{Kind: cloud.ReviewDispute, TrackingNumber: number, ShipmentID: p.shipment.ID, PackageID: row.Package, EventID: row.Event.EventID,
+			StatusCode: string(row.Event.StatusCode), OccurredAt: row.Event.OccurredAt.UTC(), DisputeKind: in.Kind, Note: in.Note}
 		ch := &cloud.Changes{}
 		_, err := addReview(v, ch, p.shipment.BusinessID, r, time.Now())
 		if err == nil && len(ch.Rows) > 0 {
@@ -285,28 +297,48 @@ func (s *Service) Dispute(ctx context.Context, c cloud.Caller, in DisputeInput) 
 			if !c.Anonymous() {
 				actor = c.Account.ID.Actor()
 			}
-			ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: p.shipment.BusinessID, At: time.Now().UTC(), Actor: actor, Action: "event_disputed", Target: "tracking:" + r.TrackingNumber, Detail: `{"event_id":"` + e.EventID + `"}`})
+			detail, _ := json.Marshal(map[string]string{"event_id": r.EventID}) // texts always encode
+			ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: p.shipment.BusinessID, At: time.Now().UTC(), Actor: actor, Action: "event_disputed", Target: "tracking:" + r.TrackingNumber, Detail: string(detail)})
 		}
 		return ch, err
 	})
 	return DisputeOutput{err == nil, e.EventID, string(cloud.ReviewOpen)}, err
 }
 
+// cause is the stored event that a shown one is, or was made of: the latest that happened by then.
+func (p *parcel) cause(e otep.Event) (out cloud.TimelineEvent, ok bool) {
+	for _, r := range p.all {
+		x := &r.Event
+		if x.EventID == e.EventID && x.StatusCode == e.StatusCode && x.OccurredAt.Equal(e.OccurredAt.Time) && !x.Withdrawn && !x.Reported {
+			return r, true
+		}
+		if x.CountsAt(time.Time{}) && !x.OccurredAt.After(e.OccurredAt.Time) && (!ok || otep.Compare(x, &out.Event) > 0) {
+			out, ok = r, true
+		}
+	}
+	return out, ok
+}
+
 // addReview makes a review unless there is one about the same event and kind. It gives the one that stands.
 // Error: TOO_MANY_REVIEWS.
 func addReview(v cloud.View, ch *cloud.Changes, b cloud.BusinessID, r cloud.Review, now time.Time) (cloud.Review, error) {
-	like := cloud.Review{Kept: cloud.Kept[cloud.ReviewID]{BusinessID: b}, Kind: r.Kind, ShipmentID: r.ShipmentID, PackageID: r.PackageID, EventID: r.EventID}
-	found, _, err := cloud.List(v, like, cloud.Page{Sort: "id", Down: true, Limit: 1})
+	found, err := reviewsLike(v, b, r)
 	if err != nil {
 		return r, err
 	}
-	if len(found) > 0 && (found[0].Status == cloud.ReviewOpen || string(found[0].Given) == string(r.Given) && len(r.Given) > 0) {
-		return found[0], nil
-	}
 	for _, x := range ch.Rows {
-		if old, ok := x.(cloud.Review); ok && old.Kind == r.Kind && old.EventID == r.EventID {
+		if old, ok := x.(cloud.Review); ok && old.EventID == r.EventID && old.PackageID == r.PackageID {
+			found = append(found, old)
+		}
+	}
+	for _, old := range slices.Backward(found) {
+		if old.Kind != r.Kind {
+			continue
+		}
+		if old.Status == cloud.ReviewOpen || bytes.Equal(old.Given, r.Given) && len(r.Given) > 0 {
 			return old, nil
 		}
+		break
 	}
 	if r.ProviderID != 0 {
 		_, open, err := cloud.List(v, cloud.Review{Kept: cloud.Kept[cloud.ReviewID]{BusinessID: b}, ProviderID: r.ProviderID, Status: cloud.ReviewOpen}, cloud.Page{Sort: "id", Down: true, Limit: 1})
@@ -328,19 +360,42 @@ func addReview(v cloud.View, ch *cloud.Changes, b cloud.BusinessID, r cloud.Revi
 	return r, nil
 }
 
+// reviewsLike are the reviews of a business about the same event as another one, by id.
+func reviewsLike(v cloud.View, b cloud.BusinessID, r cloud.Review) ([]cloud.Review, error) {
+	found, err := cloud.All(v, cloud.Review{Kept: cloud.Kept[cloud.ReviewID]{BusinessID: b}, ShipmentID: r.ShipmentID, EventID: r.EventID})
+	return slices.DeleteFunc(found, func(x cloud.Review) bool { return x.PackageID != r.PackageID }), err // 0 stands for all in an example
+}
+
 // review makes one about an event of the arrival.
 func (w *adding) review(kind cloud.ReviewKind, e otep.Event, given bool) (cloud.Review, error) {
 	r := cloud.Review{Kind: kind, TrackingNumber: w.subject.TrackingNumber, ShipmentID: w.shipment.ID, PackageID: w.part, ProviderID: w.by.ID, EventID: e.EventID,
 		StatusCode: string(e.StatusCode), OccurredAt: e.OccurredAt.UTC()}
 	if given {
-		e.RecordedAt = otep.Time{} // each time that it comes it is the same
-		text, err := otep.AppendEvent(nil, &e)
-		if err != nil {
+		var err error
+		if r.Given, err = asGiven(e); err != nil {
 			return r, err
 		}
-		r.Given = text
 	}
 	return addReview(w.v, &w.reviews, w.shipment.BusinessID, r, w.now.Time)
+}
+
+// asGiven is an event as reviews have it: each time that it comes it is the same.
+func asGiven(e otep.Event) ([]byte, error) {
+	e.RecordedAt = otep.Time{}
+	return otep.AppendEvent(nil, &e)
+}
+
+// isTaken reports whether staff have taken an event as it comes, at another time or in the place of
+// the one that is stored with its id.
+func (w *adding) isTaken(e otep.Event) (bool, error) {
+	given, err := asGiven(e)
+	if err != nil {
+		return false, err
+	}
+	found, err := reviewsLike(w.v, w.shipment.BusinessID, cloud.Review{ShipmentID: w.shipment.ID, PackageID: w.part, EventID: e.EventID})
+	return slices.ContainsFunc(found, func(r cloud.Review) bool {
+		return r.Status == cloud.ReviewDecided && r.Action != actReject && r.Action != actDismiss && bytes.Equal(r.Given, given)
+	}), err
 }
 
 // oldest is how old an event may be without a review.
