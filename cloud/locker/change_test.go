@@ -1,7 +1,9 @@
 package locker_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -506,5 +508,33 @@ func TestEdits(t *testing.T) {
 		s.settle(s.open())
 		_, err = s.Lockers.RotateDeliveryCode(ctx, caller(s), locker.RotateInput{Delivery: "ref:R-1"})
 		require.Equal(s.t, "DELIVERY_STATE_CONFLICT", code(err))
+	})
+}
+
+// What is kept for a repeat of a call that waits for the cabinet is not its last answer yet.
+func TestAnswersOfCallsThatWaitForTheCabinetAreUnfinished(t *testing.T) {
+	f := plays(t)
+	unfinished := func(name string, opens func(ctx context.Context, s *story) error) {
+		f(name, 1, func(s *story) {
+			s.settle(s.open())
+			o := &cloud.Once{ID: cloud.CallID{1}, At: time.Now().UTC(), Until: time.Now().UTC().Add(time.Minute), Encode: json.Marshal}
+			call := cloud.WithCall(ctx, &cloud.Call{BusinessID: s.Box.ProviderCaller.Account.BusinessID, Actor: "account:1", Operation: name, Once: o})
+			var kept cloud.KeptAnswer
+			var missing error
+			_, err := during(s, func() (struct{}, error) { return struct{}{}, opens(call, s) }, func(a asked) {
+				kept, missing = s.Store.FindCall(ctx, o.ID, time.Now())
+				s.opened(a)
+			})
+			require.NoError(s.t, errors.Join(err, missing))
+			require.Equal(s.t, o.Until, kept.Running)
+		})
+	}
+	unfinished("correct", func(ctx context.Context, s *story) error {
+		_, err := s.Lockers.Correct(ctx, s.Box.ProviderCaller, locker.CorrectInput{Delivery: "ref:R-1", Reason: "wrong_parcel"})
+		return err
+	})
+	unfinished("retrieve", func(ctx context.Context, s *story) error {
+		_, err := s.Lockers.Retrieve(ctx, s.Box.ProviderCaller, locker.RetrieveInput{Delivery: "ref:R-1", Reason: "recall"})
+		return err
 	})
 }
