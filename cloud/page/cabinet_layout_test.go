@@ -82,6 +82,11 @@ func TestLayoutPage(t *testing.T) {
 	require.Contains(t, g.body, `id="grid-5"`)
 	require.Contains(t, g.body, `<span class="name">A-5</span>`)
 	require.NotContains(t, post("990", form, "remove", "1").body, `id="grid-4"`)
+	for _, none := range []string{"0", "5", "-1", "x"} {
+		g = post("990", form, "remove", none)
+		require.Equal(t, 200, g.status, none)
+		require.Contains(t, g.body, `id="grid-4"`, "compartment %s is none of the form", none)
+	}
 	form["pickup"][0] = "no"
 	g = post("990", form, "do", "draw")
 	require.Contains(t, g.body, `<span class="name">Staff</span>`)
