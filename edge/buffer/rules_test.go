@@ -131,9 +131,32 @@ func (f pageFile) meta(root, freelist, high uint64) {
 		ne.PutUint64(b[32:], freelist)
 		ne.PutUint64(b[40:], high)
 		ne.PutUint64(b[48:], id)
-		sum := fnv.New64a()
-		sum.Write(b[:56])
-		ne.PutUint64(b[56:], sum.Sum64())
+		f.seal(id)
+	}
+}
+
+// seal writes the checksum of a meta page.
+func (f pageFile) seal(id uint64) {
+	b := f[id*1024+pageHeader:]
+	sum := fnv.New64a()
+	sum.Write(b[:56])
+	ne.PutUint64(b[56:], sum.Sum64())
+}
+
+// A meta page of another format, or of another version of it, is none, though its checksum
+// holds.
+func TestMetaPageOfAnotherFormatIsNotSound(t *testing.T) {
+	t.Parallel()
+	for _, at := range []uint64{0, 4} {
+		f := make(pageFile, 8*1024)
+		f.meta(7, 7, 8)
+		for id := range uint64(2) {
+			f[id*1024+pageHeader+at]++
+			f.seal(id)
+		}
+		_, err := openPages(t.Context(), bytes.NewReader(f), 0)
+		require.ErrorIs(t, err, ErrDamaged, "byte %d", at)
+		require.ErrorContains(t, err, "no sound meta page", "byte %d", at)
 	}
 }
 
