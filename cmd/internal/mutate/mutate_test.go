@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,6 +96,25 @@ func TestASeedIsASample(t *testing.T) {
 	require.Equal(t, ids(7), ids(7))
 	require.NotEqual(t, ids(7), ids(8))
 	require.ElementsMatch(t, ids(7), ids(8), "an order of the same sites")
+}
+
+// A run that goes on where another stopped runs no tests of packages of which every mutant has
+// a verdict.
+func TestPackagesWithoutMutantsToTryAreNotMeasured(t *testing.T) {
+	t.Parallel()
+	list, err := listPackages(t.Context(), "", []string{"./testdata/parcel"})
+	require.NoError(t, err)
+	sites, err := findSites(list[0])
+	require.NoError(t, err)
+	r := &runner{book: &verdicts{known: map[string]verdict{}}, temp: t.TempDir(), base: map[string]time.Duration{}}
+	require.False(t, r.isKnown(sites[0]))
+	for i, s := range sites {
+		r.book.known[s.id()] = verdict{site: s, Outcome: []string{killed, survived, rejected}[i%3]}
+	}
+	require.NoError(t, r.measure(t.Context(), sites))
+	require.Empty(t, r.base)
+	r.cfg.retry = true
+	require.Equal(t, []bool{true, false, true}, []bool{r.isKnown(sites[0]), r.isKnown(sites[1]), r.isKnown(sites[2])})
 }
 
 // What the compiler refuses, and what only logs, is no site or no verdict.

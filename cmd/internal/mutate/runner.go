@@ -71,8 +71,8 @@ func (r *runner) runBatch(ctx context.Context, batch []site) ([]verdict, error) 
 	var wg sync.WaitGroup
 	var writing sync.Mutex
 	for i, s := range batch {
-		if v, ok := r.book.find(s); ok && (v.Outcome != survived || !r.cfg.retry) {
-			out[i] = v
+		if r.isKnown(s) {
+			out[i], _ = r.book.find(s)
 			continue
 		}
 		wg.Go(func() {
@@ -93,12 +93,18 @@ func (r *runner) runBatch(ctx context.Context, batch []site) ([]verdict, error) 
 	return out, nil
 }
 
-// measure runs the tests of unchanged packages once: they must pass, and their
-// time is the measure of a mutant's.
+// isKnown reports whether a mutant has a verdict and is not to be tried again.
+func (r *runner) isKnown(s site) bool {
+	v, ok := r.book.find(s)
+	return ok && (v.Outcome != survived || !r.cfg.retry)
+}
+
+// measure runs the tests of unchanged packages with mutants to try once: they must
+// pass, and their time is the measure of a mutant's.
 func (r *runner) measure(ctx context.Context, batch []site) error {
 	for _, s := range batch {
 		tester := s.pkg.tester()
-		if _, ok := r.base[tester]; ok {
+		if _, ok := r.base[tester]; ok || r.isKnown(s) {
 			continue
 		}
 		start := time.Now()
