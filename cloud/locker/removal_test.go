@@ -262,6 +262,12 @@ func TestRemovalsMeetOtherDecisions(t *testing.T) {
 		s.status(cloud.DeliveryDelivered)
 		require.Equal(s.t, cloud.GridFree, s.cell(a.Doors[1]).State)
 	})
+	f("not found, and no exception has a number yet", 1, func(s *story) {
+		a := s.open()
+		s.settle(a)
+		s.atScreen(a.Doors[0], wire.RemovalNotFound, wire.RemovalCollected)
+		require.Equal(s.t, []string{"item_missing high"}, s.exceptions())
+	})
 	f("a doubt was open", 1, func(s *story) {
 		a := s.open()
 		s.settle(a)
