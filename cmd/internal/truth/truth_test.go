@@ -682,6 +682,14 @@ func TestWhatIsReportedInTimeAndWithItsCauseBreaksNoRule(t *testing.T) {
 		"new hardware, and a door that was opened before": func(c *Case, _ *Cabinet) {
 			c.Replaced = []Replacement{{Cabinet: "CAB-1", At: at(300), Inside: map[uint]string{1: "LD-1", 2: "LD-2"}}}
 		},
+		"new hardware, and a compartment that staff declared empty since": func(c *Case, _ *Cabinet) {
+			c.Replaced = []Replacement{{Cabinet: "CAB-1", At: at(2000), Inside: map[uint]string{2: "LD-2"}}}
+			c.Cleared = []Clear{{Cabinet: "CAB-1", Door: 2, At: at(2100)}}
+		},
+		"new hardware, and the former was cut off as stolen": func(c *Case, _ *Cabinet) {
+			c.Replaced = []Replacement{{Cabinet: "CAB-1", At: at(2000), Inside: map[uint]string{2: "LD-2"}}}
+			c.Strays = []Stray{{Cabinet: "CAB-1", What: "stolen", From: at(1900), Until: at(2100), Tried: 9}}
+		},
 		"five wrong codes, and no code looked at": func(c *Case, _ *Cabinet) { wrongCodes(c, 5, 3) },
 		"a reset between wrong codes": func(c *Case, _ *Cabinet) {
 			wrongCodes(c, 8, 0)
