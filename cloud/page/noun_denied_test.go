@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,3 +81,23 @@ func TestImportOfAPictureAndMessagesOnce(t *testing.T) {
 		require.False(t, strings.HasPrefix(m[2], m[1]+" "), "said twice: %s", m[0])
 	}
 }
+
+// The letters that press verbs of a list's rows are those of verbs that the visitor may use.
+func TestLettersOfAListPressWhatTheVisitorMayDo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	s, err := r.w.FindToken(t.Context(), hashOf(r.w.Tokens[cloud.ClientEmployee]))
+	require.NoError(t, err)
+	now := time.Now().UTC()
+	r.w.Write(t, cloud.Changes{OrderChanges: cloud.OrderChanges{Orders: []cloud.Order{{ID: 900, BusinessID: 42, Number: "ROW-900", Type: cloud.DeliveryOrder, Status: cloud.OrderNew, CreatedAt: now, UpdatedAt: now}}}})
+	require.Equal(t, 303, r.signIn(r.w.Emails[cloud.ClientEmployee]).status)
+	for keys, scopes := range map[string][]string{"": {"orders:read"}, ` data-keys="s=/hold"`: {"orders:read", "orders:write"}} {
+		s.Account.Permissions = scopes
+		r.w.Write(t, cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: []cloud.Account{s.Account}}})
+		g := r.do("GET", "/console/orders", nil)
+		require.Contains(t, g.body, "ROW-900")
+		require.Equal(t, keys, rowKeys.FindString(g.body), scopes)
+	}
+}
+
+var rowKeys = regexp.MustCompile(` data-keys="[^"]*"`)
