@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -289,6 +290,14 @@ func TestOldDiagnosesAreRemoved(t *testing.T) {
 	require.Len(t, k.files(), before-1)
 	require.NotContains(t, k.files(), file.Path)
 	require.Equal(t, cloud.DiagnosisDone, k.find(7).State)
+}
+
+// A server that looks for old files, and stops, has no failure to log.
+func TestALookForOldFilesIsNoFailure(t *testing.T) {
+	t.Parallel()
+	var failures bytes.Buffer
+	tell(t, 1, slog.New(slog.NewTextHandler(&failures, &slog.HandlerOptions{Level: slog.LevelError})), func(*story) {})
+	require.Empty(t, failures.String())
 }
 
 // A channel test needs a person at the cabinet, one that is connected and an empty compartment;
