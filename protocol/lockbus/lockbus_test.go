@@ -337,6 +337,9 @@ func TestScannerMemoryIsBounded(t *testing.T) {
 	f, ok := s.Next(nil)
 	require.True(t, ok)
 	require.Equal(t, 48, bits.OnesCount64(f.Hooks))
+	s.Feed(append(make([]byte, 10*ScanBuffer), unhex(t, "02 02 00 65 FF FF FF FF FF FF 03 66")...))
+	_, ok = s.Next(nil)
+	require.True(t, ok, "what comes last stays")
 }
 
 func fuzzDecoder(f *testing.F, fam Family) {
