@@ -389,6 +389,13 @@ func TestReplaceHardware(t *testing.T) {
 			epoch, err = v.CurrentEpoch(s.ID)
 			return err
 		})
+		unsent := [wire.Lanes]uint64{3, 1}
+		s.Status(func(st *wire.Status) {
+			for l, n := range unsent {
+				st.Ends[l].Last += n
+			}
+		})
+		synctest.Wait()
 		old := s.Box.Devices[0].Secret
 		in := locker.ReplaceInput{Device: s.ID, Reason: "the controller is broken"}
 		_, err := s.Lockers.ReplaceHardware(ctx, s.stranger(), in)
@@ -408,6 +415,7 @@ func TestReplaceHardware(t *testing.T) {
 				require.Len(s.t, gaps, 1)
 				require.Equal(s.t, locker.GapHardware, gaps[0].Reason)
 				require.Equal(s.t, s.Next[l], gaps[0].First)
+				require.Equal(s.t, unsent[l], gaps[0].Missing)
 			}
 			_, err := v.CurrentEpoch(s.ID)
 			require.ErrorIs(s.t, err, cloud.ErrNotFound)
