@@ -77,3 +77,22 @@ func TestAnUnknownArgumentNamesTheNearest(t *testing.T) {
 		require.Equal(t, []Problem{{Argument: short(name), Rule: "unknown", Want: want}}, problems, name)
 	}
 }
+
+// A value beyond a bound names the bound, as people write it.
+func TestAValueBeyondABoundNamesTheBound(t *testing.T) {
+	t.Parallel()
+	tool := Tool{Name: "t", Arguments: Arguments("amount number 0.25..25000000", "name text 2..3", "ids list integer 1..2")}
+	for in, want := range map[string]Problem{
+		`{"amount":0.2}`:      {"amount", "least", "0.2", "0.25"},
+		`{"amount":25000001}`: {"amount", "most", "25000001", "25000000"},
+		`{"name":"é"}`:        {"name", "shortest", `"é"`, "2"},
+		`{"name":"éééé"}`:     {"name", "longest", `"éééé"`, "3"},
+		`{"ids":[]}`:          {"ids", "fewest", "0", "1"},
+		`{"ids":[1,2,3]}`:     {"ids", "many", "3", "2"},
+	} {
+		_, problems := tool.Check([]byte(in), "")
+		require.Equal(t, []Problem{want}, problems, in)
+	}
+	_, problems := tool.Check([]byte(`{"amount":25000000,"name":"éé","ids":[1]}`), "")
+	require.Empty(t, problems)
+}
