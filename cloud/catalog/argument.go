@@ -230,7 +230,6 @@ func (t *Tool) Check(raw json.RawMessage, repeated string) (map[string]any, []Pr
 			if a.Required {
 				out = append(out, Problem{Argument: a.Name, Rule: "missing", Want: a.want()})
 			}
-			continue
 		case ok:
 			out = append(out, a.check(v)...)
 			if path, found := zeroIn(a.Name, v); found && a.Name != t.Rows {
