@@ -122,7 +122,7 @@ func readMeta(r io.ReaderAt, at int64) (m pageMeta, ok bool) {
 
 // mark notes that pages id to id+n-1 are in use, each only once.
 func (p *pages) mark(id, n uint64) error {
-	if id < 2 || n > p.meta.high || id+n > p.meta.high {
+	if id < 2 || id >= p.meta.high || n > p.meta.high-id {
 		return damaged("page %d of %d", id, p.meta.high)
 	}
 	for ; n > 0; id, n = id+1, n-1 {

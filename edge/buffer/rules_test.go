@@ -207,6 +207,39 @@ func TestTreeOfTooManyLevelsIsRefused(t *testing.T) {
 	}
 }
 
+// A free page is one of the file's, behind the meta pages. The number of the last page that 64
+// bits can name passed for one: the number after it is 0.
+func TestFreelistOfPagesThatAreNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	for free, ok := range map[uint64]bool{2: true, 0: false, 1: false, 3: false, 4: true, 7: true, 8: false, 9: false, math.MaxUint64 - 1: false, math.MaxUint64: false} {
+		f := make(pageFile, 8*1024)
+		ne.PutUint64(f.page(3, flagFreelist, 1), free)
+		err := newPages(t.Context(), bytes.NewReader(f), 1024, pageMeta{high: 8, freelist: 3}).free()
+		if ok {
+			require.NoError(t, err, "page %d", free)
+			continue
+		}
+		require.ErrorIs(t, err, ErrDamaged, "page %d", free)
+	}
+}
+
+// A page ends, with the pages that it goes on in, below the number that was never used, also in a
+// file that is longer.
+func TestPageThatGoesOnPastTheEndIsRefused(t *testing.T) {
+	t.Parallel()
+	for more, ok := range map[uint32]bool{0: true, 5: true, 6: false, 7: false, math.MaxUint32: false} {
+		f := make(pageFile, 16*1024)
+		f.page(2, flagLeaf, 0)
+		ne.PutUint32(f[2*1024+12:], more)
+		_, err := newPages(t.Context(), bytes.NewReader(f), 1024, pageMeta{high: 8}).page(2)
+		if ok {
+			require.NoError(t, err, "%d more", more)
+			continue
+		}
+		require.ErrorIs(t, err, ErrDamaged, "%d more", more)
+	}
+}
+
 // A page between the root of a segment and its records is a branch with elements.
 func TestSpineRefusesPagesThatAreNoBranch(t *testing.T) {
 	t.Parallel()
