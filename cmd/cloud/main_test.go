@@ -130,6 +130,7 @@ func TestMistakesAreNamedBeforeAnythingStarts(t *testing.T) {
 		{"not both", []string{"-config", file(t, "admin: {token_env: X, token_file: "+file(t, "hunter2-hunter2-hunter2")+"}")}},
 		{"admin.tls", []string{"-config", file(t, "admin: {tls: true}")}},
 		{"log_level", []string{"-log-level", "loud"}},
+		{`migrate "later": use start or command`, []string{"-config", file(t, "migrate: later")}},
 		{"keep one", []string{"-database", "postgres://u:hunter2@db/x", "-database-file", key}},
 		{"chmod 600", []string{"-database-file", key}},
 	} {
