@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime/multipart"
@@ -149,6 +150,25 @@ func TestTheNumberIsTyped(t *testing.T) {
 	require.Equal(t, "VALIDATION_FAILED", start(`,"count":50`).code())
 	require.Equal(t, 200, start(`,"count":`+strconv.Itoa(good)).status)
 	require.EqualValues(t, good, x.jobIn(me, id, "completed")["succeeded"])
+}
+
+// The answer of a decision about a job is kept with the decision: whatever becomes of its
+// process, a repeat is answered alike.
+func TestADecisionAboutAJobKeepsItsAnswer(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	order, _ := x.order(cloud.OrderNew)
+	p := x.signIn("admin", x.token(admin))
+	made := x.made("POST", "/api/v1/jobs", p.session, `{"noun":"order","operation":"orders.cancel","ids":["`+order+`"],"input":{"reason":"once"}}`)["job"].(map[string]any)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	once := &cloud.Once{ID: cloud.CallID{1}, At: now, Until: now.Add(time.Minute), Bare: true, Encode: json.Marshal}
+	out, err := x.jobs.Cancel(cloud.WithCall(t.Context(), &cloud.Call{Operation: "jobs.cancel", Once: once}), p.caller, job.ByID{ID: made["job_id"].(string)})
+	require.NoError(t, err)
+	kept, err := x.w.DB.FindCall(t.Context(), once.ID, now)
+	require.NoError(t, err)
+	want, err := json.Marshal(out)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(kept.Answer))
 }
 
 // The rights of the person count at the time at which a row is run: one that is taken in
