@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/server"
 	"github.com/postern-io/postern/protocol/wire"
 )
@@ -137,5 +138,22 @@ func TestTimelinesAreRebuiltFromTheJournal(t *testing.T) {
 		require.Len(s.t, other.Different, 1)
 		require.EqualValues(s.t, "received", other.Different[0].StoredCode)
 		require.True(s.t, strings.HasPrefix(other.Different[0].EventID, "evt_"))
+	})
+}
+
+// A settlement that names a package which its delivery does not have, as one that was taken out of it
+// meanwhile, proves what it says of the others.
+func TestASettlementOfAnUnknownPackageIsRebuilt(t *testing.T) {
+	t.Parallel()
+	tell(t, 1, nil, func(s *story) {
+		a := s.open()
+		door := a.Doors[0]
+		a.Packages = map[uint][]string{door: {"PK-9", "PK-1"}}
+		s.settle(a)
+		s.status(cloud.DeliveryDelivered)
+		found, err := s.Rebuild(ctx, false)
+		require.NoError(s.t, err)
+		require.Equal(s.t, 1, found.Events)
+		require.Empty(s.t, found.Missing)
 	})
 }
