@@ -91,12 +91,17 @@ func TestBackupsBySettingsBecomeACloud(t *testing.T) {
 }
 
 // A backup of a clock that was ahead is taken by its id alone, an id that is not there is
-// answered with those that are, and other keys are refused before anything is written.
+// answered with those that are, and other keys are refused before anything is written. Without a
+// place for backups the commands say how to name one.
 func TestRestoreSaysWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
 	data, copies := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "copies")
 	_, err := program(t, "-data", data, "demo-data")
 	require.NoError(t, err)
+	for _, args := range [][]string{{"backup"}, {"backup", "--list"}, {"backup", "--verify", "newest"}} {
+		_, err := program(t, append([]string{"-data", data}, args...)...)
+		require.ErrorContains(t, err, "name a folder, or set backup.folder or backup.bucket", args)
+	}
 	took := func() string {
 		out, err := program(t, "-data", data, "backup", copies)
 		require.NoError(t, err)
