@@ -115,3 +115,16 @@ func TestDemandedSecondFactorShutsEverything(t *testing.T) {
 	require.Equal(t, "SECOND_FACTOR_SETUP_REQUIRED", a.json["error_code"])
 	require.Equal(t, 200, x.do("GET", "/api/v1/user/second-factor", fresh, "").status)
 }
+
+// The options of a login with a passkey are answered to anybody, and a challenge that no login
+// gave is refused as such.
+func TestOptionsOfALoginWithAPasskey(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t)
+	begin := func(body string) answer { return x.do("POST", "/api/v1/user/login/passkey/options", "", body) }
+	a := begin(`{}`)
+	require.Equal(t, 200, a.status, "%s", a.body)
+	require.Equal(t, true, a.json["result"])
+	require.NotEmpty(t, at(a.json, "options"))
+	require.Equal(t, "CHALLENGE_EXPIRED", begin(`{"challenge":"`+strings.Repeat("a", 64)+`"}`).code())
+}
