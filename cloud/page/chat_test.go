@@ -50,5 +50,15 @@ func TestAMessageThatIsRefusedStaysInItsForm(t *testing.T) {
 	taken := send("Ring twice.")
 	require.Equal(t, 303, taken.status, taken.body)
 	require.Equal(t, path+"#chat-end", taken.header("Location"))
-	require.Contains(t, r.do("GET", path, nil).body, "Ring twice.")
+	newest := r.do("GET", path, nil).body
+	require.Contains(t, newest, "Ring twice.")
+
+	// A page of earlier messages does not change by itself, leads to the newest ones, and stays that
+	// page in another language.
+	earlier := html.UnescapeString(r.do("GET", path+"?before=1", nil).body)
+	for _, mark := range []string{" data-static", `href="` + path + `#chat"`, path + "?before=1&lang=fr"} {
+		require.Contains(t, earlier, mark)
+		require.NotContains(t, newest, mark)
+	}
+	require.NotContains(t, earlier, "Ring twice.")
 }
