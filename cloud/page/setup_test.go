@@ -184,6 +184,7 @@ func TestTheFirstBusinessAndCabinetByPages(t *testing.T) {
 	require.NotContains(t, text, line[1], "another token")
 	r, text = f.do(one, "POST", "/setup/cabinet", url.Values{"form": {add.Get("form")}, "renew": {"999999"}}, nil)
 	require.Equal(t, 404, r.StatusCode, text)
+	require.Contains(t, text, `name="device_code"`, "the page says it above its form")
 	r, _ = f.do(one, "POST", "/setup/cabinet", url.Values{"form": {"x"}, "renew": {renew[1]}}, nil)
 	require.Equal(t, 403, r.StatusCode)
 }
