@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -95,4 +96,21 @@ func TestAValueBeyondABoundNamesTheBound(t *testing.T) {
 	}
 	_, problems := tool.Check([]byte(`{"amount":25000000,"name":"éé","ids":[1]}`), "")
 	require.Empty(t, problems)
+}
+
+type shapedPart struct {
+	Size int `json:"size"`
+}
+
+type shapedWhole struct {
+	Part  *shapedPart  `json:"part"`
+	Parts []shapedPart `json:"parts"`
+}
+
+// The schema of a tool's result stands alone: whatever may also be null has its members in it.
+func TestASchemaOfAResultStandsAlone(t *testing.T) {
+	t.Parallel()
+	schema := string(shapeOf(reflect.TypeFor[shapedWhole](), false))
+	require.NotContains(t, schema, "$ref")
+	require.Equal(t, 2, strings.Count(schema, `"size":{`), schema)
 }
