@@ -391,3 +391,35 @@ func TestPartsOfSections(t *testing.T) {
 		require.Contains(t, follow(t, h, "", "", topic).text(), `"sections":{"all":"a b opened c"}`)
 	})
 }
+
+// A source whose last reader left is forgotten after a while, but not when another one came
+// meanwhile and what is read for it takes longer than that.
+func TestASourceStaysForAReaderThatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, s := stream.New(stream.Config{}), newShelf()
+		slow := s.board(42, "s", "en")
+		read := slow.Read
+		slow.Read = func(ctx context.Context) (any, error) {
+			time.Sleep(5 * time.Second)
+			return read(ctx)
+		}
+		s.set(42, "old")
+		first := follow(t, h, "s", "", slow)
+		time.Sleep(6 * time.Second)
+		require.Contains(t, first.text(), `"body":"old"`)
+		first.r.Leave()
+		time.Sleep(59 * time.Second)
+		changed(h, orders)
+		second := follow(t, h, "s", "", slow)
+		time.Sleep(6 * time.Second)
+		require.Contains(t, second.text(), `"body":"old"`)
+		require.Equal(t, 1, h.Stats().Sources)
+		s.set(42, "new")
+		changed(h, orders)
+		time.Sleep(6 * time.Second)
+		require.Contains(t, second.text(), `"body":"new"`)
+		second.r.Leave()
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, h.Stats().Sources)
+	})
+}
