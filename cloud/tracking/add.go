@@ -542,7 +542,7 @@ func (w *adding) finish() error {
 		if w.shipment != before {
 			w.ch.Shipments = []cloud.Shipment{w.shipment}
 		}
-		if err := w.s.fanOutParcel(w.v, w.shipment, &w.ch); err != nil {
+		if err := fanOutParcel(w.s, w.v, w.shipment, &w.ch); err != nil {
 			return err
 		}
 	}

@@ -107,7 +107,7 @@ func (s *Service) SendParcels(p Parcels) *Service {
 }
 
 // fanOutParcel adds what subscribers get of the changes of a parcel without an order.
-func (s *Service) fanOutParcel(v cloud.View, parcel cloud.Shipment, ch *cloud.Changes) error {
+func fanOutParcel(s *Service, v cloud.View, parcel cloud.Shipment, ch *cloud.Changes) error {
 	if s.parcels == nil {
 		return nil
 	}
