@@ -437,4 +437,12 @@ var ingestHints = map[string]texts{
 		"Bitte vor dem erneuten Senden das Unternehmen fragen; ein Ereignis mit richtiger Zeit wird genommen.",
 		"Consulte a la empresa antes de reenviar este evento; otro con la hora correcta se acepta.",
 	},
+	"I07": {
+		"Name one package: by its number, or by its package_id.",
+		"只指明一个包裹：用其单号或 package_id。",
+		"只指明一個包裹：用其單號或 package_id。",
+		"Désignez un seul colis : par son numéro ou par son package_id.",
+		"Ein einziges Paket nennen: mit seiner Nummer oder seiner package_id.",
+		"Indique un solo paquete: por su número o por su package_id.",
+	},
 }

@@ -448,3 +448,27 @@ func TestFullTimelineTakesAnEndOfEachParcel(t *testing.T) {
 		require.Equal(t, 41, int(w.find(o.OrderID).StatusID))
 	})
 }
+
+// A package that a subject names by its id is meant, also beside the number of its order. Two names of
+// different packages mean neither.
+func TestPackagesNamedByID(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		swift := w.carrier(31, "swift")
+		o := w.ref("PI-1")
+		at := time.Now()
+		w.ingest(swift, said{o.Number, "t", "out_for_delivery", at.Add(time.Second), ""})
+		body := func(number string, id string) []byte {
+			return timelineOf(map[string]any{"tracking_number": number, "package_id": o.Packages[1].PackageID}, nil, e(id, "delivered", at.Add(2*time.Second)))
+		}
+		_, err := w.send(swift, body(o.Packages[0].Number, "x"))
+		require.Equal(t, "OTEP_NOT_CONFORMANT", code(err))
+		out, err := w.send(swift, body(o.Number, "y"))
+		require.NoError(t, err)
+		require.Equal(t, 1, out.Accepted)
+		require.Equal(t, 40, int(w.find(o.OrderID).StatusID))
+		codes, _, _ := w.shown(o.Packages[1].Number)
+		require.Equal(t, "information_submitted out_for_delivery delivered", codes)
+		codes, _, _ = w.shown(o.Packages[0].Number)
+		require.Equal(t, "information_submitted out_for_delivery", codes)
+	})
+}

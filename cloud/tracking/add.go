@@ -40,7 +40,7 @@ func (s *Service) addIn(v cloud.View, c cloud.Caller, by cloud.Provider, a arriv
 		return out, nil, err
 	}
 	if w.code != "" || !found {
-		return a.rejected(c.Language, w.code), nil, nil
+		return w.a.rejected(c.Language, w.code), nil, nil
 	}
 	if err := errors.Join(w.events(), w.observe()); err != nil {
 		return out, nil, err
@@ -150,6 +150,11 @@ func (w *adding) findPart() error {
 	}
 	w.packages = list
 	if named, ok := packageOf(list, w.shipment, w.a.subject); ok {
+		if number := cloud.NumberKey(w.a.subject.TrackingNumber); slices.ContainsFunc(list, func(x cloud.PackageNumber) bool { return x.Number == number && x.ID != named.ID }) {
+			w.code = codeNotConformant
+			w.a.findings = append(w.a.findings, otep.Entry{Rule: ruleSubject, Path: "subject.package_id", Message: "package_id and tracking_number name different packages", Event: -1})
+			return nil
+		}
 		w.part = named.ID
 		w.subject = partSubject(w.shipment, named)
 	}
@@ -159,11 +164,14 @@ func (w *adding) findPart() error {
 // packageOf is the one of several packages of a shipment's order that a subject names, and not the whole.
 func packageOf(list []cloud.PackageNumber, s cloud.Shipment, sub otep.Subject) (p cloud.PackageNumber, ok bool) {
 	number, external := cloud.NumberKey(sub.TrackingNumber), cloud.NumberKey(sub.ExternalTrackingNumber)
+	if i := slices.IndexFunc(list, func(x cloud.PackageNumber) bool { return sub.PackageID == int64(x.ID) }); i >= 0 {
+		return list[i], true
+	}
 	if number != "" && number == cloud.NumberKey(s.Number) || external != "" && external == cloud.NumberKey(s.External) {
 		return p, false
 	}
 	for _, x := range list {
-		if sub.PackageID == int64(x.ID) || number != "" && number == x.Number || external != "" && (external == x.External || external == x.Number) {
+		if number != "" && number == x.Number || external != "" && (external == x.External || external == x.Number) {
 			if ok {
 				return cloud.PackageNumber{}, false // it is not one parcel there
 			}
@@ -653,6 +661,7 @@ const (
 	ruleFull         = "I04"
 	ruleConflict     = "I05"
 	ruleReviewed     = "I06"
+	ruleSubject      = "I07"
 )
 
 // refusal is the finding of a parcel that may not be added to.
