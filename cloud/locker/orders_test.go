@@ -19,6 +19,7 @@ import (
 	"github.com/postern-io/postern/cloud/order/contractor"
 	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/internal/ring"
@@ -156,11 +157,13 @@ func (s *parcels) codes() string {
 		sh, err := v.OrderShipment(s.staff.Account.BusinessID, s.made.OrderID)
 		require.NoError(s.t, err)
 		rows, err := v.Timeline(sh.ID)
-		var events []otep.Event
-		for _, r := range rows {
-			events = append(events, r.Event)
+		require.NoError(s.t, err)
+		list, err := v.PackagesOf(sh.BusinessID, sh.OrderID)
+		var packages []cloud.PackageID
+		for _, p := range list {
+			packages = append(packages, p.ID)
 		}
-		t := otep.Fold(sh.Profile, otep.Subject{TrackingNumber: sh.Number}, events)
+		t := otep.Fold(sh.Profile, otep.Subject{TrackingNumber: sh.Number}, timeline.OfOrder(rows, packages, time.Time{}))
 		require.Empty(s.t, otep.BadMoves(t.Events))
 		require.Equal(s.t, *t.Current, sh.Current)
 		for _, e := range t.Events {

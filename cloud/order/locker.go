@@ -91,7 +91,7 @@ func noteDeposit(d *Decision, in MoveInput, which []cloud.PackageID) error {
 	} else if !changed {
 		return nil // confirmed once more
 	}
-	in.Operation, in.Source = depositConfirmed, otep.Locker
+	in.Operation = depositConfirmed
 	return d.Step(in)
 }
 
@@ -144,7 +144,7 @@ func noteRemoval(d *Decision, in MoveInput, which []cloud.PackageID) error {
 	if len(in.Packages) == 0 {
 		return nil
 	}
-	in.Operation, in.Source, in.Code = lockerRemoved, otep.Locker, otep.RemovedFromDevice
+	in.Operation = lockerRemoved
 	waits := slices.ContainsFunc(d.Order.Packages, func(p cloud.OrderPackage) bool {
 		return p.Status == cloud.OrderPackageInLocker && in.Packages[p.ID] == ""
 	})

@@ -36,9 +36,7 @@ type MoveInput struct {
 	// the others stay as they were. nil: it happened to all of them.
 	Packages map[cloud.PackageID]cloud.OrderPackageStatus
 	// Source is the OTEP type of who saw what became of Packages; "" when that is no event of theirs.
-	// Code is the event's when it does not follow from what they are.
 	Source string
-	Code   otep.Code
 	// Set puts what the other feature keeps in the order into it, after the move;
 	// nil puts nothing. It may run more than once.
 	Set func(*cloud.Order)
@@ -204,7 +202,7 @@ func (d *Decision) noteParcels(l *Timeline, in MoveInput) {
 		if !ok || status == p.Status {
 			continue
 		}
-		code := cmp.Or(in.Code, packageCodes[status])
+		code := packageCodes[status]
 		if code == otep.PickedUp && otep.Reached(l.events(p.ID)) {
 			code = otep.PackageOutbound
 		}

@@ -503,7 +503,11 @@ func (w *adding) observe() error {
 		e.EventID = otep.ID(w.subject, e)
 		out.EventID = e.EventID
 		if !w.known(e.EventID) {
-			if !w.mayAppend(e, 0) {
+			strange := w.isStrange(e) != ""
+			if strange { // a status without an event waits for none
+				w.findings = append(w.findings, otep.Entry{Rule: "V13", Path: "last_event_at", Message: "last_event_at must be within the last two years and not more than 48 hours ahead", Event: -1})
+			}
+			if strange || !w.mayAppend(e, 0) {
 				out.Outcome = outcomeRejected
 				w.outcomes = append(w.outcomes, out)
 				return nil
