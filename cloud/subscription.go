@@ -80,7 +80,7 @@ func (s Subscribed) Wants(event string, about PackageID, code otep.Code, now tim
 		(s.ExpiresAt.IsZero() || now.Before(s.ExpiresAt))
 }
 
-// TrackedEvent is what an AccountEvent says about a parcel, for those who subscribe to it.
+// TrackedEvent is what an AccountEvent says about a parcel, for its subscribers.
 type TrackedEvent struct {
 	Shipment Shipment
 	Package  PackageID // 0: the whole shipment

@@ -10,7 +10,7 @@ import (
 // subscribing are who own parcels, and may have their events sent.
 var subscribing = []cloud.AccountType{cloud.ClientAdmin, cloud.ClientEmployee, cloud.Customer, cloud.ProviderType}
 
-// subscriptions are the operations by which those who own parcels have their events sent.
+// subscriptions are the operations by which owners of parcels have their events sent.
 func (c Config) subscriptions() []catalog.Operation {
 	r := c.Receivers
 	return []catalog.Operation{

@@ -233,7 +233,7 @@ func addWithdrawn(d *Decision, e cloud.WithdrawnEvent) {
 	addTracked(d, eventWithdrawn, "TRC-", row, func(t *eventWriter) (any, error) { return t.withdrawn(e) })
 }
 
-// addTracked adds an event about one of the timeline, also for those who subscribe to the parcel. A
+// addTracked adds an event about one of the timeline, also for subscribers of the parcel. A
 // provider among them sees of the order what its timeline says.
 func addTracked(d *Decision, event, id string, row cloud.TimelineEvent, fill func(t *eventWriter) (any, error)) {
 	d.events = append(d.events, pending{event, id, fill, &cloud.TrackedEvent{Shipment: d.timeline.Shipment, Package: row.Package, Code: row.Event.StatusCode,

@@ -8,7 +8,7 @@ import (
 	"github.com/postern-io/postern/protocol/otep"
 )
 
-// Parcels sends what happens to parcels without an order to those who subscribe to them.
+// Parcels sends what happens to parcels without an order to their subscribers.
 type Parcels struct{ s *Service }
 
 // ParcelsOf is that of a service.

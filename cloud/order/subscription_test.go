@@ -69,7 +69,7 @@ func (w *world) partnerParcel(c cloud.Caller, id cloud.ShipmentID, number string
 	}))
 }
 
-// ingestAll is ingest with those who subscribe to parcels without an order.
+// ingestAll is ingest with subscribers of parcels without an order.
 func (w *world) ingestAll(c cloud.Caller, body []byte) {
 	w.t.Helper()
 	out, err := tracking.New(w.db).MoveOrders(order.CarriersOf(w.orders)).SendParcels(order.ParcelsOf(w.orders)).Ingest(w.t.Context(), c, tracking.IngestInput{Body: body})

@@ -104,7 +104,7 @@ func (w *world) single(ref string) order.OrderBody {
 }
 
 // An order rests with its business. A carrier's events move it from the first that says that the goods
-// are with it, and everybody who is to know it hears of it.
+// are with it, and receivers and pages hear of it.
 func TestCarrierMovesAnOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.listen(0)

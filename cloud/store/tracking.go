@@ -212,7 +212,7 @@ func packagesOf(ctx context.Context, q querier, b cloud.BusinessID, id cloud.Ord
 }
 
 // ShipmentsBySubject, in a decision on PostgreSQL, waits for others that decide
-// about what it finds, but for shipments of orders: for these whoever decides reads the order first,
+// about what it finds, but for shipments of orders: a decision about these reads the order first,
 // and two that wait for an order and its shipment in turns would wait for each other.
 func (v trackingView) ShipmentsBySubject(b cloud.BusinessID, s otep.Subject) ([]cloud.Shipment, error) {
 	for _, by := range []struct {

@@ -93,7 +93,7 @@ func (s *Service) TakeOlder(age time.Duration) *Service {
 	return s
 }
 
-// Parcels sends what happens to parcels without an order to those who subscribe to them.
+// Parcels sends what happens to parcels without an order to their subscribers.
 type Parcels interface {
 	// FanOutParcel returns the outbox writes for the subscribers of news about a parcel.
 	FanOutParcel(v cloud.View, news cloud.TrackingNews) ([]cloud.OutboxWrite, error)
