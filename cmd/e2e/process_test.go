@@ -226,6 +226,9 @@ func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		if _, given := givenAddresses.LoadOrStore(addr, true); given { // its program may not listen yet
+			continue
+		}
 		if ln, err := net.Listen("tcp", addr); err == nil {
 			require.NoError(t, ln.Close())
 			return addr
@@ -234,6 +237,9 @@ func freeAddress(t *testing.T) string {
 	require.FailNow(t, "no free address")
 	return ""
 }
+
+// givenAddresses are those that programs of this process have got: each is given once.
+var givenAddresses sync.Map
 
 // listens reports whether a program takes connections at an address.
 func listens(addr string) bool {
