@@ -1,8 +1,9 @@
 package cloud
 
 import (
-	"github.com/postern-io/postern/protocol/otep"
 	"time"
+
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // InterceptionView reads the present of interceptions.

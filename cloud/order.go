@@ -226,6 +226,15 @@ type OrderPackage struct {
 	Items          []PackageItem      `json:"Items"`
 }
 
+// IDsOfPackages are the ids of packages.
+func IDsOfPackages(list []OrderPackage) []PackageID {
+	out := make([]PackageID, len(list))
+	for i, p := range list {
+		out[i] = p.ID
+	}
+	return out
+}
+
 // Grams is the weight of one piece in grams.
 func (p OrderPackage) Grams() float64 { return p.Weight * GramsOf(p.WeightUnit) }
 

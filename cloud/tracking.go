@@ -54,6 +54,13 @@ func (s Shipment) Subject() otep.Subject {
 	return otep.Subject{TrackingNumber: s.Number, OrderID: int64(s.OrderID), ExternalTrackingNumber: s.External, SSCC: s.SSCC, PieceID: s.PieceID}
 }
 
+// PackageSubject is a package of the shipment's order as timelines name it.
+func (s Shipment) PackageSubject(id PackageID, number, external string) otep.Subject {
+	sub := s.Subject()
+	sub.TrackingNumber, sub.ExternalTrackingNumber, sub.PackageID = number, external, int64(id)
+	return sub
+}
+
 // TimelineEvent is one stored event of a shipment. It is never changed.
 type TimelineEvent struct {
 	ShipmentID ShipmentID

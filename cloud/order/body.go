@@ -255,8 +255,7 @@ func statusNow(v cloud.View, o cloud.Order, s cloud.Shipment, now time.Time) (ot
 	if err != nil {
 		return "", err
 	}
-	packages := (&Timeline{packages: o.Packages}).packageIDs()
-	if t := otep.FoldAt(s.Profile, s.Subject(), timeline.OfOrder(rows, packages, now), now); t.Current != nil {
+	if t := otep.FoldAt(s.Profile, s.Subject(), timeline.OfOrder(rows, cloud.IDsOfPackages(o.Packages), now), now); t.Current != nil {
 		return *t.Current, nil
 	}
 	return s.Current, nil

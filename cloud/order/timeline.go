@@ -59,28 +59,19 @@ func (l *Timeline) takeRow(r cloud.TimelineEvent) {
 
 // subject is the order as its timeline names it, or with an id one of its packages.
 func (l *Timeline) subject(id cloud.PackageID) otep.Subject {
-	s := l.Shipment.Subject()
 	if i := slices.IndexFunc(l.packages, func(p cloud.OrderPackage) bool { return p.ID == id }); id != 0 && i >= 0 {
 		p := l.packages[i]
-		s.TrackingNumber, s.ExternalTrackingNumber, s.PackageID = p.Number, p.ExternalNumber, int64(p.ID)
+		return l.Shipment.PackageSubject(p.ID, p.Number, p.ExternalNumber)
 	}
-	return s
-}
-
-func (l *Timeline) packageIDs() []cloud.PackageID {
-	out := make([]cloud.PackageID, len(l.packages))
-	for i, p := range l.packages {
-		out[i] = p.ID
-	}
-	return out
+	return l.Shipment.Subject()
 }
 
 // events are those of the order's timeline, or with an id of that of one of its packages.
 func (l *Timeline) events(id cloud.PackageID) []otep.Event {
 	if id == 0 {
-		return timeline.OfOrder(l.rows, l.packageIDs(), time.Time{})
+		return timeline.OfOrder(l.rows, cloud.IDsOfPackages(l.packages), time.Time{})
 	}
-	return timeline.OfPackage(l.rows, l.packageIDs(), id, time.Time{})
+	return timeline.OfPackage(l.rows, cloud.IDsOfPackages(l.packages), id, time.Time{})
 }
 
 func (l *Timeline) fold(id cloud.PackageID) otep.Timeline {
@@ -89,35 +80,24 @@ func (l *Timeline) fold(id cloud.PackageID) otep.Timeline {
 
 // codes are where the packages are.
 func (l *Timeline) codes() map[cloud.PackageID]otep.Code {
-	return timeline.Codes(l.rows, l.packageIDs(), time.Time{})
+	return timeline.Codes(l.rows, cloud.IDsOfPackages(l.packages), time.Time{})
 }
 
 // Current is the code of the order's latest event, "" when there is none.
-func (l *Timeline) Current() otep.Code {
-	if c := l.fold(0).Current; c != nil {
-		return *c
-	}
-	return ""
-}
+func (l *Timeline) Current() otep.Code { return l.latest().StatusCode }
 
-// lastAt is when the order's latest event happened, the zero time when there is none.
-func (l *Timeline) lastAt() time.Time {
-	if at := l.fold(0).LastEventAt; at != nil {
-		return at.UTC().Truncate(time.Millisecond)
-	}
-	return time.Time{}
-}
-
-// lastReason is the incident reason of the order's latest event that counts.
-func (l *Timeline) lastReason() string {
-	t := l.fold(0)
-	for _, e := range slices.Backward(t.Events) {
+// latest is the order's latest event that counts, zero when there is none.
+func (l *Timeline) latest() otep.Event {
+	for _, e := range slices.Backward(l.fold(0).Events) {
 		if e.CountsAt(time.Time{}) {
-			return e.IncidentReason
+			return e
 		}
 	}
-	return ""
+	return otep.Event{}
 }
+
+// storedTime is when an event happened, as the time of a shipment's latest event is stored.
+func storedTime(e otep.Event) time.Time { return e.OccurredAt.UTC().Truncate(time.Millisecond) }
 
 // universal is the code of the latest event of a timeline that moves are judged by.
 func (l *Timeline) universal(id cloud.PackageID) otep.Code {
@@ -250,10 +230,8 @@ func (l *Timeline) finish(ch *cloud.Changes) {
 	if len(l.fresh)+len(l.withdrawn) == 0 && !l.Changed {
 		return
 	}
-	l.Shipment.Current, l.Shipment.LastAt = "", time.Time{}
-	if t := l.fold(0); t.Current != nil {
-		l.Shipment.Current, l.Shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
-	}
+	last := l.latest()
+	l.Shipment.Current, l.Shipment.LastAt = last.StatusCode, storedTime(last)
 	ch.Shipments = append(ch.Shipments, l.Shipment)
 	ch.Events = append(ch.Events, l.fresh...)
 	for _, w := range l.withdrawn {

@@ -183,7 +183,7 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 		}
 		return t, nil
 	}
-	if !newest.IsZero() && t.Current == before && newest.Truncate(time.Millisecond).Before(l.lastAt()) {
+	if !newest.IsZero() && t.Current == before && newest.Truncate(time.Millisecond).Before(storedTime(l.latest())) {
 		t.Reason = cloud.TrackingLate
 	}
 	reason, err := d.followCode(before)
@@ -226,13 +226,13 @@ func (d follower) custody() (custody, error) {
 // isTaking reports whether an event says that its provider has got the goods, after all that is
 // known of them.
 func (d follower) isTaking(e otep.Event) bool {
-	return e.CountsAt(d.Now) && otep.Collected([]otep.Event{e}) && !e.OccurredAt.Before(d.l.lastAt())
+	return e.CountsAt(d.Now) && e.IsCollected() && !e.OccurredAt.Before(storedTime(d.l.latest()))
 }
 
 // isBeyond reports whether an event says of goods that rest what only who has them can: a failure, a return, an end.
 func (d follower) isBeyond(e otep.Event) bool {
 	s, ok := otep.Lookup(e.StatusCode)
-	return e.CountsAt(d.Now) && ok && s.Phase != otep.PhasePreShipment && !otep.Collected([]otep.Event{e})
+	return e.CountsAt(d.Now) && ok && s.Phase != otep.PhasePreShipment && !e.IsCollected()
 }
 
 // takeOver gives the order to a carrier that says that it has it.
@@ -281,8 +281,9 @@ func (d follower) isPastEnd(e cloud.TimelineEvent) bool {
 
 // followCode moves the order to where its timeline has come, and says why it does not.
 func (d follower) followCode(before otep.Code) (cloud.TrackingReason, error) {
-	now, codes := d.l.Current(), d.l.codes()
-	in := MoveInput{Trigger: Track, Operation: statusTracked, Reason: d.l.lastReason(), At: d.l.lastAt(), Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
+	last, codes := d.l.latest(), d.l.codes()
+	now := last.StatusCode
+	in := MoveInput{Trigger: Track, Operation: statusTracked, Reason: last.IncidentReason, At: storedTime(last), Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
 	var delivered []cloud.PackageID
 	for _, p := range d.Order.Packages {
 		if s, ok := trackedPackages[codes[p.ID]]; ok && s != p.Status && p.Status != cloud.OrderPackageLost {
@@ -356,7 +357,7 @@ func (d follower) concludeThirdParty(codes map[cloud.PackageID]otep.Code) error 
 		case otep.ReturnToSender:
 			outcome, failure = cloud.OutcomeReturned, ""
 		case otep.RejectedByRecipient:
-			outcome, failure = cloud.OutcomeFailed, goodsRefused
+			outcome, failure = cloud.OutcomeFailed, GoodsRefused
 		}
 		if outcome != p.Outcome {
 			p.Outcome, p.Failure, p.OccurredAt = outcome, failure, d.Now
@@ -370,5 +371,5 @@ func (d follower) concludeThirdParty(codes map[cloud.PackageID]otep.Code) error 
 	return d.CloseThirdParty(a.Conclusion())
 }
 
-// goodsRefused is the incident reason of goods that the recipient did not want.
-const goodsRefused = "recipient_refused"
+// GoodsRefused is the incident reason of goods that the recipient did not want.
+const GoodsRefused = "recipient_refused"

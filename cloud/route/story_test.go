@@ -155,10 +155,7 @@ func (w *world) codes(id cloud.OrderID) string {
 		require.NoError(w.t, err)
 		o, err := v.Order(42, id)
 		require.NoError(w.t, err)
-		var packages []cloud.PackageID
-		for _, p := range o.Packages {
-			packages = append(packages, p.ID)
-		}
+		packages := cloud.IDsOfPackages(o.Packages)
 		t := otep.Fold(s.Profile, otep.Subject{TrackingNumber: s.Number}, timeline.OfOrder(rows, packages, time.Time{}))
 		require.Empty(w.t, otep.BadMoves(t.Events))
 		for _, e := range t.Events {

@@ -111,7 +111,7 @@ func (w *adding) open() (bool, error) {
 		w.code = codeOTEPNotFound
 		return false, nil
 	}
-	isTheirs := func(s cloud.Shipment) bool { return ofProvider(w.by, s) }
+	isTheirs := func(s cloud.Shipment) bool { return s.OfProvider(w.by) }
 	if w.a.reviewed != 0 {
 		isTheirs = func(s cloud.Shipment) bool { return s.ID == w.a.reviewed }
 	}
@@ -183,9 +183,16 @@ func packageOf(list []cloud.PackageNumber, s cloud.Shipment, sub otep.Subject) (
 
 // partSubject is a package as timelines name it.
 func partSubject(s cloud.Shipment, p cloud.PackageNumber) otep.Subject {
-	sub := subject(s)
-	sub.TrackingNumber, sub.ExternalTrackingNumber, sub.PackageID = p.Number, p.External, int64(p.ID)
-	return sub
+	return s.PackageSubject(p.ID, p.Number, p.External)
+}
+
+// idsOf are the ids of packages.
+func idsOf(list []cloud.PackageNumber) []cloud.PackageID {
+	out := make([]cloud.PackageID, len(list))
+	for i, p := range list {
+		out[i] = p.ID
+	}
+	return out
 }
 
 // events takes the events in the order in which they happened: what a business
@@ -430,7 +437,7 @@ func (w *adding) status(in incoming) otep.Code {
 	for _, r := range w.stored {
 		if e := r.Event; !e.Withdrawn && !e.OccurredAt.After(in.event.OccurredAt.Time) && (w.part == 0 || r.Package == 0 || r.Package == w.part) {
 			out = out || e.StatusCode == otep.OutForDelivery
-			reached = reached || otep.Collected([]otep.Event{e})
+			reached = reached || e.IsCollected()
 		}
 	}
 	code, _ := projection.Status(in.step, in.disposition, reached, out)
@@ -540,13 +547,9 @@ func (w *adding) finish() error {
 			return err
 		}
 	}
-	var ids []cloud.PackageID
-	for _, p := range w.packages {
-		ids = append(ids, p.ID)
-	}
-	events := timeline.OfOrder(w.stored, ids, w.now.Time)
+	ids := idsOf(w.packages)
+	t := otep.FoldAt(w.shipment.Profile, w.subject, timeline.OfOrder(w.stored, ids, w.now.Time), w.now.Time)
 	if w.order == nil {
-		t := otep.FoldAt(w.shipment.Profile, w.subject, events, w.now.Time)
 		w.shipment.Current, w.shipment.LastAt = "", time.Time{}
 		if t.Current != nil {
 			w.shipment.Current, w.shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
@@ -559,9 +562,8 @@ func (w *adding) finish() error {
 		}
 	}
 	if w.part != 0 {
-		events = timeline.OfPackage(w.stored, ids, w.part, w.now.Time)
+		t = otep.FoldAt(w.shipment.Profile, w.subject, timeline.OfPackage(w.stored, ids, w.part, w.now.Time), w.now.Time)
 	}
-	t := otep.FoldAt(w.shipment.Profile, w.subject, events, w.now.Time)
 	for _, m := range otep.BadMoves(t.Events) {
 		index, ok := w.fresh[t.Events[m.Index].EventID]
 		if ok {

@@ -266,7 +266,7 @@ func (s *Service) Notice(changed []cloud.Touch) {
 	}
 }
 
-// EndFeed lets go those who wait for changes, before the server stops.
+// EndFeed ends the waiting calls and streams of the feed, before the server stops.
 func (s *Service) EndFeed() { s.feed.end() }
 
 const (

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -424,7 +423,7 @@ func EndReviews(ctx context.Context, r Reviewer, log *slog.Logger) error {
 	t := time.NewTicker(time.Hour)
 	defer t.Stop()
 	for {
-		if err := r.EndReviews(ctx, time.Now()); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		if err := r.EndReviews(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			log.Error("end reviews", "err", err)
 		}
 		select {

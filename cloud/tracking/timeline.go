@@ -277,10 +277,7 @@ func (s *Service) beside(p *parcel, events []otep.Event, all bool, since otep.Ti
 			shown.StatusLabel = locale.Status(lang, e.StatusCode)
 			out = append(out, ShownEvent{Event: shown, PackageNumber: p.numberOf(r.Package)})
 		}
-		of[r.Ref().Key()] = r.Package
-		if r.Package != 0 {
-			of[e.EventID] = r.Package
-		}
+		of[e.EventID] = r.Package
 	}
 	if all {
 		slices.SortStableFunc(out, func(a, b ShownEvent) int { return otep.Compare(&a.Event, &b.Event) })

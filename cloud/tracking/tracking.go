@@ -275,10 +275,7 @@ type PackageOfOrder struct {
 // where these are.
 func parts(p *parcel, found cloud.FoundTimeline, now time.Time) otep.Timeline {
 	sh := found.Shipment
-	ids := make([]cloud.PackageID, len(found.Packages))
-	for i, x := range found.Packages {
-		ids[i] = x.ID
-	}
+	ids := idsOf(found.Packages)
 	if len(ids) == 0 {
 		return otep.FoldAt(sh.Profile, subject(sh), timeline.OfOrder(found.Events, nil, now), now)
 	}
@@ -291,9 +288,6 @@ func parts(p *parcel, found cloud.FoundTimeline, now time.Time) otep.Timeline {
 	}
 	return otep.FoldAt(sh.Profile, partSubject(sh, found.Package), timeline.OfPackage(found.Events, ids, p.part, now), now)
 }
-
-// ofProvider reports whether a shipment is a provider's to see and add to.
-func ofProvider(p cloud.Provider, s cloud.Shipment) bool { return s.OfProvider(p) }
 
 // subject is a shipment as timelines name it.
 func subject(s cloud.Shipment) otep.Subject { return s.Subject() }

@@ -150,18 +150,18 @@ func latest(events []Event, now time.Time) *Event {
 // Reached reports whether an event that counts has a universal code of phase
 // pickup or later, side phases left out.
 func Reached(events []Event) bool {
-	return slices.ContainsFunc(events, func(e Event) bool { return e.collected() && isUniversal(e.StatusCode) })
+	return slices.ContainsFunc(events, func(e Event) bool { return e.IsCollected() && isUniversal(e.StatusCode) })
 }
 
 // Collected is Reached with every code: whether goods are known to have left
 // their sender.
 func Collected(events []Event) bool {
-	return slices.ContainsFunc(events, func(e Event) bool { return e.collected() })
+	return slices.ContainsFunc(events, func(e Event) bool { return e.IsCollected() })
 }
 
-// collected reports whether e counts and its phase is pickup or later in the
+// IsCollected reports whether e counts and its phase is pickup or later in the
 // order.
-func (e *Event) collected() bool {
+func (e *Event) IsCollected() bool {
 	phase := e.Phase
 	if s := byCode[e.StatusCode]; s != nil {
 		phase = s.Phase

@@ -143,7 +143,7 @@ func conclude(d *order.Decision, a cloud.ThirdPartyAssignment, in *order.MoveInp
 		if p.Outcome == cloud.OutcomeFailed {
 			failed = strings.ToLower(p.Failure)
 		}
-		refused = refused && p.Outcome == cloud.OutcomeFailed && failed == refusal
+		refused = refused && p.Outcome == cloud.OutcomeFailed && failed == order.GoodsRefused
 	}
 	to := cloud.OrderDeliveryFailed
 	switch {
@@ -188,6 +188,3 @@ func resumeAt(d *order.Decision, to cloud.OrderStatus) error {
 	i.Before, i.BeforeCode = to, to.State().Code
 	return nil
 }
-
-// refusal is the incident reason of goods that the recipient did not want.
-const refusal = "recipient_refused"
