@@ -286,6 +286,12 @@ const (
 	DevReportedStolen = "reported_stolen"
 )
 
+// ExpiringCommand says when a command that no cabinet has taken expires.
+type ExpiringCommand struct {
+	DeviceID  DeviceID
+	ExpiresAt time.Time
+}
+
 // CommandState is where a command row stands.
 type CommandState string
 

@@ -2,114 +2,108 @@ package locker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
 )
 
-// Expired lists devices with commands that no cabinet took before a time.
-type Expired interface {
-	ListExpiredCommands(ctx context.Context, now time.Time, limit int) ([]cloud.DeviceID, error)
+// Expiring lists commands that no cabinet has taken, by when they expire.
+type Expiring interface {
+	ListExpiringCommands(ctx context.Context, limit int) ([]cloud.ExpiringCommand, error)
 }
 
+// How long a process that is alone with its store trusts what it knows of commands that expire, and one
+// that shares it, whose commands others store.
 const (
-	leftEvery = time.Second // between looks at what ended processes left
-	leftPage  = 500
+	ExpiryLookAlone  = time.Minute
+	ExpiryLookShared = time.Second
 )
 
-// Run expires commands that this process stored and no cabinet took in time, and at its
-// start those of others, until ctx ends. What the cabinet says later still wins.
-func (s deadlines) Run(ctx context.Context, rows Expired) error {
-	if err := s.sweep(ctx, rows, time.Now().UTC()); err != nil {
-		return err
-	}
+const expiringPage = 100
+
+// Run expires commands that no cabinet took in time, by whatever process they were stored, until ctx
+// ends. It reads the store when one expires, and after each pause of every. What the cabinet says
+// later still wins.
+func (s deadlines) Run(ctx context.Context, rows Expiring, every time.Duration) error {
 	t := time.NewTicker(500 * time.Millisecond)
 	defer t.Stop()
-	for {
+	for now := time.Now(); ; {
+		if s.isExpiryDue(now) {
+			if err := s.sweep(ctx, rows, now, every); err != nil && ctx.Err() == nil {
+				s.log.Error("expire commands", "err", err)
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case now := <-t.C:
-			for dev := range s.due(now) {
-				if err := s.expire(ctx, dev, now.UTC()); err != nil && ctx.Err() == nil {
-					s.log.Error("expire commands", "device_id", dev, "err", err)
-				}
-			}
+		case now = <-t.C:
 		}
 	}
 }
 
-// RunLeft expires, until ctx ends, commands of processes that ended before they could.
-func (s deadlines) RunLeft(ctx context.Context, rows Expired) error {
-	t := time.NewTicker(leftEvery)
-	defer t.Stop()
+// sweep expires what is past its time at now, of all devices, and notes when the next one is, at
+// most every later. What could not be expired is tried again at once.
+func (s deadlines) sweep(ctx context.Context, rows Expiring, now time.Time, every time.Duration) error {
+	s.setExpiry(now.Add(every))
+	var problems []error
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-t.C:
-			if err := s.sweep(ctx, rows, now.UTC()); err != nil && ctx.Err() == nil {
-				s.log.Error("look for expired commands", "err", err)
-			}
-		}
-	}
-}
-
-// sweep expires what is past its time at now, of all devices.
-func (s deadlines) sweep(ctx context.Context, rows Expired, now time.Time) error {
-	for {
-		list, err := rows.ListExpiredCommands(ctx, now, leftPage)
+		list, err := rows.ListExpiringCommands(ctx, expiringPage)
 		if err != nil {
-			return fmt.Errorf("list expired commands: %w", err)
+			s.setExpiry(now)
+			return fmt.Errorf("list commands that expire: %w", err)
 		}
-		for _, d := range list {
-			if err := s.expire(ctx, d, now); err != nil {
-				return err
+		ended := false
+		seen := map[cloud.DeviceID]bool{}
+		for _, c := range list {
+			if !now.After(c.ExpiresAt) {
+				s.noteExpiry(c.ExpiresAt)
+				return errors.Join(problems...)
 			}
+			if seen[c.DeviceID] {
+				continue
+			}
+			seen[c.DeviceID] = true
+			if err := s.expire(ctx, c.DeviceID, now.UTC()); err != nil {
+				problems = append(problems, fmt.Errorf("commands of device %d: %w", c.DeviceID, err))
+				s.noteExpiry(now)
+				continue
+			}
+			ended = true
 		}
-		if len(list) < leftPage {
-			return nil
+		if len(list) < expiringPage || !ended {
+			return errors.Join(problems...)
 		}
 	}
 }
 
-// noteExpiry remembers when commands expire.
-func (s *core) noteExpiry(ch *cloud.Changes) {
-	for _, c := range ch.Commands {
-		if !c.State.Ended() {
-			s.expiries[c.DeviceID] = earlier(s.expiries[c.DeviceID], c.ExpiresAt)
-		}
-	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// due takes the devices that have a command past its expiry.
-func (s deadlines) due(now time.Time) map[cloud.DeviceID]bool {
+// noteExpiry remembers that a command expires at a time.
+func (s *core) noteExpiry(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := map[cloud.DeviceID]bool{}
-	for dev, at := range s.expiries {
-		if now.After(at) {
-			out[dev] = true
-			delete(s.expiries, dev)
-		}
+	if at.Before(s.expiry) {
+		s.expiry = at
 	}
-	return out
+}
+
+func (s deadlines) setExpiry(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expiry = at
+}
+
+// isExpiryDue reports whether a command may be past its time.
+func (s deadlines) isExpiryDue(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.After(s.expiry)
 }
 
 // expire ends a device's commands that were not accepted in time, and openings
 // that thereby will not begin.
 func (s deadlines) expire(ctx context.Context, dev cloud.DeviceID, now time.Time) error {
-	var next time.Time
-	err := s.cfg.Store.Decide(ctx, dev, func(v cloud.View) (*cloud.Changes, error) {
-		next = time.Time{}
+	return s.cfg.Store.Decide(ctx, dev, func(v cloud.View) (*cloud.Changes, error) {
 		open, err := v.OpenCommands(dev)
 		if err != nil || len(open) == 0 {
 			return nil, err
@@ -122,7 +116,6 @@ func (s deadlines) expire(ctx context.Context, dev cloud.DeviceID, now time.Time
 				continue
 			}
 			if !now.After(c.ExpiresAt) {
-				next = earlier(next, c.ExpiresAt)
 				waiting[c.OpeningID] = true
 				continue
 			}
@@ -145,10 +138,4 @@ func (s deadlines) expire(ctx context.Context, dev cloud.DeviceID, now time.Time
 		}
 		return ch, nil
 	})
-	if !next.IsZero() {
-		s.mu.Lock()
-		s.expiries[dev] = earlier(s.expiries[dev], next)
-		s.mu.Unlock()
-	}
-	return err
 }

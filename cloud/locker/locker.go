@@ -112,9 +112,9 @@ type core struct {
 	cfg Config
 	log *slog.Logger
 
-	mu       sync.Mutex
-	waiters  map[string][]chan struct{}   // by opening id
-	expiries map[cloud.DeviceID]time.Time // of the next command to expire
+	mu      sync.Mutex
+	waiters map[string][]chan struct{} // by opening id
+	expiry  time.Time                  // when the next command expires, as far as is known
 
 	hashing chan struct{} // one token a hash: they use much memory
 }
@@ -141,7 +141,7 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &core{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, expiries: map[cloud.DeviceID]time.Time{}, hashing: make(chan struct{}, 2)}
+	c := &core{cfg: cfg, log: cfg.Log, waiters: map[string][]chan struct{}{}, hashing: make(chan struct{}, 2)}
 	return &Service{c, partners{c}, recipients{c}, senders{c}, staff{c}, registry{c}, rekeying{c}, deadlines{c}, rollouts{c}, diagnoses{c}}
 }
 
@@ -203,9 +203,13 @@ func (s *core) Committed(ch *cloud.Changes) {
 	if len(ch.Openings) == 0 && len(ch.Commands) == 0 {
 		return
 	}
+	for _, c := range ch.Commands {
+		if !c.State.Ended() {
+			s.noteExpiry(c.ExpiresAt)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noteExpiry(ch)
 	for _, o := range ch.Openings {
 		s.wake(o.ID)
 	}

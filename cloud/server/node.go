@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/node"
 	"github.com/postern-io/postern/cloud/notification"
 	"github.com/postern-io/postern/cloud/report"
@@ -193,7 +194,11 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 			return nil
 		})
 	}
-	steady("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store) })
+	look := locker.ExpiryLookAlone
+	if s.Store.Peers() {
+		look = locker.ExpiryLookShared
+	}
+	steady("lockers", func(ctx context.Context) error { return s.Lockers.Run(ctx, s.Store, look) })
 	run("live channel", s.Live.Run)
 	if s.authority != nil {
 		run("certificates", func(ctx context.Context) error { return s.authority.run(ctx, portOf(ln.HTTP), portOf(ln.HTTPS)) })
@@ -215,9 +220,6 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	run("jobs", s.jobs.Run)
 	if s.traces != nil {
 		run("traces", s.traces.Run)
-	}
-	if s.Store.Peers() {
-		task("commands of others", func(ctx context.Context) error { return s.Lockers.RunLeft(ctx, s.Store) })
 	}
 	task("deadlines", func(ctx context.Context) error { return s.Lockers.RunDeadlines(ctx, s.Store) })
 	task("staff codes", func(ctx context.Context) error { return s.Lockers.RunStaffCodes(ctx, s.Store) })

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/postern-io/postern/cloud"
 )
@@ -121,8 +120,7 @@ func (db nodes) LeaveTask(ctx context.Context, name, instance string) error {
 	return db.exec(ctx, sqlLeaveTask, name, instance)
 }
 
-// ListExpiredCommands lists devices of every business with commands that were not taken
-// before a time, by id.
-func (db lockers) ListExpiredCommands(ctx context.Context, now time.Time, limit int) ([]cloud.DeviceID, error) {
-	return readList(ctx, db.database, sqlExpiredCommands, func(r rows, d *cloud.DeviceID) error { return r.Scan(d) }, now.UnixMilli(), limit)
+// ListExpiringCommands lists commands of every business that were not taken, the first to expire first.
+func (db lockers) ListExpiringCommands(ctx context.Context, limit int) ([]cloud.ExpiringCommand, error) {
+	return readList(ctx, db.database, sqlExpiringCommands, func(r rows, c *cloud.ExpiringCommand) error { return r.Scan(&c.DeviceID, when(&c.ExpiresAt)) }, limit)
 }

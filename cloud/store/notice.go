@@ -193,8 +193,8 @@ func (s *Notices) listen(ctx context.Context, receive func(Notice)) error {
 }
 
 const (
-	sqlExpiredCommands = `SELECT device_id FROM command WHERE state IN ('queued', 'sent') AND expires_at < $1 ORDER BY expires_at LIMIT $2`
-	sqlChangedDevices  = `SELECT id, '', changed_at FROM device WHERE changed_at >= $1
+	sqlExpiringCommands = `SELECT device_id, expires_at FROM command WHERE state IN ('queued', 'sent') AND expires_at IS NOT NULL ORDER BY expires_at LIMIT $1`
+	sqlChangedDevices   = `SELECT id, '', changed_at FROM device WHERE changed_at >= $1
 UNION ALL SELECT device_id, id, issued_at FROM command WHERE state = 'queued' AND issued_at >= $1`
 )
 

@@ -259,3 +259,25 @@ func TestAChannelTestOutlivesALostStore(t *testing.T) {
 		require.Equal(t, cloud.DiagnosisDone, w.diagnosed(w.ask(wire.CmdBoardView)).State)
 	})
 }
+
+// A command that no cabinet takes in time expires, also when the cloud was started anew meanwhile.
+func TestCommandsExpireAfterARestartOfTheCloud(t *testing.T) {
+	story(t, func(t *testing.T, w *world, c *cabinet) {
+		c.setCut(true)
+		id := w.ask(wire.CmdSupportBundle)
+		w.stopCloud()
+		w.startCloud()
+		open := func() (out []cloud.Command) {
+			require.NoError(t, w.cloud.Store.Look(t.Context(), func(v cloud.View) (err error) {
+				out, err = v.OpenCommands(w.box.Devices[0].DeviceID)
+				return err
+			}))
+			return out
+		}
+		require.Len(t, open(), 1)
+		time.Sleep(time.Until(open()[0].ExpiresAt) + 2*time.Second)
+		require.Empty(t, open())
+		c.setCut(false)
+		require.Equal(t, cloud.DiagnosisExpired, w.diagnosed(id).State)
+	})
+}
