@@ -35,7 +35,12 @@ func (d doors) start(in Started) {
 		o.Ends, o.Unsure = d.carry(o.Ends, o.Last)
 		o.Last = d.now.instant(d.now.Mono)
 		for _, od := range o.Doors {
-			o = o.with(od.Door, func(x *OpeningDoor) { x.Waiting, x.Deadline = false, 0 })
+			o = o.with(od.Door, func(x *OpeningDoor) {
+				x.Waiting, x.Deadline = false, 0
+				if x.Phase == OpenFailed && x.Asked { // it may have let go while the agent was away
+					x.Phase, x.Error = Pulsed, ""
+				}
+			})
 		}
 		d.setOpening(o)
 	}

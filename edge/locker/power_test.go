@@ -228,3 +228,42 @@ func TestADoorReadShutAfterItsPulseIsForcedOpen(t *testing.T) {
 	require.Len(t, settled, 1)
 	require.Equal(t, wire.Unverified, settled[0].Packages[0].Outcome)
 }
+
+// A lock that was denied may let go while the agent is away: within 3 s after its pulse the door may have been opened,
+// filled and shut unseen, so that the deposit is not known to have failed.
+func TestADoorThatFailedJustBeforeAStartMayHaveOpened(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(w *world){
+		"denied and withheld": func(w *world) { w.answer(edge.PulseDenied); w.answer(edge.PulseRefused) },
+		"held twice":          func(w *world) { w.answer(edge.PulseDenied); w.wait(1500 * time.Millisecond); w.answer(edge.PulseDenied) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.openDoors("op_1", 1)
+			fail(w)
+			w.wait(100 * time.Millisecond)
+			require.Equal(t, OpenFailed, w.s.Openings["op_1"].door(1).Phase)
+			require.Empty(t, bodies[wire.OpeningEnded](w))
+			w.restart(500*time.Millisecond, wire.ClockSynced)
+			w.readAll()
+			w.wait(time.Minute)
+			require.Empty(t, bodies[wire.OpeningEnded](w), "it ends as one that opened no door")
+			w.wait(time.Hour)
+			require.Empty(t, w.s.Openings)
+			opened, _ := w.exceptions(wire.ExDepositUnverified)
+			require.Len(t, opened, 1)
+
+			w = newWorld(t, 1) // and one that is seen open after the start is its opening's
+			w.openDoors("op_1", 1)
+			fail(w)
+			w.wait(100 * time.Millisecond)
+			w.restart(500*time.Millisecond, wire.ClockSynced)
+			w.setDoor(1, true)
+			w.wait(time.Second)
+			w.setDoor(1, false)
+			w.wait(5 * time.Second)
+			require.Len(t, bodies[wire.OpeningSettled](w), 1)
+			require.Empty(t, bodies[wire.Tamper](w))
+		})
+	}
+}
