@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud/check/checktest"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/otep"
 	"github.com/postern-io/postern/protocol/wire"
 )
 
@@ -381,6 +383,29 @@ func TestFail(t *testing.T) {
 		s.end(a, wire.EndCancelled)
 		require.Equal(s.t, cloud.GridFree, s.cell(a.Doors[0]).State)
 		s.told("doors_opened", "delivery_failed")
+	})
+	f("with no network, after the deposit", 1, func(s *story) {
+		a := asked{wire.OpenDoors{OpeningID: "op_own", Kind: wire.OpenDeposit, Doors: []uint{1}, Packages: map[uint][]string{1: {"PK-1"}}}, wire.LocalCommand}
+		began := s.Record(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: a.OpeningID, Kind: a.Kind, Doors: a.Doors, CommandID: a.id, Who: "courier", DeliveryRef: s.code, Packages: a.Packages})
+		time.Sleep(20 * time.Second)
+		require.NoError(s.t, s.fail(`{"failure_code":"OTHER"}`))
+		require.Equal(s.t, otep.DeliveryFailed, *s.timeline().Current)
+		s.Send(wire.KindOpeningStarted.Lane(), began)
+		s.Ack()
+		s.settle(a)
+		s.status(cloud.DeliveryDelivered)
+		now := s.timeline()
+		require.Equal(s.t, otep.AvailableForPickup, *now.Current, "the failure is taken back")
+		require.False(s.t, slices.ContainsFunc(now.Events, func(e otep.Event) bool { return e.StatusCode == otep.DeliveryFailed }))
+		s.Look(func(v cloud.View) error {
+			sh, err := v.ShipmentByNumber("PK-1")
+			require.NoError(s.t, err)
+			require.Equal(s.t, otep.AvailableForPickup, sh.Current)
+			gone, err := v.WithdrawnEvents(sh.ID)
+			require.Len(s.t, gone, 2)
+			require.Equal(s.t, []string{otep.DidNotOccur, "locker"}, []string{gone[0].Reason, gone[0].By})
+			return err
+		})
 	})
 	f("with doors opened, of which the cloud learns after the report", 1, func(s *story) {
 		a := s.ask()

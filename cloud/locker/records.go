@@ -433,6 +433,7 @@ func (w reports) settledAgain(r Occurrence, o *cloud.Opening, d *cloud.Delivery,
 func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b wire.OpeningSettled, closed Occurrence) error {
 	at := closed.OccurredAt
 	first := d.DepositedAt.IsZero()
+	failedAt := d.FailedAt
 	gaveUp := d.Status == cloud.DeliveryCancelled || d.Status == cloud.DeliveryExpired && first || d.Status == cloud.DeliveryFailed
 	taken := d.Status == cloud.DeliveryPickedUp
 	reported := !gaveUp && d.FailureCode != "" // as failed, and the cabinet did not answer yet
@@ -515,6 +516,9 @@ func (w *handling) deposit(r Occurrence, o *cloud.Opening, d *cloud.Delivery, b 
 	for _, p := range deposited {
 		if p.OrderID == 0 && !first && lay[p] {
 			continue // in the timeline already; an order knows by itself
+		}
+		if err := w.takeBackFailure(p, failedAt, at); err != nil {
+			return err
 		}
 		if err := w.addPackageEvent(closed, d, p, depositedCode(*d)); err != nil {
 			return err

@@ -24,13 +24,18 @@ type Parcels interface {
 	FanOutParcel(v cloud.View, news cloud.TrackingNews) ([]cloud.OutboxWrite, error)
 }
 
-// fanOutParcels adds what subscribers of shipments get of events of theirs.
+// fanOutParcels adds what subscribers of shipments get of events of theirs, and of those that ch takes back.
 func (s *core) fanOutParcels(v cloud.View, ch *cloud.Changes, shipments []cloud.Shipment, events []cloud.TimelineEvent) error {
-	if s.cfg.Parcels == nil || len(events) == 0 {
+	if s.cfg.Parcels == nil || len(events)+len(ch.Withdrawn) == 0 {
 		return nil
 	}
 	for _, x := range shipments {
 		news := cloud.TrackingNews{Shipment: x}
+		for _, ref := range ch.Withdrawn {
+			if ref.ShipmentID == x.ID {
+				news.Withdrawn = append(news.Withdrawn, ref)
+			}
+		}
 		for _, e := range events {
 			if e.ShipmentID == x.ID {
 				news.Events = append(news.Events, e)

@@ -331,6 +331,7 @@ func (w *Work) Finish(ch *cloud.Changes) error {
 	}
 	ch.Shipments = append(ch.Shipments, w.ch.Shipments...)
 	ch.Events = append(ch.Events, w.ch.Events...)
+	ch.Withdrawn = append(ch.Withdrawn, w.ch.Withdrawn...)
 	ch.Outbox = append(ch.Outbox, w.ch.Outbox...)
 	ch.Notifications = append(ch.Notifications, w.ch.Notifications...)
 	ch.Reminders = append(ch.Reminders, w.ch.Reminders...)

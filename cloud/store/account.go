@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/postern-io/postern/cloud"
@@ -197,8 +198,57 @@ type Login struct {
 	Pass     cloud.PassID // of an operator of the platform
 }
 
-// FindToken finds what a token's hash stands for, expired and revoked ones too.
+// FindToken finds what a token's hash stands for, expired and revoked ones too. Callers share what
+// the answer points to, and change none of it.
 func (db accounts) FindToken(ctx context.Context, hash [32]byte) (Login, error) {
+	e, alone := db.engine.(*lite)
+	if !alone { // other nodes write, too
+		return db.findLogin(ctx, hash)
+	}
+	now := e.logins.Load() // before the reading: what is written meanwhile makes its result old
+	if l, ok := db.logins.find(hash, now); ok {
+		return l, nil
+	}
+	l, err := db.findLogin(ctx, hash)
+	if err == nil && l.Token.Kind != cloud.PassToken { // a pass ends by the clock
+		db.logins.keepLogin(hash, l, now)
+	}
+	return l, err
+}
+
+// logins keeps what tokens stood for while nothing was written that could change it. It is safe for
+// concurrent use.
+type logins struct {
+	mu   sync.RWMutex
+	at   uint64 // the state of the engine that list is of
+	list map[[32]byte]Login
+}
+
+const maxLogins = 4096 // about 4 MB
+
+func (c *logins) find(hash [32]byte, at uint64) (l Login, ok bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.at == at {
+		l, ok = c.list[hash]
+	}
+	return l, ok
+}
+
+func (c *logins) keepLogin(hash [32]byte, l Login, at uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case at < c.at:
+		return
+	case at > c.at, len(c.list) >= maxLogins, c.list == nil:
+		c.at, c.list = at, make(map[[32]byte]Login, 16)
+	}
+	c.list[hash] = l
+}
+
+// findLogin reads what a token's hash stands for.
+func (db *database) findLogin(ctx context.Context, hash [32]byte) (Login, error) {
 	var l Login
 	err := db.engine.read(ctx, func(ctx context.Context, q querier) (err error) {
 		if l.Token, err = one(ctx, q, sqlToken, scanToken, hash[:]); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,7 @@ type lite struct {
 	observe   func(time.Duration, int)
 	waits     atomic.Int64 // for a reader
 	writing   atomic.Bool
+	logins    atomic.Uint64 // commits that may have changed what a token stands for
 
 	writerDB, readerDB *sql.DB
 	writer             *liteConn      // owned by the loop
@@ -290,6 +292,10 @@ func (e *lite) run(group []*job) {
 		err = e.apart(ctx, group)
 	}
 	e.writing.Store(false)
+	if e.writer.logins {
+		e.writer.logins = false
+		e.logins.Add(1) // before those who wrote hear of it
+	}
 	if err == nil {
 		e.observe(time.Since(begun), len(group))
 	}
@@ -411,18 +417,29 @@ func (e *lite) backup(ctx context.Context, path string) error {
 // goroutine at a time.
 type liteConn struct {
 	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
+	stmts map[string]liteStmt
 	// dirty is set once the transaction may hold something of the running
 	// task, or is in doubt.
 	dirty bool
+	// logins is set once a statement has written a table that loginTables names.
+	logins bool
 }
+
+// liteStmt is a prepared statement.
+type liteStmt struct {
+	*sql.Stmt
+	logins bool // it names a table of what tokens stand for
+}
+
+// loginTables are the tables that FindToken reads.
+var loginTables = regexp.MustCompile(`\b(token|account|provider|business_state|platform_pass)\b`)
 
 func newLiteConn(ctx context.Context, db *sql.DB) (*liteConn, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &liteConn{conn: c, stmts: map[string]*sql.Stmt{}}, nil
+	return &liteConn{conn: c, stmts: map[string]liteStmt{}}, nil
 }
 
 func (c *liteConn) close() error {
@@ -436,8 +453,8 @@ func (c *liteConn) close() error {
 func (c *liteConn) postgres() bool { return false }
 
 // prepared is the statement for text, prepared once per connection.
-func (c *liteConn) prepared(text string) (*sql.Stmt, error) {
-	if s := c.stmts[text]; s != nil {
+func (c *liteConn) prepared(text string) (liteStmt, error) {
+	if s, ok := c.stmts[text]; ok {
 		return s, nil
 	}
 	for old, s := range c.stmts { // lists have as many statements as ways to ask
@@ -447,10 +464,11 @@ func (c *liteConn) prepared(text string) (*sql.Stmt, error) {
 		delete(c.stmts, old)
 		_ = s.Close()
 	}
-	s, err := c.conn.PrepareContext(context.Background(), liteTokens.Replace(text))
+	p, err := c.conn.PrepareContext(context.Background(), liteTokens.Replace(text))
 	if err != nil {
-		return nil, fmt.Errorf("prepare: %w", err)
+		return liteStmt{}, fmt.Errorf("prepare: %w", err)
 	}
+	s := liteStmt{p, loginTables.MatchString(text)}
 	c.stmts[text] = s
 	return s, nil
 }
@@ -494,7 +512,9 @@ func (c *liteConn) query(ctx context.Context, text string, args ...any) (rows, e
 
 func (c *liteConn) change(ctx context.Context, text string, args ...any) (rows, error) {
 	c.dirty = true
-	return c.query(ctx, text, args...)
+	r, err := c.query(ctx, text, args...)
+	c.logins = c.logins || c.stmts[text].logins
+	return r, err
 }
 
 func (c *liteConn) apply(ctx context.Context, ops []op) error {
@@ -533,6 +553,7 @@ func (c *liteConn) one(ctx context.Context, o *op) (int64, error) {
 		c.dirty = true
 		return 0, err
 	}
+	c.logins = c.logins || s.logins
 	res, err := s.ExecContext(ctx, o.args...)
 	if err != nil {
 		c.dirty = true

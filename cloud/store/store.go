@@ -113,6 +113,7 @@ type database struct {
 	ids    idBlocks
 	own    atomic.Bool   // new outbox rows are written leased to this node
 	slots  atomic.Uint64 // of these rows that it sends, a bit each
+	logins logins
 
 	hookMu sync.Mutex
 	hooks  []func(*cloud.Changes)

@@ -230,7 +230,9 @@ func readTimelines(ctx context.Context, s *server.Server, x cloud.Delivery, into
 		slices.SortStableFunc(events, func(a, b cloud.TimelineEvent) int { return a.Event.OccurredAt.Compare(b.Event.OccurredAt.Time) })
 		into[p.TrackingNumber] = nil // of an earlier delivery with the number
 		for _, e := range events {
-			into[p.TrackingNumber] = append(into[p.TrackingNumber], Step{string(e.Event.StatusCode), e.Event.OccurredAt.UTC()})
+			if !e.Event.Withdrawn {
+				into[p.TrackingNumber] = append(into[p.TrackingNumber], Step{string(e.Event.StatusCode), e.Event.OccurredAt.UTC()})
+			}
 		}
 	}
 	return nil

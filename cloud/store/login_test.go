@@ -1,0 +1,71 @@
+package store
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/postern-io/postern/cloud"
+)
+
+// What a token stands for is what is stored, after each write of each table that says so, also beside
+// many that read it.
+func TestLoginsFollowEachWrite(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, Config{Dir: t.TempDir()})
+	write := func(ch cloud.AccountChanges) {
+		t.Helper()
+		require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{AccountChanges: ch}, nil }))
+	}
+	hash := sha256.Sum256([]byte("secret"))
+	p := cloud.Provider{ID: 4, BusinessID: 1, Code: "ups"}
+	a := cloud.Account{ID: 7, BusinessID: 1, Type: cloud.ProviderType, ProviderID: 4, Enabled: true, Email: "a@example.test"}
+	token := cloud.Token{Hash: hash, AccountID: 7, CreatedAt: time.Now(), Name: "first"}
+	write(cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "one"}}, Providers: []cloud.Provider{p}, Accounts: []cloud.Account{a}, Tokens: []cloud.Token{token}})
+
+	stop, done := make(chan struct{}), sync.WaitGroup{}
+	for range 4 { // that keep what they read
+		done.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = db.FindToken(t.Context(), hash)
+				}
+			}
+		})
+	}
+	defer func() { close(stop); done.Wait() }()
+	same := func() Login {
+		t.Helper()
+		kept, err := db.FindToken(t.Context(), hash)
+		read, again := db.findLogin(t.Context(), hash)
+		require.Equal(t, again, err)
+		require.Equal(t, read, kept)
+		return kept
+	}
+	same()
+	for i := range 40 {
+		a.Name = fmt.Sprint("n", i)
+		write(cloud.AccountChanges{Accounts: []cloud.Account{a}})
+		require.Equal(t, a.Name, same().Account.Name)
+		p.Name = fmt.Sprint("p", i)
+		write(cloud.AccountChanges{Providers: []cloud.Provider{p}})
+		require.Equal(t, p.Name, same().Provider.Name)
+		token.Name = fmt.Sprint("t", i)
+		write(cloud.AccountChanges{Tokens: []cloud.Token{token}})
+		same()
+	}
+	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{PlatformChanges: cloud.PlatformChanges{BusinessStates: []cloud.BusinessState{{BusinessID: 1, SuspendedAt: time.Now(), Reason: "unpaid"}}}}, nil
+	}))
+	require.Equal(t, "unpaid", same().State.Reason)
+	token.RevokedAt = time.Now()
+	write(cloud.AccountChanges{Tokens: []cloud.Token{token}})
+	require.False(t, same().Token.RevokedAt.IsZero())
+}
