@@ -198,51 +198,57 @@ type Login struct {
 	Pass     cloud.PassID // of an operator of the platform
 }
 
-// FindToken finds what a token's hash stands for, expired and revoked ones too. Callers share what
-// the answer points to, and change none of it.
+// FindToken finds what a token's hash stands for, expired and revoked ones too. What another program
+// wrote to the same SQLite database, as an administrator's does beside a node, counts within a second.
+// Callers share what the answer points to, and change none of it.
 func (db accounts) FindToken(ctx context.Context, hash [32]byte) (Login, error) {
 	e, alone := db.engine.(*lite)
 	if !alone { // other nodes write, too
 		return db.findLogin(ctx, hash)
 	}
-	now := e.logins.Load() // before the reading: what is written meanwhile makes its result old
-	if l, ok := db.logins.find(hash, now); ok {
+	at, now := e.logins.Load(), time.Now() // before the reading: what is written meanwhile makes its result old
+	if l, ok := db.logins.find(hash, at); ok {
 		return l, nil
 	}
 	l, err := db.findLogin(ctx, hash)
 	if err == nil && l.Token.Kind != cloud.PassToken { // a pass ends by the clock
-		db.logins.keepLogin(hash, l, now)
+		db.logins.keepLogin(hash, l, at, now)
 	}
 	return l, err
 }
 
-// logins keeps what tokens stood for while nothing was written that could change it. It is safe for
-// concurrent use.
+// logins keeps what tokens stood for while this process writes nothing that could change it, and for
+// keptLogins at most. It is safe for concurrent use.
 type logins struct {
-	mu   sync.RWMutex
-	at   uint64 // the state of the engine that list is of
-	list map[[32]byte]Login
+	mu    sync.RWMutex
+	at    uint64    // the state of the engine that list is of
+	since time.Time // when list began
+	list  map[[32]byte]Login
 }
 
-const maxLogins = 4096 // about 4 MB
+const (
+	maxLogins  = 4096 // about 4 MB
+	keptLogins = time.Second
+)
 
 func (c *logins) find(hash [32]byte, at uint64) (l Login, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.at == at {
+	if c.at == at && time.Since(c.since) < keptLogins {
 		l, ok = c.list[hash]
 	}
 	return l, ok
 }
 
-func (c *logins) keepLogin(hash [32]byte, l Login, at uint64) {
+// keepLogin keeps what a token stood for in a state of the engine, read at a moment.
+func (c *logins) keepLogin(hash [32]byte, l Login, at uint64, read time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case at < c.at:
+	case at < c.at, at == c.at && read.Before(c.since):
 		return
-	case at > c.at, len(c.list) >= maxLogins, c.list == nil:
-		c.at, c.list = at, make(map[[32]byte]Login, 16)
+	case at > c.at, read.Sub(c.since) >= keptLogins, len(c.list) >= maxLogins:
+		c.at, c.since, c.list = at, read, make(map[[32]byte]Login, 16)
 	}
 	c.list[hash] = l
 }

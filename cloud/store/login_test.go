@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,34 @@ func TestLoginsFollowEachWrite(t *testing.T) {
 	token.RevokedAt = time.Now()
 	write(cloud.AccountChanges{Tokens: []cloud.Token{token}})
 	require.False(t, same().Token.RevokedAt.IsZero())
+}
+
+// What another program writes beside the node, as the one that ends a person's sessions, counts within a second.
+func TestLoginsFollowOtherPrograms(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		node, other := openTest(t, Config{Dir: dir}), openTest(t, Config{Dir: dir})
+		hash := sha256.Sum256([]byte("secret"))
+		token := cloud.Token{Hash: hash, AccountID: 7, CreatedAt: time.Now(), Name: "first"}
+		write := func(db *DB, ch cloud.AccountChanges) {
+			require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return &cloud.Changes{AccountChanges: ch}, nil }))
+		}
+		write(node, cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "one"}}, Accounts: []cloud.Account{{ID: 7, BusinessID: 1, Enabled: true, Email: "a@example.test"}}, Tokens: []cloud.Token{token}})
+		ended := func(after time.Duration) bool {
+			time.Sleep(after)
+			l, err := node.FindToken(t.Context(), hash)
+			require.NoError(t, err)
+			return !l.Token.RevokedAt.IsZero()
+		}
+		require.False(t, ended(0))
+		for range 5 { // a caller who reads all the time is no reason to keep it longer
+			require.False(t, ended(300*time.Millisecond))
+		}
+		token.RevokedAt = time.Now()
+		write(other, cloud.AccountChanges{Tokens: []cloud.Token{token}})
+		for range 3 {
+			ended(300 * time.Millisecond)
+		}
+		require.True(t, ended(100*time.Millisecond))
+	})
 }

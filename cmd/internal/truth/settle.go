@@ -211,6 +211,24 @@ func (b *Cabinet) openStretches(door uint) (out []stretch) {
 	return out
 }
 
+// openingLives is how long an opening waits for its door.
+const openingLives = 30 * time.Minute
+
+// lastOpened is when the door opened for the last time before a moment; that moment itself when
+// it stood shut for longer than an opening waits.
+func (b *Cabinet) lastOpened(door uint, at time.Time) time.Time {
+	for _, s := range slices.Backward(b.openStretches(door)) {
+		if s.from.After(at) {
+			continue
+		}
+		if s.until.IsZero() || s.until.After(at.Add(-openingLives)) {
+			return s.from
+		}
+		break
+	}
+	return at
+}
+
 // exceptions judges causes: each exception has one, and each cause that lasted
 // has its exception.
 func (j *judge) exceptions(b *Cabinet) {
@@ -236,7 +254,7 @@ func (j *judge) exceptions(b *Cabinet) {
 				j.find("cause", b, e.Door, at, "item_missing, and nothing had left the box")
 			}
 		case wire.ExDepositUnverified:
-			if !b.Sensors && !b.troubled(e.Door, at.Add(-30*time.Minute), at) && !b.forcedIn(e.Door, at.Add(-forcedIn), at) {
+			if !b.Sensors && !b.troubled(e.Door, b.lastOpened(e.Door, at).Add(-openingLives), at) && !b.forcedIn(e.Door, at.Add(-forcedIn), at) {
 				j.find("cause", b, e.Door, at, "deposit_unverified (%s) on a calm day", e.Evidence)
 			}
 		}

@@ -737,6 +737,22 @@ func TestDoubtsAndOutagesExcuse(t *testing.T) {
 	require.True(t, v.OK(), v.String())
 }
 
+// A door that stands open for long ends its opening late: the trouble that left the deposit unseen may
+// lie further back than an opening lives.
+func TestADepositThatEndsLateHasAnEarlyCause(t *testing.T) {
+	t.Parallel()
+	for at0, excused := range map[float64]bool{11: true, 5000: true, -1000: true, -2000: false, 6100: false} {
+		c := calmDay()
+		b := &c.Cabinets[0]
+		b.Facts = []board.Fact{{At: at(10), Door: 1, Kind: board.Opened}, {At: at(6000), Door: 1, Kind: board.Closed}}
+		b.Trouble = []Span{{At: at(at0), Until: at(at0 + 1), What: "boards"}}
+		d := Device{Records: []wire.Record{record(wire.KindExceptionOpened, 6002, wire.Exception{ID: "x", Type: wire.ExDepositUnverified, Door: 1})}}
+		j := &judge{Case: Case{Cabinets: c.Cabinets, Cloud: Cloud{Devices: map[string]Device{"CAB-1": d}}}}
+		j.exceptions(b)
+		require.Equal(t, excused, !slices.ContainsFunc(j.Findings, func(f Finding) bool { return f.Rule == "cause" }), "trouble at %v s", at0)
+	}
+}
+
 // A doubt about an opening of several doors names one of them and is about all.
 func TestADoubtAboutAnOpeningIsAboutItsDoors(t *testing.T) {
 	t.Parallel()
