@@ -235,7 +235,11 @@ func TestADoorThatFailedJustBeforeAStartMayHaveOpened(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(w *world){
 		"denied and withheld": func(w *world) { w.answer(edge.PulseDenied); w.answer(edge.PulseRefused) },
-		"held twice":          func(w *world) { w.answer(edge.PulseDenied); w.wait(1500 * time.Millisecond); w.answer(edge.PulseDenied) },
+		"held twice": func(w *world) {
+			w.answer(edge.PulseDenied)
+			w.wait(1500 * time.Millisecond)
+			w.answer(edge.PulseDenied)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)
