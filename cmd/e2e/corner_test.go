@@ -136,6 +136,10 @@ func (w *world) lateSwing(x *task, rnd *rand.Rand) {
 			}
 		}
 	}
+	if p := c.pulsedSince(door, began); p.Kind != "" && c.running().Loop().State().Openings[p.OpeningID].DeliveryRef != x.number {
+		_ = c.sim.Free(door)
+		return // staff try the same door, which is not this courier's
+	}
 	if time.Since(last) < time.Second {
 		time.Sleep(time.Until(last.Add(1750 * time.Millisecond)))
 		_ = c.sim.Free(door)
