@@ -33,6 +33,9 @@ type programs string
 var built programs
 
 func TestMain(m *testing.M) {
+	if text := os.Getenv(readerEnv); text != "" {
+		readFeed(text)
+	}
 	dir, err := os.MkdirTemp("", "postern")
 	if err != nil {
 		log.Fatal(err)
