@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -47,6 +48,20 @@ func (c Caller) Owns(s Shipment) bool {
 		return s.OrderID != 0 && c.Account.ID == s.CustomerID && c.Account.BusinessID == s.BusinessID
 	}
 	return false
+}
+
+// OwnerKey is all that Owns decides by, beside the shipment.
+func (c Caller) OwnerKey() string {
+	return fmt.Sprint(c.Account.ID, " ", c.Account.Type, " ", c.Account.BusinessID, " ", c.HasScope("orders:read"), c.HasScope("lockers:read"), " ", c.Provider.ID, " ", c.Provider.BusinessID, " ", c.Provider.Scope)
+}
+
+// AnswerSubject is what an answer about a timeline is about: the answer is old once one of them changes.
+// The zero value keeps nothing.
+type AnswerSubject struct {
+	Shipment ShipmentID
+	Order    OrderID // 0 for none
+	// Named says that the number that was asked for is its own, and can come to stand for no other.
+	Named bool
 }
 
 // Subject is a shipment as timelines name it.

@@ -182,8 +182,8 @@ type Answer struct {
 	// Replayed is set for the first answer of a call that was repeated; Body is
 	// its JSON.
 	Replayed bool
-	// About is the shipment that a kept answer is about; 0 keeps nothing.
-	About cloud.ShipmentID
+	// About is what a kept answer is about.
+	About cloud.AnswerSubject
 }
 
 // Define makes a row of a typed function of a feature. Members of In come from

@@ -11,16 +11,25 @@ import (
 	"github.com/postern-io/postern/cloud/catalog"
 )
 
-// answers keeps what anybody may read for a moment: a parcel that many people
+// answers keeps what many callers may read for a moment: a parcel that many people
 // watch is folded once a second and not once a call. A change that this node commits
-// about a shipment is forgotten at once; what another node commits shows after
+// about its shipment or order is forgotten at once; what another node commits shows after
 // answerLife at the latest. Bounded by count and bytes: when it is full it
 // begins anew.
 type answers struct {
-	mu    sync.Mutex
-	list  map[string]*cachedAnswer
-	about map[cloud.ShipmentID][]string // keys of list
-	bytes int
+	mu      sync.Mutex
+	list    map[string]*cachedAnswer
+	about   map[subject][]string // keys of list
+	changed map[subject]uint64   // the last changes, by seq; those of before are below floor
+	seq     uint64
+	floor   uint64
+	bytes   int
+}
+
+// subject is a shipment or an order; the other is 0.
+type subject struct {
+	shipment cloud.ShipmentID
+	order    cloud.OrderID
 }
 
 type cachedAnswer struct {
@@ -35,7 +44,7 @@ const (
 )
 
 func newAnswers() *answers {
-	return &answers{list: map[string]*cachedAnswer{}, about: map[cloud.ShipmentID][]string{}}
+	return &answers{list: map[string]*cachedAnswer{}, about: map[subject][]string{}, changed: map[subject]uint64{}}
 }
 
 func (a *answers) find(key []byte, now time.Time) (reply, bool) {
@@ -48,9 +57,29 @@ func (a *answers) find(key []byte, now time.Time) (reply, bool) {
 	return k.reply, true
 }
 
-func (a *answers) store(key string, r reply, about cloud.ShipmentID, now time.Time) {
+// begin is the state of the changes before something is read.
+func (a *answers) begin() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.seq
+}
+
+// subjects are those that an answer is about.
+func subjects(of cloud.AnswerSubject) []subject {
+	if of.Order == 0 {
+		return []subject{{shipment: of.Shipment}}
+	}
+	return []subject{{shipment: of.Shipment}, {order: of.Order}}
+}
+
+// store keeps an answer that was read since begin, unless what it is about has changed meanwhile.
+func (a *answers) store(key string, r reply, begun uint64, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	about := subjects(r.about)
+	if begun < a.floor || slices.ContainsFunc(about, func(x subject) bool { return a.changed[x] > begun }) {
+		return
+	}
 	if len(a.list) >= answerCount || a.bytes+len(r.body) > answerBytes {
 		clear(a.list)
 		clear(a.about)
@@ -59,43 +88,59 @@ func (a *answers) store(key string, r reply, about cloud.ShipmentID, now time.Ti
 	if old := a.list[key]; old != nil {
 		a.bytes -= len(old.reply.body)
 	} else {
-		a.about[about] = append(a.about[about], key)
+		for _, x := range about {
+			a.about[x] = append(a.about[x], key)
+		}
 	}
 	a.list[key] = &cachedAnswer{r, now.Add(answerLife)}
 	a.bytes += len(r.body)
 }
 
-// Committed forgets what a commit has made old. It returns at once.
-func (s *Server) Committed(ch *cloud.Changes) {
-	if len(ch.Shipments)+len(ch.Events)+len(ch.Withdrawn) == 0 {
-		return
-	}
-	var ids []cloud.ShipmentID
-	for _, x := range ch.Shipments {
-		ids = append(ids, x.ID)
-	}
-	for _, x := range ch.Events {
-		ids = append(ids, x.ShipmentID)
-	}
-	for _, x := range ch.Withdrawn {
-		ids = append(ids, x.ShipmentID)
-	}
-	slices.Sort(ids)
-	a := s.answers
+// forget drops what is about something that has changed.
+func (a *answers) forget(changed []subject) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, id := range slices.Compact(ids) {
-		for _, key := range a.about[id] {
+	a.seq++
+	if len(a.changed) >= answerCount {
+		clear(a.changed)
+		a.floor = a.seq
+	}
+	for _, x := range changed {
+		a.changed[x] = a.seq
+		for _, key := range a.about[x] {
 			if k := a.list[key]; k != nil {
 				a.bytes -= len(k.reply.body)
 				delete(a.list, key)
 			}
 		}
-		delete(a.about, id)
+		delete(a.about, x)
 	}
 }
 
-// answerKey is everything that an answer to an anonymous caller depends on.
+// Committed forgets what a commit has made old. It returns at once.
+func (s *Server) Committed(ch *cloud.Changes) {
+	var changed []subject
+	for _, x := range ch.Shipments {
+		changed = append(changed, subject{shipment: x.ID})
+	}
+	for _, x := range ch.Events {
+		changed = append(changed, subject{shipment: x.ShipmentID})
+	}
+	for _, x := range ch.Withdrawn {
+		changed = append(changed, subject{shipment: x.ShipmentID})
+	}
+	for _, x := range ch.Orders {
+		changed = append(changed, subject{order: x.ID})
+	}
+	for _, x := range ch.DroppedOrders {
+		changed = append(changed, subject{order: x.ID})
+	}
+	if len(changed) > 0 {
+		s.answers.forget(changed)
+	}
+}
+
+// answerKey is everything that an answer to an anonymous caller depends on, beside what it is about.
 func answerKey(ctx *fasthttp.RequestCtx, c catalog.Who) []byte {
 	h := &ctx.Request.Header
 	b := append(make([]byte, 0, 128), ctx.RequestURI()...)
@@ -103,4 +148,15 @@ func answerKey(ctx *fasthttp.RequestCtx, c catalog.Who) []byte {
 	b = append(append(b, 0), c.BaseURL...)
 	b = append(append(b, 0), h.Peek("Accept")...)
 	return append(append(b, 0), h.Peek("X-Tracking-Key")...)
+}
+
+// accountKey is answerKey for a caller with an account, whose answers are kept where no other node writes.
+// What is asked for with a trace is always read: its spans say how.
+func (s *Server) accountKey(ctx *fasthttp.RequestCtx, who catalog.Who, c cloud.Caller) []byte {
+	if !s.cfg.Alone || c.Account.ID == 0 || c.Recipient != 0 || c.Pass != 0 || len(ctx.Request.Header.Peek("traceparent")) > 0 {
+		return nil
+	}
+	b := append(answerKey(ctx, who), 0)
+	b = append(append(b, c.Language...), 0)
+	return append(b, c.OwnerKey()...)
 }

@@ -66,7 +66,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	if op.Kept && who.Authorization == "" {
 		key = answerKey(ctx, who)
 		if r, ok := s.answers.find(key, time.Now()); ok {
-			state, err := s.cfg.Pipeline.LookAgain(who, r.about)
+			state, err := s.cfg.Pipeline.LookAgain(who, r.about.Shipment)
 			limitHeaders(ctx, state)
 			r.err = err
 			s.write(ctx, op, r)
@@ -82,6 +82,14 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 		s.refuse(ctx, err)
 		return
 	}
+	if op.Kept && key == nil {
+		if key = s.accountKey(ctx, who, caller); key != nil {
+			if r, ok := s.answers.find(key, time.Now()); ok {
+				s.write(ctx, op, r)
+				return
+			}
+		}
+	}
 	q, err := read(ctx, op)
 	if err != nil {
 		s.refuse(ctx, err)
@@ -90,13 +98,17 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, op *route) {
 	if op.HasBody() {
 		nameUnknown(ctx, op.Unknown(q.body))
 	}
+	var begun uint64
+	if key != nil {
+		begun = s.answers.begin()
+	}
 	r := s.answer(c, op, caller, catalog.Key{Value: string(ctx.Request.Header.Peek("Idempotency-Key")), Address: op.Method + " " + string(ctx.Path()), Request: q.body}, q)
 	if who.Parcel != "" && caller.Anonymous() { // the operation counted
 		limitHeaders(ctx, s.cfg.Pipeline.Lookups().State(who.IP, time.Now()))
 	}
-	if key != nil && r.about != 0 {
+	if key != nil && r.about.Shipment != 0 && (caller.Anonymous() || r.about.Named) {
 		r.tag = tagOf(r.body)
-		s.answers.store(string(key), r, r.about, time.Now())
+		s.answers.store(string(key), r, begun, time.Now())
 	}
 	if r.live != nil {
 		s.serveEvents(ctx, op.Operation, who, r.live)
@@ -185,7 +197,7 @@ type reply struct {
 	kind    string
 	etag    bool
 	tag     string // of body, when it is known
-	about   cloud.ShipmentID
+	about   cloud.AnswerSubject
 	err     error // of which body is made later, in the caller's language
 	again   bool  // the first answer of a call that was repeated
 }

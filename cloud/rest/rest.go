@@ -56,6 +56,10 @@ type Config struct {
 	// written.
 	AccessLog *slog.Logger
 
+	// Alone says that no other node writes to the database: answers to callers with an account
+	// are kept for a second, too, until they change.
+	Alone bool
+
 	BaseURL string // own public address, for links; "": from the request
 	Version string // of the product, for the description
 	Log     *slog.Logger

@@ -202,8 +202,8 @@ type Login struct {
 // wrote to the same SQLite database, as an administrator's does beside a node, counts within a second.
 // Callers share what the answer points to, and change none of it.
 func (db accounts) FindToken(ctx context.Context, hash [32]byte) (Login, error) {
-	e, alone := db.engine.(*lite)
-	if !alone { // other nodes write, too
+	e, ok := db.engine.(*lite)
+	if !ok { // other nodes write, too
 		return db.findLogin(ctx, hash)
 	}
 	at, now := e.logins.Load(), time.Now() // before the reading: what is written meanwhile makes its result old

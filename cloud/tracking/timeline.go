@@ -40,7 +40,7 @@ type TimelineOutput struct {
 	MediaType string `json:"-"`
 	Private   bool   `json:"-"`
 
-	About cloud.ShipmentID `json:"-"`
+	About cloud.AnswerSubject `json:"-"`
 }
 
 // AppendJSON appends the answer as encoding/json writes it, with nothing
@@ -85,7 +85,8 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 	}
 	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous() || given.given(), Access: p.judged(given), Packages: p.shownPackages(), Truncated: p.truncated}
 	if !given.given() {
-		out.About = p.shipment.ID
+		asked := cloud.NumberKey(strings.TrimSpace(in.Number))
+		out.About = cloud.AnswerSubject{Shipment: p.shipment.ID, Order: p.shipment.OrderID, Named: asked == cloud.NumberKey(p.shipment.Number) || p.part != 0 && asked == cloud.NumberKey(p.timeline.Subject.TrackingNumber)}
 	}
 	if in.Envelope == "0" {
 		out.MediaType = f.MediaType

@@ -314,14 +314,19 @@ func (l *line) unlock(r unlockRequest) {
 type watch struct {
 	by    edge.Authority
 	until time.Time
-	last  time.Time     // start of the last poll that read the door, or when the board had said that it did not open
-	gap   time.Duration // longest time from a poll's start to the next one's answer
+	last  time.Time     // start of the last poll that read the door shut, or when the board had said that it did not open
+	gap   time.Duration // longest time from the start of a poll that read it shut to the answer of the next one that did
 }
 
-// polled notes a poll that was begun at start and has read the door.
-func (w *watch) polled(start time.Time) {
-	if w != nil {
-		w.gap, w.last = max(w.gap, time.Since(w.last)), start
+// polled notes a poll that was begun at start and has read the door. One that reads it open may be
+// a bounce, and so does not end the time in which the door may have been open.
+func (w *watch) polled(open bool, start time.Time) {
+	if w == nil {
+		return
+	}
+	w.gap = max(w.gap, time.Since(w.last))
+	if !open {
+		w.last = start
 	}
 }
 
@@ -463,7 +468,7 @@ func (l *line) feedPoll(u *unit, s State, start time.Time) {
 		}
 		open := (s.Closed&bit == 0) != c.inverted
 		c.sawOpen(open, start)
-		c.watch.polled(start)
+		c.watch.polled(open, start)
 		changed, moved := c.hook.step(open, start, need, hold)
 		at := c.hook.since
 		if s.ItemsKnown&bit != 0 {

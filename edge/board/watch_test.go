@@ -78,6 +78,24 @@ func TestAStandstillAfterAPulseIsReported(t *testing.T) {
 	})
 }
 
+// Polls are so far apart that one alone reads the door open, which may be a bounce: how long it may have been open
+// is the time between the polls that read it shut.
+func TestADoorThatOnePollReadOpen(t *testing.T) {
+	t.Parallel()
+	inBubble(t, single(lockbus.CU48), func(r *rig) {
+		r.after(2 * time.Second)
+		r.cab.Pulse(2, edge.Authority{OpeningID: "op_1"})
+		first := r.after(750 * time.Millisecond)
+		r.do(r.sim.CloseDoor(2))
+		events := append(first, r.after(10*time.Second)...)
+		require.Empty(t, readings(events, 2), "no two polls saw it open")
+		got := shuts(events)
+		require.Len(t, got, 1)
+		require.GreaterOrEqual(t, got[0].Gap, 600*time.Millisecond)
+		require.Less(t, got[0].Gap, time.Second)
+	}, func(c *board.Config) { c.FastPoll = 400 * time.Millisecond })
+}
+
 // A board that falls silent is lost, and no door of it is reported as shut.
 func TestALostBoardReportsNoDoorShut(t *testing.T) {
 	t.Parallel()
