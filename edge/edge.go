@@ -97,6 +97,7 @@ type Authority struct {
 // PulseTrace is one unlock request that is about to be written to a line.
 type PulseTrace struct {
 	At      time.Time  `json:"at"`
+	Written int64      `json:"written"` // At, in nanoseconds since the start of the agent; 0 where it does not count
 	Board   string     `json:"board"`
 	Channel uint       `json:"channel"`
 	Door    DoorNumber `json:"door"`

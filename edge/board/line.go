@@ -569,6 +569,9 @@ func (l *line) exchange(q query) reply {
 	if q.unlock && l.cfg.Trace != nil {
 		t := l.asked
 		t.At = time.Now()
+		if l.cfg.Mono != nil {
+			t.Written = l.cfg.Mono(t.At)
+		}
 		l.cfg.Trace(t)
 	}
 	n, err := l.port.Write(q.request)

@@ -21,7 +21,7 @@ func TestPulseTraceAppendsOneLineForEachPulse(t *testing.T) {
 	p, err := Open(name, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	want := edge.PulseTrace{At: at, Board: "A", Channel: 4, Door: 3,
+	want := edge.PulseTrace{At: at, Written: 56, Board: "A", Channel: 4, Door: 3,
 		Authority: edge.Authority{Boot: 2, OpeningID: "op_1", Act: "cmd-1", Kind: edge.ByCode, CodeNumber: 7, Mono: 55}}
 	p.Append(want)
 	p.Append(edge.PulseTrace{At: at, Door: 4})
@@ -30,7 +30,7 @@ func TestPulseTraceAppendsOneLineForEachPulse(t *testing.T) {
 	require.NoError(t, err)
 	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
 	require.Len(t, lines, 3, "what was there stays")
-	require.JSONEq(t, `{"at":"2026-01-02T03:04:05.000000006Z","board":"A","channel":4,"door":3,"boot":2,"opening_id":"op_1","act":"cmd-1","kind":"code","code_number":7,"mono":55}`, string(lines[1]))
+	require.JSONEq(t, `{"at":"2026-01-02T03:04:05.000000006Z","written":56,"board":"A","channel":4,"door":3,"boot":2,"opening_id":"op_1","act":"cmd-1","kind":"code","code_number":7,"mono":55}`, string(lines[1]))
 	var got edge.PulseTrace
 	require.NoError(t, json.Unmarshal(lines[1], &got))
 	require.Equal(t, want, got)

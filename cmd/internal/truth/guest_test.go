@@ -29,7 +29,7 @@ func guestDay() Case {
 // open lets a coil swing a door open by an act, and a person shut it.
 func open(b *Cabinet, door uint, seconds float64, by edge.Authority) {
 	by.Boot, by.Mono = 1, int64(seconds*float64(time.Second))
-	b.Pulses = append(b.Pulses, Pulse{At: at(seconds), Board: "A", Channel: door, Door: edge.DoorNumber(door), Authority: by})
+	b.Pulses = append(b.Pulses, Pulse{At: at(seconds), Written: int64(at(seconds).Sub(noon)), Board: "A", Channel: door, Door: edge.DoorNumber(door), Authority: by})
 	for _, fact := range []struct {
 		kind  board.FactKind
 		later float64

@@ -354,13 +354,12 @@ func (b *Cabinet) at(r wire.Record) time.Time {
 }
 
 // begin is where the count of a real process's boot begins on this machine's clock, which
-// need not be the cloud's: by the line of the boot's trace that was written the soonest
-// after its act. Zero: nothing was traced, or another boot has the same number.
+// need not be the cloud's: by the earliest that the lines of the boot's trace say. Zero: nothing was traced, or another boot has the same number.
 func (b *Cabinet) begin(n uint64) time.Time {
 	if b.begins == nil {
 		b.begins = map[uint64]time.Time{}
 		for _, p := range b.Pulses {
-			at := p.At.Add(-time.Duration(p.Mono))
+			at := p.At.Add(-time.Duration(p.Written))
 			if was, ok := b.begins[p.Boot]; !ok || at.Before(was) {
 				b.begins[p.Boot] = at
 			}

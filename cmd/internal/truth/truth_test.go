@@ -38,7 +38,7 @@ func calmDay() Case {
 		return board.Fact{At: at(seconds), Door: n, Board: "A", Kind: kind, Item: name}
 	}
 	pulse := func(n uint, seconds float64, by edge.Authority) Pulse {
-		return Pulse{At: at(seconds), Board: "A", Channel: n, Door: edge.DoorNumber(n), Authority: by}
+		return Pulse{At: at(seconds), Written: int64(at(seconds).Sub(noon)), Board: "A", Channel: n, Door: edge.DoorNumber(n), Authority: by}
 	}
 	facts := []board.Fact{
 		coil(1, 10.1), door(1, board.HookOut, 10.2), door(1, board.Opened, 10.3), item(1, board.ItemIn, "PK-1", 12), door(1, board.Closed, 15), door(1, board.HookIn, 15),
@@ -198,6 +198,11 @@ func TestARealProcessOnTheCloudsClock(t *testing.T) {
 	shift(4 * time.Second)
 	require.NotContains(t, Judge(c).String(), "open_settle", "the trace tells what the difference is")
 	b := &c.Cabinets[0]
+	for i := range b.Pulses { // a busy machine wrote them late
+		b.Pulses[i].Mono -= int64(4 * time.Second)
+	}
+	b.begins = nil
+	require.NotContains(t, Judge(c).String(), "open_settle", "also of pulses that came long after their acts")
 	b.Pulses, b.begins = nil, nil
 	require.NotContains(t, Judge(c).String(), "open_settle", "the door was shut within what clocks may differ by")
 	b.Facts = slices.DeleteFunc(b.Facts, func(f board.Fact) bool { return f.Kind == board.Closed || f.Kind == board.HookIn })
