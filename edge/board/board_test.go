@@ -476,6 +476,35 @@ func TestACloseSaysThatTheLineWasLost(t *testing.T) {
 	})
 }
 
+// The line is lost while a door is shut, and the board that resets shows zeros once it is back: the close says
+// that the row of open readings may be the board's, as it does when the agent has just started.
+func TestACloseSaysThatTheBoardMayHaveReset(t *testing.T) {
+	t.Parallel()
+	inBubble(t, single(lockbus.CU48), func(r *rig) {
+		closes := func(events []stamped) (out []bool) {
+			for _, d := range readings(events, 1) {
+				if !d.Open {
+					out = append(out, d.Interrupted)
+				}
+			}
+			return out
+		}
+		opens := func(after time.Duration) []stamped {
+			r.do(r.sim.Force(1))
+			before := r.after(after)
+			r.do(r.sim.CloseDoor(1))
+			return append(before, r.after(time.Second)...)
+		}
+		require.Equal(t, []bool{false}, closes(r.after(2*time.Second)), "it was shut from the start")
+		require.Equal(t, []bool{false}, closes(opens(time.Second)))
+		r.do(r.sim.Unplug("main", 20*time.Millisecond))
+		require.Equal(t, []bool{true}, closes(opens(time.Second)), "it reads open from the first poll of the line")
+		r.do(r.sim.Unplug("main", 20*time.Millisecond))
+		r.after(2 * time.Second)
+		require.Equal(t, []bool{false}, closes(opens(time.Second)), "it read shut once the line was back")
+	})
+}
+
 // A line that stands still while a board shows zeros cannot say how long it did: the
 // reading carries no more than what polls have seen. Here the receiver of events
 // blocks for seconds, as a slow disk makes it.

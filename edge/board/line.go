@@ -100,7 +100,7 @@ type channel struct {
 	openFrom   time.Time     // answer to the first of the polls in a row that read it open
 	openFor    time.Duration // longest such row since the door was last reported closed
 	proven     bool          // reported that it was open for the minimum time
-	broken     bool          // the line was lost since the door read open
+	broken     bool          // the line was lost, or the board silent, since the door last read shut
 	watch      *watch        // of the newest pulse; nil: none, or over
 	// owed is an item change that waits while the hook is between two states:
 	// reported now, it would repeat a door state that may be over.
@@ -118,7 +118,7 @@ func newLine(cfg *Config, lc LineConfig, doors map[edge.DoorNumber]edge.Place, s
 		var used []uint
 		for n, p := range doors {
 			if p.Board == bc.Name {
-				u.channels = append(u.channels, &channel{door: n, number: p.Channel, inverted: p.Inverted != bc.Inverted})
+				u.channels = append(u.channels, &channel{door: n, number: p.Channel, inverted: p.Inverted != bc.Inverted, broken: true})
 				used = append(used, p.Channel)
 			}
 		}
@@ -282,8 +282,7 @@ func (l *line) closePort() {
 	l.nextOpen = time.Now().Add(l.backoff)
 	for _, u := range l.units {
 		for _, c := range u.channels {
-			// What broke the line may reset the boards, whose zeros read as open.
-			c.openFrom, c.broken = time.Time{}, c.broken || c.hook.value || !c.openFrom.IsZero()
+			c.openFrom, c.broken = time.Time{}, true // what broke the line may reset the boards, whose zeros read as open
 		}
 	}
 }
@@ -448,7 +447,7 @@ func (l *line) giveUp(u *unit) {
 		}
 		c.hook.forget()
 		c.item.forget()
-		c.openFrom, c.openFor, c.proven, c.broken = time.Time{}, 0, false, false
+		c.openFrom, c.openFor, c.proven, c.broken = time.Time{}, 0, false, true
 		c.owed, c.watch = false, nil
 		lost.Doors = append(lost.Doors, c.door)
 	}
@@ -468,6 +467,7 @@ func (l *line) feedPoll(u *unit, s State, start time.Time) {
 		}
 		open := (s.Closed&bit == 0) != c.inverted
 		c.sawOpen(open, start)
+		c.broken = c.broken && (open || c.hook.value)
 		c.watch.polled(open, start)
 		changed, moved := c.hook.step(open, start, need, hold)
 		at := c.hook.since
