@@ -76,6 +76,13 @@ func (s Shipment) PackageSubject(id PackageID, number, external string) otep.Sub
 	return sub
 }
 
+// How many events a timeline takes before only those that end it are taken: unless set otherwise, and
+// the most that can be set.
+const (
+	TimelineEvents    = 2000
+	MaxTimelineEvents = 50_000
+)
+
 // TimelineEvent is one stored event of a shipment. It is never changed.
 type TimelineEvent struct {
 	ShipmentID ShipmentID
@@ -192,6 +199,18 @@ type EventCursor struct {
 	N  int64
 }
 
+// RecentTimeline is a timeline of which a checkpoint stands for older events.
+type RecentTimeline struct {
+	Events []TimelineEvent // those behind the checkpoint, and the ones that it keeps
+	Count  int             // of the whole timeline
+	Upto   time.Time       // of the checkpoint; zero for none
+}
+
+// IsBehind reports whether events of a time are all among those of t.
+func (t RecentTimeline) IsBehind(at time.Time) bool {
+	return t.Upto.IsZero() || at.UnixMilli() > t.Upto.UnixMilli()
+}
+
 // EventRow is one event with its shipment.
 type EventRow struct {
 	Cursor   EventCursor
@@ -211,6 +230,11 @@ type TrackingView interface {
 	// Timeline lists a shipment's events in no particular order. Those that were
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
+	// RecentTimeline is Timeline without events that a checkpoint stands for: what is left is all that later
+	// events are judged by.
+	RecentTimeline(ShipmentID) (RecentTimeline, error)
+	// TimelineEvent finds an event of a shipment by the key of its reference.
+	TimelineEvent(s ShipmentID, key string) (TimelineEvent, error)
 	// WithdrawnEvents lists a shipment's events that were taken back, in no particular order.
 	WithdrawnEvents(ShipmentID) ([]WithdrawnEvent, error)
 	// HasEventsAfter reports whether a shipment has an event that occurs after a time.

@@ -1240,12 +1240,12 @@ var errors = map[string]texts{
 		"No se pudo guardar nada. «errors» dice qué corregir.",
 	},
 	"OTEP_TIMELINE_FULL": {
-		"This timeline has 2,000 events and takes no more, except one that ends it. Send readings of sensors apart from status events.",
-		"此时间线已有 2,000 个事件，除结束事件外不再接收。请将传感器读数与状态事件分开发送。",
-		"此時間線已有 2,000 個事件，除結束事件外不再接收。請將感測器讀數與狀態事件分開傳送。",
-		"Cette chronologie compte 2 000 événements et n’en prend plus, sauf celui qui la termine. Envoyez les mesures de capteurs à part des événements de statut.",
-		"Diese Zeitleiste hat 2.000 Ereignisse und nimmt keines mehr, außer einem, das sie beendet. Senden Sie Messwerte getrennt von Statusereignissen.",
-		"Esta cronología tiene 2.000 eventos y no admite más, salvo uno que la termine. Envíe las lecturas de sensores aparte de los eventos de estado.",
+		"This timeline has as many events as it may (usually 2,000) and takes no more, except one that ends it. Send readings of sensors apart from status events.",
+		"此时间线的事件数已达上限（通常为 2,000 个），除结束事件外不再接收。请将传感器读数与状态事件分开发送。",
+		"此時間線的事件數已達上限（通常為 2,000 個），除結束事件外不再接收。請將感測器讀數與狀態事件分開傳送。",
+		"Cette chronologie compte autant d’événements que permis (2 000 d’ordinaire) et n’en prend plus, sauf celui qui la termine. Envoyez les mesures de capteurs à part des événements de statut.",
+		"Diese Zeitleiste hat so viele Ereignisse wie erlaubt (gewöhnlich 2.000) und nimmt keines mehr, außer einem, das sie beendet. Senden Sie Messwerte getrennt von Statusereignissen.",
+		"Esta cronología tiene tantos eventos como se permiten (por lo común 2.000) y no admite más, salvo uno que la termine. Envíe las lecturas de sensores aparte de los eventos de estado.",
 	},
 	"CURSOR_EXPIRED": {
 		"Changes are kept for 90 days, and this cursor is older. Read the timelines that you follow again, and then begin without a cursor.",

@@ -79,6 +79,9 @@ type Config struct {
 	// LinkBase is what links in notifications begin with, as https://tms.example; empty:
 	// they have none.
 	LinkBase string
+	// TimelineEvents is how many events a parcel's timeline has before a device adds none; 0 is
+	// cloud.TimelineEvents.
+	TimelineEvents int
 	Log      *slog.Logger
 }
 
@@ -137,6 +140,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.Correction == 0 {
 		cfg.Correction = defaultCorrection
+	}
+	if cfg.TimelineEvents == 0 {
+		cfg.TimelineEvents = cloud.TimelineEvents
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

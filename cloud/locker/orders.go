@@ -145,6 +145,16 @@ func (a ahead) OrderShipment(b cloud.BusinessID, id cloud.OrderID) (cloud.Shipme
 	return a.View.OrderShipment(b, id)
 }
 
+func (a ahead) RecentTimeline(id cloud.ShipmentID) (cloud.RecentTimeline, error) {
+	t, err := a.View.RecentTimeline(id)
+	for _, e := range a.ch.Events {
+		if e.ShipmentID == id {
+			t.Events, t.Count = append(t.Events, e), t.Count+1
+		}
+	}
+	return t, err
+}
+
 func (a ahead) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
 	rows, err := a.View.Timeline(id)
 	for _, e := range a.ch.Events {

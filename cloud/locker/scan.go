@@ -1,6 +1,7 @@
 package locker
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -160,9 +161,6 @@ func (w *timeline) newestOf(of otep.Subject) (s *shipment, number string, err er
 // Problems of a reported event beside those of a record.
 const ProblemFull = "timeline_full"
 
-// maxTimeline is how many events a parcel's timeline has before a device adds none.
-const maxTimeline = 2000
-
 // ReportEvent takes an event that a device names itself. One with the name of an earlier one of
 // the same device changes nothing. problem is "", foreign_reference, bad_batch or ProblemFull.
 func (w reports) ReportEvent(id string, r Occurrence, b wire.TrackingEvent) (problem string, err error) {
@@ -171,13 +169,18 @@ func (w reports) ReportEvent(id string, r Occurrence, b wire.TrackingEvent) (pro
 		return problem, err
 	}
 	e.EventID = eventID("event\n%s\n%s\n%s", w.device.Code, id, s.Number)
-	there, err := w.timeline.events(s)
+	_, err = w.v.TimelineEvent(s.ID, e.EventID)
+	switch {
+	case err == nil || slices.ContainsFunc(w.ch.Events, func(x cloud.TimelineEvent) bool { return x.ShipmentID == s.ID && x.Event.EventID == e.EventID }):
+		return "", nil
+	case !errors.Is(err, cloud.ErrNotFound):
+		return "", err
+	}
+	there, err := ahead{w.v, &w.ch}.RecentTimeline(s.ID)
 	switch {
 	case err != nil:
 		return "", err
-	case slices.ContainsFunc(there, func(x otep.Event) bool { return x.EventID == e.EventID }):
-		return "", nil
-	case len(there) >= maxTimeline:
+	case there.Count >= w.s.cfg.TimelineEvents:
 		return ProblemFull, nil
 	}
 	w.add(s, e)

@@ -25,6 +25,7 @@ type Decision struct {
 	Order             cloud.Order
 	Was               cloud.Order                 // as it was before; zero when it is new
 	timeline          *Timeline                   // the order's timeline, once it is needed
+	news              cloud.TrackingNews          // that the decision is about, if it is
 	interception      *cloud.Interception         // open or just ended, once it is needed
 	thirdParty        *cloud.ThirdPartyAssignment // the latest, once it is needed; written when thirdNew is set
 	Changes           cloud.Changes

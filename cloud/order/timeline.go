@@ -31,12 +31,15 @@ func (d *Decision) Timeline() (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.View.Timeline(s.ID)
+	recent, err := d.View.RecentTimeline(s.ID)
+	if err == nil && (len(d.news.Withdrawn) > 0 || slices.ContainsFunc(d.news.Events, func(e cloud.TimelineEvent) bool { return !recent.IsBehind(e.Event.OccurredAt.Time) })) {
+		recent.Events, err = d.View.Timeline(s.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
 	d.timeline = &Timeline{Shipment: s, packages: d.Order.Packages, now: d.Now}
-	for _, r := range rows {
+	for _, r := range recent.Events {
 		d.timeline.takeRow(r)
 	}
 	return d.timeline, nil

@@ -51,6 +51,7 @@ func (c Carriers) FromTracking(v cloud.View, caller cloud.Caller, news cloud.Tra
 		return nil, cloud.TrackedOrder{}, err
 	}
 	d := c.s.begin(v, caller, c.s.time(), o)
+	d.news = news
 	l, err := d.Timeline()
 	if err != nil {
 		return nil, cloud.TrackedOrder{}, err

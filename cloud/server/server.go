@@ -179,6 +179,9 @@ type Config struct {
 	// nine digits) show without proof: reduced (number, status and its time), open
 	// (as other numbers) or closed (nothing). Empty is reduced.
 	LegacyNumbers string
+	// TimelineEvents is how many events a timeline takes before only those that end it are
+	// taken; 0 is cloud.TimelineEvents.
+	TimelineEvents int
 	// ToolsPerMinute is how often one caller may call one tool; 0 is 120,
 	// negative unbounded.
 	ToolsPerMinute int
@@ -361,7 +364,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.orders = order.New(order.Config{Store: s.Store, Sealer: s.Box, Webhooks: s.webhooks, Talk: s.chats, SignFile: s.Files.Address, Links: s.Keys.Links()})
 	s.routes = route.New(route.Config{Store: s.Store, Orders: s.orders, Webhooks: s.webhooks})
 	s.Programs = artefact.New(s.Files.Programs(), cfg.ReleaseKeys)
-	s.Lockers = locker.New(locker.Config{Store: s.Store, Programs: s.Programs, Files: s.Files, OpenFile: s.openFile, SignFile: s.Files.Address, Sealer: s.Box, Orders: s.orders, Parcels: order.ParcelsOf(s.orders), Webhooks: s.webhooks, Passes: s.Signer, Channels: channelsOf(cfg), Session: cfg.Session, Links: s.Keys.Links(), LinkBase: strings.TrimSuffix(cfg.BaseURL, "/"), Log: cfg.Log})
+	s.Lockers = locker.New(locker.Config{Store: s.Store, Programs: s.Programs, Files: s.Files, OpenFile: s.openFile, SignFile: s.Files.Address, Sealer: s.Box, Orders: s.orders, Parcels: order.ParcelsOf(s.orders), Webhooks: s.webhooks, Passes: s.Signer, Channels: channelsOf(cfg), Session: cfg.Session, Links: s.Keys.Links(), LinkBase: strings.TrimSuffix(cfg.BaseURL, "/"), TimelineEvents: cfg.TimelineEvents, Log: cfg.Log})
 	s.HTTPDevices = httpdevice.New(httpdevice.Config{Store: s.Store, Lockers: s.Lockers, Sealer: s.Box, Signer: s.Signer, Nodes: s.member.Cores, Log: cfg.Log})
 	s.Mocks = mock.New(mock.Config{Store: s.Store, Lockers: s.Lockers, Sealer: s.Box, Log: cfg.Log})
 	devices := device.Config{Store: s.Store, Meaning: meaning{s.Lockers}, Signer: s.Signer, ServerKey: s.Keys.Server, Node: s.Store.Instance(), Log: cfg.Log}

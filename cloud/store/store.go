@@ -26,6 +26,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,7 @@ type database struct {
 	own    atomic.Bool   // new outbox rows are written leased to this node
 	slots  atomic.Uint64 // of these rows that it sends, a bit each
 	logins logins
+	window window // of timelines; zero is usualWindow
 
 	hookMu sync.Mutex
 	hooks  []func(*cloud.Changes)
@@ -317,7 +319,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err := stepIsOpen(ctx, s, row); err != nil {
 			return nil, err
 		}
-		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids, sequences: sequences{}})
+		v := newView(snapshot{ctx: ctx, q: s, box: db.box, locks: true, ids: ids, sequences: sequences{}, checkpoints: checkpoints{}, window: cmp.Or(db.window, usualWindow)})
 		if call != nil && call.Rights != nil {
 			if err := call.Rights(v); err != nil {
 				return nil, err
@@ -338,6 +340,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err = w.budget(v, call, changes); err != nil {
 			return nil, err
 		}
+		w.checkpoints(v.snapshot.checkpoints)
 		if err = w.changes(changes); err != nil {
 			return nil, err
 		}

@@ -192,7 +192,7 @@ func (v trackingView) HasEventsAfter(id cloud.ShipmentID, at time.Time) (bool, e
 }
 
 func (v trackingView) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
-	return list(v.ctx, v.q, sqlTimeline, scanEvent, int64(id))
+	return list(v.ctx, v.q, sqlTimelineAfter, scanEvent, int64(id), int64(beforeAll))
 }
 
 func (v trackingView) WithdrawnEvents(id cloud.ShipmentID) ([]cloud.WithdrawnEvent, error) {
@@ -264,6 +264,7 @@ func (w *writer) timelines(c *cloud.Changes) error {
 			int64(s.ProviderID), int64(s.DeliveryID), s.Profile, string(s.Current), ms(s.LastAt), ms(s.CreatedAt),
 			numberKey(s.External), s.SSCC, s.PieceID, s.Estimated, int64(s.OrderID), int64(s.CustomerID), int64(s.LinkFrom))
 	}
+	w.outdate(c)
 	left := slices.Clone(c.Withdrawn)
 	for _, e := range c.Events {
 		if e.Event.EventID == "" {

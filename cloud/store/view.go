@@ -51,6 +51,9 @@ type snapshot struct {
 	ids   *givenIDs // of a decision, nil otherwise
 	// sequences are given in a decision, nil otherwise.
 	sequences sequences
+	// checkpoints are made in a decision, nil otherwise, once as many events stand behind one as the window has.
+	checkpoints checkpoints
+	window      window
 }
 
 var _ cloud.View = (*view)(nil)

@@ -86,6 +86,7 @@ type adding struct {
 	packages []cloud.PackageNumber // of an order with several
 	part     cloud.PackageID       // of these the one that the arrival is about, 0 for the whole shipment
 	stored   []cloud.TimelineEvent // of the shipment, with those that are added and those taken back
+	recent   cloud.RecentTimeline  // what stored began with; a zero Upto: every event
 	place    map[string]int        // in stored, by event id, of the part
 	order    *cloud.TrackedOrder   // what became of it; nil: the shipment has none
 	fresh    map[string]int        // index of those that are added, by event id
@@ -131,15 +132,66 @@ func (w *adding) open() (bool, error) {
 			return false, err
 		}
 	}
-	if w.stored, err = w.v.Timeline(w.shipment.ID); err != nil {
+	if w.recent, err = w.v.RecentTimeline(w.shipment.ID); err != nil {
 		return false, err
 	}
+	w.setStored(w.recent.Events)
+	if w.needsAll() {
+		return true, w.readAll()
+	}
+	return true, nil
+}
+
+// setStored has the events of the shipment, and behind them those that are added.
+func (w *adding) setStored(rows []cloud.TimelineEvent) {
+	w.stored = append(slices.Clip(rows), w.ch.Events...)
 	for i, r := range w.stored {
 		if r.Package == w.part {
 			w.place[r.Event.EventID] = i
 		}
 	}
-	return true, nil
+}
+
+// needsAll reports whether the arrival is about events that a checkpoint stands for.
+func (w *adding) needsAll() bool {
+	if w.recent.Upto.IsZero() {
+		return false
+	}
+	return w.a.reviewed != 0 || len(w.a.taken) > 0 || w.a.status != "" && !w.recent.IsBehind(w.statusTime().Time) || slices.ContainsFunc(w.a.events, func(in incoming) bool {
+		return in.withdraws || in.event.Corrects != "" || !w.recent.IsBehind(in.event.OccurredAt.Time)
+	})
+}
+
+// readAll reads the events that a checkpoint stands for, too.
+func (w *adding) readAll() error {
+	rows, err := w.v.Timeline(w.shipment.ID)
+	if err != nil {
+		return err
+	}
+	w.recent.Upto = time.Time{}
+	w.setStored(rows)
+	return nil
+}
+
+// findOlder reads all events if one of the ids is that of an event that a checkpoint stands for.
+func (w *adding) findOlder(ids ...string) error {
+	if w.recent.Upto.IsZero() {
+		return nil
+	}
+	for _, id := range ids {
+		if w.known(id) {
+			continue
+		}
+		_, err := w.v.TimelineEvent(w.shipment.ID, cloud.EventRef{EventID: id, Package: w.part}.Key())
+		if isMissing(err) {
+			continue
+		}
+		if err == nil {
+			err = w.readAll()
+		}
+		return err
+	}
+	return nil
 }
 
 // findPart finds out which of several packages of the order the subject names.
@@ -237,6 +289,9 @@ func (w *adding) event(in incoming) (out IngestEvent, err error) {
 	if e.EventID == "" {
 		e.EventID = derived
 	}
+	if err := w.findOlder(e.EventID, derived); err != nil {
+		return out, err
+	}
 	out = IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
 	if i, ok := w.place[e.EventID]; ok {
 		if stored := w.stored[i].Event; !isRepeat(stored, e, in.event.StatusCode != "") {
@@ -268,14 +323,17 @@ func (w *adding) event(in incoming) (out IngestEvent, err error) {
 		}
 		return out, err
 	}
-	if w.takesPlace(e, in.index) && w.mayAppend(e, in.index) {
+	switch {
+	case !w.takesPlace(e, in.index):
+		out.Outcome = outcomeRejected
+	case !w.mayAppend(e, in.index):
+		out.Outcome, out.Code = outcomeRejected, codeFull
+	default:
 		w.append(e, in.index)
 		if e.Corrects != "" {
 			w.takeBack(w.sentAs(e.Corrects), otep.IncorrectData, e.EventID)
 		}
 		out.Outcome = outcomeAccepted
-	} else {
-		out.Outcome = outcomeRejected
 	}
 	return out, nil
 }
@@ -393,10 +451,9 @@ func holdsAll(whole, part any) bool {
 	return true
 }
 
-// Bounds of a timeline. Its last events are taken beyond the first, so that a parcel
+// Bounds of a timeline. Its last events are taken beyond the limit of the service, so that a parcel
 // whose sensor talks too much can still be delivered.
 const (
-	maxTimeline = 2000
 	roomForEnds = 50
 	ahead       = 48 * time.Hour // that an event may wait for its time
 )
@@ -404,14 +461,14 @@ const (
 // mayAppend reports whether an event can be stored, with a finding where it
 // cannot.
 func (w *adding) mayAppend(e otep.Event, index int) bool {
-	room := maxTimeline
+	room := w.s.events
 	if s, ok := otep.Lookup(e.StatusCode); ok && s.Terminal {
 		room += max(roomForEnds, len(w.packages))
 	}
 	switch {
-	case len(w.stored) >= room:
+	case w.recent.Count+len(w.ch.Events) >= room:
 		w.full = true
-		w.findings = append(w.findings, otep.Entry{Rule: ruleFull, Path: fmt.Sprintf("events[%d]", index), Message: fmt.Sprintf("the timeline has %d events; only one that ends it is taken", maxTimeline), Event: index})
+		w.findings = append(w.findings, otep.Entry{Rule: ruleFull, Path: fmt.Sprintf("events[%d]", index), Message: fmt.Sprintf("the timeline has %d events; only one that ends it is taken", w.s.events), Event: index})
 	default:
 		return true
 	}
@@ -501,14 +558,13 @@ func (w *adding) observe() error {
 		return err
 	}
 	if err != nil || last.Code != code {
-		at := w.a.statusAt
-		if at.IsZero() {
-			at = w.now
-		}
-		e := otep.Event{OccurredAt: at, RecordedAt: w.now, StatusCode: code,
+		e := otep.Event{OccurredAt: w.statusTime(), RecordedAt: w.now, StatusCode: code,
 			Source: &otep.Source{Type: w.by.SourceType, Provider: w.by.Code, RawStatus: w.a.status, Synthesized: true}}.Fill(w.shipment.Profile)
 		e.EventID = otep.ID(w.subject, e)
 		out.EventID = e.EventID
+		if err := w.findOlder(e.EventID); err != nil {
+			return err
+		}
 		if !w.known(e.EventID) {
 			strange := w.isStrange(e) != ""
 			if strange { // a status without an event waits for none
@@ -516,6 +572,9 @@ func (w *adding) observe() error {
 			}
 			if strange || !w.mayAppend(e, 0) {
 				out.Outcome = outcomeRejected
+				if !strange {
+					out.Code = codeFull
+				}
 				w.outcomes = append(w.outcomes, out)
 				return nil
 			}
@@ -526,6 +585,14 @@ func (w *adding) observe() error {
 	}
 	w.outcomes = append(w.outcomes, out)
 	return nil
+}
+
+// statusTime is when the status of a source that knows no events was reached.
+func (w *adding) statusTime() otep.Time {
+	if w.a.statusAt.IsZero() {
+		return w.now
+	}
+	return w.a.statusAt
 }
 
 // finish keeps in the shipment what came with the arrival, has the order go on, and judges the moves

@@ -78,6 +78,8 @@ type IngestEvent struct {
 	EventID    string    `json:"event_id,omitempty"`
 	StatusCode otep.Code `json:"status_code,omitempty"`
 	Outcome    string    `json:"outcome"`
+	// Code is OTEP_TIMELINE_FULL of an event that was rejected since the timeline takes no more.
+	Code string `json:"code,omitempty"`
 	// Stored is what a conflict's id stands for.
 	Stored *StoredEvent `json:"stored,omitempty"`
 }

@@ -49,6 +49,7 @@ type Service struct {
 	orders  Orders  // nil: no order moves by what providers say
 	parcels Parcels // nil: no parcel has subscribers
 	oldest  time.Duration
+	events  int // that a timeline takes
 	links   cloud.LinkKey
 	legacy  string
 	lookups *limit.Lookups // nil: nothing is counted
@@ -59,7 +60,7 @@ type Service struct {
 // New builds the service. Without Guard links are no proof and nothing limits
 // who reads.
 func New(s Store) *Service {
-	return &Service{store: s, oldest: oldest, legacy: LegacyReduced, feed: newFeed(s), log: slog.New(slog.DiscardHandler)}
+	return &Service{store: s, oldest: oldest, events: cloud.TimelineEvents, legacy: LegacyReduced, feed: newFeed(s), log: slog.New(slog.DiscardHandler)}
 }
 
 // SignFiles says how a stored file gets an address, without the host, that can
@@ -90,6 +91,13 @@ func (s *Service) MoveOrders(o Orders) *Service {
 // service is used. It returns s.
 func (s *Service) TakeOlder(age time.Duration) *Service {
 	s.oldest = age
+	return s
+}
+
+// TakeEvents says how many events a timeline takes; cloud.TimelineEvents unless it is called. Call it before the
+// service is used. It returns s.
+func (s *Service) TakeEvents(n int) *Service {
+	s.events = n
 	return s
 }
 

@@ -108,6 +108,8 @@ func TestAttackATimelineWithoutEnd(t *testing.T) {
 	r := more(5, "arrival_scan")
 	require.Equal(t, 200, r.status, r.raw)
 	require.EqualValues(t, 2, r.at("accepted"), "two more, and no third")
+	require.Equal(t, "rejected", r.text("timelines.0.events.2.outcome"), r.raw)
+	require.Equal(t, "OTEP_TIMELINE_FULL", r.text("timelines.0.events.2.code"), "each event that was not taken says why")
 	full := more(9, "received")
 	require.Equal(t, 409, full.status, full.raw)
 	require.Equal(t, "OTEP_TIMELINE_FULL", full.text("code"))

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/fetch"
 	"github.com/postern-io/postern/cloud/limit"
 	"github.com/postern-io/postern/cloud/notification"
@@ -87,6 +88,9 @@ type settings struct {
 	Numbers struct {
 		Legacy string `yaml:"legacy" json:"legacy"` // what old tracking numbers show without proof
 	} `yaml:"numbers" json:"numbers"`
+	Timelines struct {
+		Events int `yaml:"events" json:"events"` // that one takes, before only those that end it are taken
+	} `yaml:"timelines" json:"timelines"`
 	OTLPEndpoint string   `yaml:"otlp_endpoint" json:"otlp_endpoint"`
 	OTLPShare    float64  `yaml:"otlp_share" json:"otlp_share"` // of calls that are followed, from 0 to 1
 	LogLevel     string   `yaml:"log_level" json:"log_level"`
@@ -129,6 +133,7 @@ const (
 func defaults() settings {
 	s := settings{Listen: cmp.Or(os.Getenv(usualListenVariable), usualListen), Data: "data/cloud", Migrate: migrateStart, LogLevel: "info", OTLPShare: 0.05}
 	s.Numbers.Legacy = tracking.LegacyReduced
+	s.Timelines.Events = cloud.TimelineEvents
 	s.Webhook.SecretOverlap = webhook.Overlap.String()
 	s.MQTT.Listen, s.MQTT.Prefix = "127.0.0.1:1883", topic.DefaultPrefix
 	s.Proxies.Header = peer.XForwardedFor
@@ -246,6 +251,9 @@ func (s *settings) check() error {
 	s.checkCollector(bad)
 	if !slices.Contains([]string{tracking.LegacyReduced, tracking.LegacyOpen, tracking.LegacyClosed}, s.Numbers.Legacy) {
 		bad("numbers.legacy %q: use reduced, open or closed", s.Numbers.Legacy)
+	}
+	if n := s.Timelines.Events; n < 100 || n > cloud.MaxTimelineEvents {
+		bad("timelines.events %d: use 100 to %d", n, cloud.MaxTimelineEvents)
 	}
 	for _, f := range s.Unavailable {
 		if f != "contractor_assignment" {
@@ -478,7 +486,7 @@ func isURL(s string, schemes ...string) bool {
 func (s settings) server(log *slog.Logger) server.Config {
 	return server.Config{Dir: s.Data, KeysFile: s.KeysFile, Objects: s.Objects, Bucket: s.bucket, Backup: s.backup, Database: s.Database, SchemaByCommand: s.Migrate == migrateCommand, Node: s.Node, Address: s.NodeAddress, Part: s.part, Stop: s.stop, BaseURL: s.BaseURL, Prefix: s.MQTT.Prefix, MQTTPlain: s.MQTT.Plain, Brokers: s.MQTT.Brokers, ReleaseKeys: s.releaseKeys, AppURL: s.MQTT.AppURL, AppWebSocketURL: s.MQTT.AppWSURL, Version: cli.Version(), Program: cli.Sibling,
 		Mail: s.Mail.server, SignIn: s.providers, PushURL: s.Push.URL, PushSecret: s.Push.secret, SMSURL: s.SMS.URL, SMSSecret: s.SMS.secret,
-		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, OTLPEndpoint: s.OTLPEndpoint, OTLPShare: s.OTLPShare, OTLPHeaders: s.otlpHeaders, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
+		WebhookNetworks: s.networks, WebhookPorts: s.Webhook.AllowPorts, WebhookHTTP: s.Webhook.HTTP, WebhookHosts: s.Webhook.DenyHosts, WebhookProxy: s.Webhook.Proxy, WebhookProxyLogin: s.proxyLogin, WebhookOverlap: &s.overlap, LegacyNumbers: s.Numbers.Legacy, TimelineEvents: s.Timelines.Events, OTLPEndpoint: s.OTLPEndpoint, OTLPShare: s.OTLPShare, OTLPHeaders: s.otlpHeaders, Unavailable: s.Unavailable, HideSchema: s.HideSchema,
 		Proxies: s.proxies, Admin: server.AdminConfig{Token: s.Admin.token, TLS: s.Admin.TLS}, TLS: s.TLS.server(), RedirectTLS: s.redirect(), Origins: s.Origins, Rates: s.Limits, HTTPConnections: s.Connections.HTTP, MQTTConnections: s.Connections.MQTT, Log: log}
 }
 
