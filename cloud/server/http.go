@@ -55,7 +55,8 @@ func (s *Server) faces() error {
 	service := auth.New(s.Store).WithPasskeys(passkeys).Demanding(s.demanding())
 	s.rates.gate.Nodes = s.member.Cores
 	gate := auth.NewGate(service, s.rates.gate)
-	parcels := tracking.New(s.Store).SignFiles(s.Files.Address).MoveOrders(order.CarriersOf(s.orders)).SendParcels(order.ParcelsOf(s.orders)).TakeEvents(cmp.Or(s.cfg.TimelineEvents, cloud.TimelineEvents))
+	parcels := tracking.New(s.Store).SignFiles(s.Files.Address).MoveOrders(order.CarriersOf(s.orders)).SendParcels(order.ParcelsOf(s.orders))
+	tracking.LimitEvents(parcels, s.cfg.TimelineEvents)
 	if !slices.Contains(s.cfg.Unavailable, chat.Feature) {
 		parcels.InviteToChat(s.chats.Invite)
 	}

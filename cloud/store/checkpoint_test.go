@@ -178,3 +178,35 @@ func randomArrival(r *rand.Rand, parcel, n int, base time.Time, codes []otep.Cod
 	}
 	return fmt.Sprintf(`{"otep_version":"0.1","profile":"parcel","subject":{"tracking_number":"%s"},"events":[%s]%s}`, number, strings.Join(events, ","), taken)
 }
+
+// An append to a timeline of 20,000 events reads no more of them than one to a timeline of a thousand did.
+func TestAnAppendReadsABoundedPartOfATimeline(t *testing.T) {
+	t.Parallel()
+	d := newTwin(t, Config{Dir: t.TempDir()}, usualWindow)
+	decide(t, d.db, &cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 1, BusinessID: 1, Number: "LONG", ProviderID: 1}}}})
+	base := time.Now().Add(-1000 * time.Hour).UTC().Truncate(time.Second)
+	read, most := 0, 0
+	for n := 0; n <= 20_000; {
+		require.NoError(t, d.db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+			found, err := v.RecentTimeline(1)
+			require.NoError(t, err)
+			require.Equal(t, n, found.Count)
+			if read = len(found.Events); n <= 1000 {
+				most = max(most, read)
+			}
+			c := &cloud.Changes{}
+			for range 100 {
+				e := feedEvent(1, fmt.Sprint("l-", n))
+				e.Event.OccurredAt.Time = base.Add(time.Duration(n) * time.Minute)
+				c.Events, n = append(c.Events, e), n+1
+			}
+			return c, nil
+		}))
+		require.LessOrEqual(t, read, usualWindow.most+200, "before event %d", n)
+	}
+	require.Equal(t, 1000, most)
+	require.LessOrEqual(t, read, most+len(keptKindsMost), "the append of the 20,001st event")
+}
+
+// keptKindsMost are the kinds of events that a checkpoint of one code keeps at most.
+var keptKindsMost = [12]struct{}{}

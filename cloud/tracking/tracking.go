@@ -16,6 +16,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -94,12 +95,8 @@ func (s *Service) TakeOlder(age time.Duration) *Service {
 	return s
 }
 
-// TakeEvents says how many events a timeline takes; cloud.TimelineEvents unless it is called. Call it before the
-// service is used. It returns s.
-func (s *Service) TakeEvents(n int) *Service {
-	s.events = n
-	return s
-}
+// LimitEvents says how many events a timeline of s takes, 0 for cloud.TimelineEvents. Call it before the service is used.
+func LimitEvents(s *Service, n int) { s.events = cmp.Or(n, cloud.TimelineEvents) }
 
 // Parcels sends what happens to parcels without an order to their subscribers.
 type Parcels interface {

@@ -99,7 +99,7 @@ var allowed = map[string][]string{
 	"cloud/notification":       {"cloud", "cloud/check", "cloud/hook", "cloud/locale"},
 	"cloud/node":               {"cloud"},
 	"cloud/oidc":               {"cloud", "cloud/auth"},
-	"cloud/store":              {"cloud", "cloud/seal", "cloud/span", "protocol/otep", "protocol/wire", "internal/lockfile"},
+	"cloud/store":              {"cloud", "cloud/seal", "cloud/span", "cloud/timeline", "protocol/otep", "protocol/wire", "internal/lockfile"},
 	"cloud/catalog":            {"cloud", "cloud/auth", "cloud/check", "cloud/limit", "cloud/span", "internal/spelling"},
 	"cloud/api": {
 		"cloud",
