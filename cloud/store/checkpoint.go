@@ -101,8 +101,8 @@ func (v trackingView) TimelineEvent(id cloud.ShipmentID, key string) (cloud.Time
 	return one(v.ctx, v.q, sqlTimelineEvent, scanEvent, int64(id), key)
 }
 
-// checkpoints writes those that a decision has made, before its changes: what comes late outdates them.
-func (w *writer) checkpoints(made checkpoints) {
+// addCheckpoints writes those that a decision has made, before its changes: what comes late outdates them.
+func addCheckpoints(w *writer, made checkpoints) {
 	for id, c := range made {
 		w.add(anything, sqlSaveCheckpoint, int64(id), int64(timeline.Version), c.Upto.UnixMilli(), int64(c.Events), int64(len(c.packages)), int64(lastOf(c.packages)))
 		w.add(anything, sqlDropKept, int64(id))
@@ -112,8 +112,8 @@ func (w *writer) checkpoints(made checkpoints) {
 	}
 }
 
-// outdate deletes the checkpoints that events of changes come before.
-func (w *writer) outdate(c *cloud.Changes) {
+// outdateCheckpoints deletes those that events of changes come before.
+func outdateCheckpoints(w *writer, c *cloud.Changes) {
 	first := map[cloud.ShipmentID]time.Time{}
 	for _, e := range c.Events {
 		if at, ok := first[e.ShipmentID]; !ok || e.Event.OccurredAt.Before(at) {

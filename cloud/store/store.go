@@ -340,7 +340,7 @@ func (db *database) decide(ctx context.Context, dev cloud.DeviceID, ids *givenID
 		if err = w.budget(v, call, changes); err != nil {
 			return nil, err
 		}
-		w.checkpoints(v.snapshot.checkpoints)
+		addCheckpoints(&w, v.snapshot.checkpoints)
 		if err = w.changes(changes); err != nil {
 			return nil, err
 		}

@@ -264,7 +264,7 @@ func (w *writer) timelines(c *cloud.Changes) error {
 			int64(s.ProviderID), int64(s.DeliveryID), s.Profile, string(s.Current), ms(s.LastAt), ms(s.CreatedAt),
 			numberKey(s.External), s.SSCC, s.PieceID, s.Estimated, int64(s.OrderID), int64(s.CustomerID), int64(s.LinkFrom))
 	}
-	w.outdate(c)
+	outdateCheckpoints(w, c)
 	left := slices.Clone(c.Withdrawn)
 	for _, e := range c.Events {
 		if e.Event.EventID == "" {
