@@ -38,6 +38,7 @@ type View interface {
 	SearchView
 	WorkView
 	ReportView
+	ContainerView
 }
 
 // Changes is everything one decision writes. Entities with an id or key are

@@ -18,6 +18,9 @@ const (
 	EventWithdrawn  FeedKind = "event.withdrawn"
 	EventCorrected  FeedKind = "event.corrected" // withdrawn, and another one took its place
 	EstimateChanged FeedKind = "estimate.changed"
+	// ContainerBound and ContainerUnbound are of a parcel that was put into a container, or taken out.
+	ContainerBound   FeedKind = "container.bound"
+	ContainerUnbound FeedKind = "container.unbound"
 )
 
 // FeedLife is how long changes are kept to be read.
@@ -45,7 +48,8 @@ type FeedChange struct {
 	Shipment   Shipment // as it is now; its ID is 0 where it is there no more
 	Package    string   // number of the package that it is about, upper case; "" for the whole shipment
 	// Estimate is the new estimate of EstimateChanged: RFC 3339, as its source wrote it.
-	Estimate string
+	Estimate  string
+	Container ContainerID // of ContainerBound and ContainerUnbound
 	// Event is that of the other kinds; nil where it is there no more. Withdrawal says how
 	// it was taken back, of the kinds that are about that.
 	Event      *otep.Event

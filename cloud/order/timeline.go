@@ -186,6 +186,11 @@ func (l *Timeline) insert(id cloud.PackageID, code otep.Code, source, reason str
 
 func (l *Timeline) add(e cloud.TimelineEvent) {
 	e.ShipmentID, e.BusinessID = l.Shipment.ID, l.Shipment.BusinessID
+	if e.Event.Via != 0 { // it may come back
+		isOld := func(x cloud.TimelineEvent) bool { return x.Ref().Key() == e.Ref().Key() }
+		l.rows, l.ahead = slices.DeleteFunc(l.rows, isOld), slices.DeleteFunc(l.ahead, isOld)
+		l.withdrawn = slices.DeleteFunc(l.withdrawn, func(x cloud.WithdrawnEvent) bool { return x.Key() == e.Ref().Key() })
+	}
 	l.takeRow(e)
 	l.fresh = append(l.fresh, e)
 }

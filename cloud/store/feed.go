@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -95,6 +96,11 @@ func scanFeed(r rows, x *feedRow) error {
 	switch {
 	case c.Kind == cloud.EstimateChanged:
 		c.Estimate = subject
+	case c.Kind == cloud.ContainerBound || c.Kind == cloud.ContainerUnbound:
+		_, err := fmt.Sscan(subject, (*int64)(&c.Container))
+		if err != nil {
+			return err
+		}
 	case event != nil:
 		e, err := otep.DecodeEvent(*event)
 		if err != nil {

@@ -16,6 +16,11 @@ import (
 var rowTables = []*rowTable{
 	newRowTable("announced_package", cloud.AnnouncedPackage{}),
 	newRowTable("cabinet_profile", cloud.CabinetProfile{}),
+	newRowTable("container", cloud.Container{}),
+	newRowTable("container_event", cloud.ContainerEvent{}),
+	newRowTable("container_mark", cloud.ContainerMark{}),
+	newRowTable("container_task", cloud.ContainerTask{}),
+	newRowTable("container_turn", cloud.ContainerTurn{}),
 	newRowTable("device_photo", cloud.DevicePhoto{}),
 	newRowTable("diagnosis", cloud.Diagnosis{}),
 	newRowTable("file_column", cloud.FileColumn{}),
@@ -215,6 +220,13 @@ func saveRows(w *writer, c *cloud.Changes) error {
 			args = append(args, t.value(reflect.ValueOf(x), column))
 		}
 		w.add(mustExist, t.save, args...)
+		if m, ok := x.(cloud.ContainerMark); ok && m.ShipmentID != 0 {
+			kind := cloud.ContainerBound
+			if !m.Inside {
+				kind = cloud.ContainerUnbound
+			}
+			w.add(anything, sqlAddFeedChange, int64(m.ShipmentID), string(kind), fmt.Sprint(int64(m.ContainerID), " ", m.Child), ms(m.CreatedAt))
+		}
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type view struct {
 	platformView
 	workView
 	reportView
+	containerView
 }
 
 // Sections of a view.
@@ -38,7 +39,7 @@ type (
 
 func newView(s snapshot) *view {
 	p := &s
-	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}, platformView{p}, workView{p}, reportView{p}}
+	return &view{p, accountView{p}, factorView{p}, orderView{p}, routeView{p}, lockerView{p}, deviceView{p}, chatView{p}, trackingView{p}, platformView{p}, workView{p}, reportView{p}, containerView{p}}
 }
 
 // snapshot is what a transaction reads. cloud.View has no contexts: the view lives

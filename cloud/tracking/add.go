@@ -39,6 +39,9 @@ func (s *Service) addIn(v cloud.View, c cloud.Caller, by cloud.Provider, a arriv
 	if err != nil {
 		return out, nil, err
 	}
+	if w.container != nil {
+		return w.addToContainer()
+	}
 	if w.code != "" || !found {
 		return w.a.rejected(c.Language, w.code), nil, nil
 	}
@@ -46,6 +49,7 @@ func (s *Service) addIn(v cloud.View, c cloud.Caller, by cloud.Provider, a arriv
 		return out, nil, err
 	}
 	w.withdrawals()
+	w.releases()
 	if err := w.finish(); err != nil {
 		return out, nil, err
 	}
@@ -100,17 +104,19 @@ type adding struct {
 	full     bool          // the timeline takes no more
 	conflict bool          // an id is stored with other content
 	estimate bool          // nothing else came, and it is stored
+	// container is what the arrival is about in place of a shipment, with its events as they are stored.
+	container *cloud.Container
+	kept      []cloud.ContainerEvent
 }
 
 // open finds the shipment. code says why it may not be added to.
 func (w *adding) open() (bool, error) {
-	list, err := w.v.ShipmentsBySubject(w.by.BusinessID, w.a.subject)
+	list, err := w.subjects()
 	if err != nil {
 		return false, err
 	}
 	if len(list) == 0 {
-		w.code = codeOTEPNotFound
-		return false, nil
+		return w.openContainer()
 	}
 	isTheirs := func(s cloud.Shipment) bool { return s.OfProvider(w.by) }
 	if w.a.reviewed != 0 {
@@ -201,6 +207,12 @@ func (w *adding) findPart() error {
 		return err
 	}
 	w.packages = list
+	if w.a.through != nil {
+		w.a.subject = otep.Subject{PackageID: int64(w.a.through.thing.Package)}
+		if w.a.through.thing.Package == 0 {
+			return nil
+		}
+	}
 	if named, ok := packageOf(list, w.shipment, w.a.subject); ok {
 		if number := cloud.NumberKey(w.a.subject.TrackingNumber); slices.ContainsFunc(list, func(x cloud.PackageNumber) bool { return x.Number == number && x.ID != named.ID }) {
 			w.code = codeNotConformant
@@ -293,6 +305,7 @@ func (w *adding) event(in incoming) (out IngestEvent, err error) {
 		return out, err
 	}
 	out = IngestEvent{EventID: e.EventID, StatusCode: e.StatusCode, Outcome: outcomeDuplicate}
+	w.comesBack(e.EventID)
 	if i, ok := w.place[e.EventID]; ok {
 		if stored := w.stored[i].Event; !isRepeat(stored, e, in.event.StatusCode != "") {
 			if taken, err := w.isTaken(e); err != nil || taken {

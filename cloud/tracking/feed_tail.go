@@ -251,6 +251,11 @@ func (s *Service) Committed(ch *cloud.Changes) {
 	for _, x := range ch.Shipments {
 		s.feed.notice(x.BusinessID)
 	}
+	for _, x := range ch.Rows {
+		if m, ok := x.(cloud.ContainerMark); ok {
+			s.feed.notice(m.BusinessID)
+		}
+	}
 	if len(ch.Withdrawn) > 0 {
 		s.feed.notice(0)
 	}
@@ -322,7 +327,7 @@ func entriesOf(b cloud.BusinessID, list []cloud.FeedChange) []*feedEntry {
 
 // isWhole reports whether what the change is about is still there.
 func (x *feedEntry) isWhole() bool {
-	return x.Shipment.ID != 0 && (x.Event != nil || x.Estimate != "")
+	return x.Shipment.ID != 0 && (x.Event != nil || x.Estimate != "" || x.Container != 0)
 }
 
 // inLanguage is the change with labels in a language. It is not changed after.
@@ -332,7 +337,7 @@ func (x *feedEntry) inLanguage(lang string) Change {
 	if c, ok := x.forms[lang]; ok {
 		return c
 	}
-	c := Change{Cursor: cursorText(x.business, x.Position, x.RecordedAt), Kind: x.Kind, RecordedAt: otep.Time{Time: x.RecordedAt}.String(), Number: x.Shipment.Number, PackageNumber: cloud.OrNull(x.Package), Estimate: x.Estimate}
+	c := Change{Cursor: cursorText(x.business, x.Position, x.RecordedAt), Kind: x.Kind, RecordedAt: otep.Time{Time: x.RecordedAt}.String(), Number: x.Shipment.Number, PackageNumber: cloud.OrNull(x.Package), Estimate: x.Estimate, Container: x.Container}
 	if x.Event != nil {
 		e := x.Event.Fill(cmp.Or(x.Shipment.Profile, otep.DefaultProfile))
 		e.StatusLabel = locale.Status(lang, e.StatusCode)

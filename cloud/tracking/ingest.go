@@ -207,6 +207,7 @@ type arrival struct {
 	warnings []otep.Entry
 	refused  bool             // the whole of it, for its envelope
 	reviewed cloud.ShipmentID // staff have decided that it is taken, for this shipment
+	through  *through         // a container; nil: it came by itself
 	// status is the current status of a source that knows no events, as it
 	// wrote it; statusAt the time that it gave with it.
 	status   string

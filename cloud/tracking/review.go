@@ -367,6 +367,9 @@ func reviewsLike(v cloud.View, b cloud.BusinessID, r cloud.Review) ([]cloud.Revi
 
 // review makes one about an event of the arrival.
 func (w *adding) review(kind cloud.ReviewKind, e otep.Event, given bool) (cloud.Review, error) {
+	if w.container != nil || w.a.through != nil { // the answer says it, and there is no parcel to decide about
+		return cloud.Review{Action: actReject}, nil
+	}
 	r := cloud.Review{Kind: kind, TrackingNumber: w.subject.TrackingNumber, ShipmentID: w.shipment.ID, PackageID: w.part, ProviderID: w.by.ID, EventID: e.EventID,
 		StatusCode: string(e.StatusCode), OccurredAt: e.OccurredAt.UTC()}
 	if given {
@@ -403,7 +406,7 @@ const oldest = 2 * 365 * 24 * time.Hour
 // isStrange reports which review an event needs for its time before it is taken, "" for none.
 func (w *adding) isStrange(e otep.Event) cloud.ReviewKind {
 	switch {
-	case w.a.reviewed != 0 || e.TimeType != "" && e.TimeType != otep.Actual:
+	case w.a.reviewed != 0 || w.a.through != nil || e.TimeType != "" && e.TimeType != otep.Actual:
 		return ""
 	case e.OccurredAt.Sub(w.now.Time) > ahead:
 		return cloud.ReviewFuture

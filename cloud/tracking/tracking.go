@@ -38,6 +38,7 @@ type Store interface {
 	Look(ctx context.Context, fn func(cloud.View) error) error
 	Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 	FeedStore
+	ContainerTasks(ctx context.Context, limit int) ([]cloud.ContainerTask, error)
 }
 
 // Service is the feature.

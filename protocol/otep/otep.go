@@ -121,6 +121,7 @@ type Event struct {
 	Message        string     `json:"message,omitempty"`
 	Extensions     Extensions `json:"extensions,omitempty"`
 	Corrects       string     `json:"corrects,omitempty"` // id of the event that this one takes the place of
+	Via            int64      `json:"via,omitempty"`      // container that it came through
 
 	// Withdrawn marks an event that its source took back. It stays stored and
 	// is in no timeline.

@@ -228,6 +228,9 @@ func AppendEvent(b []byte, e *Event) ([]byte, error) {
 		err = errors.Join(err, failed)
 	}
 	b = appendGiven(b, `,"corrects":`, e.Corrects)
+	if e.Via != 0 {
+		b = strconv.AppendInt(append(b, `,"via":`...), e.Via, 10)
+	}
 	return append(b, '}'), err
 }
 
