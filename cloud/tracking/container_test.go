@@ -186,14 +186,15 @@ func modelEvents(steps []step, ids []cloud.ContainerID, parcel, containers int, 
 // the worker is ended.
 func TestEventsOfContainersAreThoseOfAModel(t *testing.T) {
 	eachStore(t, func(t *testing.T, db *store.DB) {
-		rounds := 12
+		rounds := 30
 		if ring.Full() {
-			rounds = 60
+			rounds = 100
 		}
-		const parcels, containers = 2, 3
+		const parcels = 1
 		y := newYard(t, db, parcels*rounds)
 		for round := range rounds {
 			r := rand.New(rand.NewPCG(7, uint64(round)))
+			containers := 1 + round%4
 			var ids []cloud.ContainerID
 			name := func(k int) string { return fmt.Sprintf("R%dC%d", round, k) }
 			for k := range containers {
@@ -201,14 +202,14 @@ func TestEventsOfContainersAreThoseOfAModel(t *testing.T) {
 			}
 			var steps []step
 			n := 0
-			next := func() int { return r.IntN(40) }
+			next := func() int { return r.IntN(30) }
 			for range 40 {
 				switch k := r.IntN(containers); r.IntN(5) {
 				case 0, 1:
-					steps = append(steps, step{container: k, child: r.IntN(parcels), inside: r.IntN(3) > 0, at: next()})
+					steps = append(steps, step{container: k, child: r.IntN(parcels), inside: r.IntN(2) > 0, at: next()})
 				case 2:
 					if k+1 < containers { // a lower one into a higher one
-						steps = append(steps, step{container: k, child: 100 + k + 1 + r.IntN(containers-k-1), inside: r.IntN(3) > 0, at: next()})
+						steps = append(steps, step{container: k, child: 100 + k + 1 + r.IntN(containers-k-1), inside: r.IntN(2) > 0, at: next()})
 					}
 				default:
 					n++
@@ -255,7 +256,7 @@ func TestEventsOfContainersAreThoseOfAModel(t *testing.T) {
 					}
 					require.NoError(t, y.bind(y.theirs[0], s.inside, ids[s.container], y.at(s.at), child))
 				}
-				switch r.IntN(4) {
+				switch r.IntN(3) {
 				case 0:
 					y.settle()
 				case 1: // a worker that is ended somewhere, and a new one goes on
