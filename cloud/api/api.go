@@ -98,6 +98,7 @@ func New(c Config) *catalog.Catalog {
 		c.routes(),
 		c.webhooks(),
 		c.subscriptions(),
+		c.containers(),
 		c.keeping(),
 		apps(c),
 		c.files(),

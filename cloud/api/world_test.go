@@ -635,6 +635,14 @@ func (x *world) stand(name string) (s standIn) {
 		s.in = told()
 	case "webhook_logs.replay_many", "webhook_urls.list":
 		x.told()
+	case "otep.containers.list":
+		x.packed()
+	case "otep.containers.find":
+		s.in = m{"id": x.packed()}
+	case "otep.containers.bind", "otep.containers.unbind":
+		id, _ := news()
+		parcel, _ := at(x.made("GET", "/api/v1/orders/"+id, x.token(admin), ""), "order", "tracking_number").(string)
+		s.in = m{"id": x.packed(), "children": []any{parcel}}
 	case "tracking_subscriptions.create":
 		id, _ := news()
 		parcel, _ := at(x.made("GET", "/api/v1/orders/"+id, x.token(admin), ""), "order", "tracking_number").(string)
@@ -1087,6 +1095,11 @@ func (x *world) toldAt() string {
 }
 
 // subscribed is a subscription of the business.
+func (x *world) packed() string {
+	x.packs++
+	return x.id(at(x.made("POST", "/api/v1/otep/containers", x.token(admin), fmt.Sprintf(`{"kind":"pallet","scheme":"own","identity":"PALLET %d"}`, x.packs)), "container", "container_id"))
+}
+
 func (x *world) subscribed() string {
 	return x.id(at(x.made("POST", "/api/v1/otep/subscriptions", x.token(admin), `{"tracking_numbers":["SWP100200300"],"url":"https://hooks.example.com/parcels"}`), "subscription", "subscription_id"))
 }
