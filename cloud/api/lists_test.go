@@ -114,7 +114,7 @@ func (x *world) lists() map[string]listCase {
 		}},
 		"customer.parcels.list":       {as: cloud.Customer, rows: "parcels", id: "delivery_number", add: func() { x.waitsFor(x.w.Emails[cloud.Customer]) }},
 		"third_party.deliveries.list": {as: provider, other: map[string]any{"status": "created"}, key: map[string]any{"device_id": 88}, rows: "deliveries", id: "delivery_id", add: keep(x.delivery)},
-		"otep.containers.list":        {other: map[string]any{"kind": "bag"}, rows: "containers", id: "container_id", add: keep(x.packed)},
+		"otep.containers.list":        {other: map[string]any{"kind": "bag"}, rows: "containers", id: "container_id", add: keep(x.stacked)},
 		"tracking_subscriptions.list": {rows: "subscriptions", id: "subscription_id", add: keep(x.subscribed)},
 		"webhook_logs.list":           {other: map[string]any{"status": "pending"}, rows: "logs", id: "id", add: keep(x.told)},
 

@@ -68,6 +68,7 @@ type world struct {
 	asked    *approval.Service
 	jobs     *job.Service
 	platform *platform.Service
+	packs    int // containers that were made
 	graph    *graphql.Server
 	files    *object.Files
 	pages    page.Config // what pages over the same world need
@@ -636,13 +637,13 @@ func (x *world) stand(name string) (s standIn) {
 	case "webhook_logs.replay_many", "webhook_urls.list":
 		x.told()
 	case "otep.containers.list":
-		x.packed()
+		x.stacked()
 	case "otep.containers.find":
-		s.in = m{"id": x.packed()}
+		s.in = m{"id": x.stacked()}
 	case "otep.containers.bind", "otep.containers.unbind":
 		id, _ := news()
 		parcel, _ := at(x.made("GET", "/api/v1/orders/"+id, x.token(admin), ""), "order", "tracking_number").(string)
-		s.in = m{"id": x.packed(), "children": []any{parcel}}
+		s.in = m{"id": x.stacked(), "children": []any{parcel}}
 	case "tracking_subscriptions.create":
 		id, _ := news()
 		parcel, _ := at(x.made("GET", "/api/v1/orders/"+id, x.token(admin), ""), "order", "tracking_number").(string)
@@ -1094,12 +1095,13 @@ func (x *world) toldAt() string {
 	return x.id(at(list[0], "url_id"))
 }
 
-// subscribed is a subscription of the business.
-func (x *world) packed() string {
+// stacked is a new container.
+func (x *world) stacked() string {
 	x.packs++
 	return x.id(at(x.made("POST", "/api/v1/otep/containers", x.token(admin), fmt.Sprintf(`{"kind":"pallet","scheme":"own","identity":"PALLET %d"}`, x.packs)), "container", "container_id"))
 }
 
+// subscribed is a subscription of the business.
 func (x *world) subscribed() string {
 	return x.id(at(x.made("POST", "/api/v1/otep/subscriptions", x.token(admin), `{"tracking_numbers":["SWP100200300"],"url":"https://hooks.example.com/parcels"}`), "subscription", "subscription_id"))
 }

@@ -87,12 +87,12 @@ ON CONFLICT (id) DO UPDATE SET
   estimated = excluded.estimated, order_id = excluded.order_id,
   customer_id = excluded.customer_id, link_from = excluded.link_from`
 
-// What left its thing with the container comes back with it.
+// What was withdrawn by cloud.ByContainer may come back.
 const sqlAddEvent = `INSERT INTO timeline (
   shipment_id, business_id, event_id, occurred_at, event, package_id, reported, told)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (shipment_id, event_id) DO UPDATE SET withdrawn_at = NULL, withdrawn_reason = '', withdrawn_by = '', corrected_by = '', told = excluded.told
-WHERE timeline.withdrawn_at IS NOT NULL AND timeline.withdrawn_by = '` + cloud.ByContainer + `'`
+WHERE timeline.withdrawn_at IS NOT NULL AND timeline.withdrawn_by = '(container)'`
 
 func scanShipment(r rows, s *cloud.Shipment) error {
 	return r.Scan(&s.ID, &s.BusinessID, &s.Number, &s.External, &s.ProviderID, &s.DeliveryID, &s.Profile, &s.Current,

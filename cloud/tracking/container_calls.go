@@ -11,7 +11,6 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/check"
 	"github.com/postern-io/postern/cloud/locale"
-	"github.com/postern-io/postern/protocol/gs1"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -132,7 +131,7 @@ func (s Containers) Create(ctx context.Context, c cloud.Caller, in ContainerInpu
 	if c.Account.Type == cloud.ProviderType {
 		row.ProviderID = c.Provider.ID
 	}
-	if row.Key == "" || in.Scheme == "sscc" && (len(row.Key) != 18 || !gs1.IsKey(row.Key)) {
+	if row.Key == "" || in.Scheme == "sscc" && !otep.IsSSCC(row.Key) {
 		return out, invalid("identity", "Give the identity of the container; an SSCC has 18 digits, the last one a check digit.")
 	}
 	now := milliseconds(time.Now())

@@ -17,13 +17,13 @@ const (
 	containerLook = 500 * time.Millisecond
 )
 
-// RunContainers has things follow their containers until ctx ends.
-func (s *Service) RunContainers(ctx context.Context) error {
+// Run has things follow their containers until ctx ends.
+func (s Containers) Run(ctx context.Context) error {
 	t := time.NewTicker(containerLook)
 	defer t.Stop()
 	for {
-		if _, err := (follower{s}).Run(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error("events of containers", "error", err)
+		if _, err := follower(s).runTasks(ctx); err != nil && ctx.Err() == nil {
+			s.s.log.Error("events of containers", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -33,11 +33,11 @@ func (s *Service) RunContainers(ctx context.Context) error {
 	}
 }
 
-// FollowContainers does what there is to do of RunContainers. It may be ended at any moment, and run at several nodes at
+// Follow does what there is to do of Run. It may be ended at any moment, and run at several nodes at
 // once: each thing is put where the bindings and the events of its containers say, whatever was done before.
-func (s *Service) FollowContainers(ctx context.Context) error {
+func (s Containers) Follow(ctx context.Context) error {
 	for {
-		if n, err := (follower{s}).Run(ctx); n == 0 || err != nil {
+		if n, err := follower(s).runTasks(ctx); n == 0 || err != nil {
 			return err
 		}
 	}
@@ -46,8 +46,8 @@ func (s *Service) FollowContainers(ctx context.Context) error {
 // follower has things follow their containers.
 type follower struct{ s *Service }
 
-// Run does the oldest tasks, and gives their number.
-func (f follower) Run(ctx context.Context) (int, error) {
+// runTasks does the oldest tasks, and gives their number.
+func (f follower) runTasks(ctx context.Context) (int, error) {
 	list, err := f.s.store.ContainerTasks(ctx, containerPage)
 	if err != nil {
 		return 0, fmt.Errorf("list tasks of containers: %w", err)
@@ -235,7 +235,7 @@ func (f follower) arrivals(v cloud.View, t cloud.ContainerTask, x cloud.Thing) (
 			if err != nil {
 				return nil, err
 			}
-			came, ok := carried(came, p.ContainerID)
+			came, ok := carryEvent(came, p.ContainerID)
 			if !ok {
 				continue
 			}
@@ -258,8 +258,8 @@ func (f follower) arrivals(v cloud.View, t cloud.ContainerTask, x cloud.Thing) (
 	return out, nil
 }
 
-// carried is an event of a container as it is one of the things inside, if it is.
-func carried(e otep.Event, via cloud.ContainerID) (otep.Event, bool) {
+// carryEvent gives an event of a container as one of a thing inside; ok is false where it does not pass.
+func carryEvent(e otep.Event, via cloud.ContainerID) (out otep.Event, passes bool) {
 	e.Via = int64(via)
 	code := e.StatusCode
 	if _, ok := otep.Lookup(code); !ok {

@@ -109,7 +109,7 @@ func (y *yard) events(n int) (out []string) {
 
 func (y *yard) settle() {
 	y.t.Helper()
-	require.NoError(y.t, y.s.FollowContainers(y.t.Context()))
+	require.NoError(y.t, tracking.ContainersOf(y.s).Follow(y.t.Context()))
 }
 
 func eachStore(t *testing.T, f func(t *testing.T, db *store.DB)) {
@@ -261,7 +261,7 @@ func TestEventsOfContainersAreThoseOfAModel(t *testing.T) {
 					y.settle()
 				case 1: // a worker that is ended somewhere, and a new one goes on
 					ctx, end := context.WithTimeout(t.Context(), time.Duration(r.IntN(4000))*time.Microsecond)
-					_ = tracking.New(db).FollowContainers(ctx)
+					_ = tracking.ContainersOf(tracking.New(db)).Follow(ctx)
 					end()
 				}
 			}
@@ -291,7 +291,7 @@ func TestPalletWithOneBoundLate(t *testing.T) {
 		began := time.Now()
 		var nodes sync.WaitGroup
 		for range 2 { // two at once
-			nodes.Go(func() { _ = tracking.New(db).FollowContainers(t.Context()) })
+			nodes.Go(func() { _ = tracking.ContainersOf(tracking.New(db)).Follow(t.Context()) })
 		}
 		nodes.Wait()
 		y.settle()

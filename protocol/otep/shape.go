@@ -222,6 +222,9 @@ var (
 // IsGLN reports whether s is a GS1 Global Location Number: 13 digits, the last one a check digit.
 func IsGLN(s string) bool { return len(s) == 13 && gs1.IsKey(s) }
 
+// IsSSCC reports whether s is a serial shipping container code: 18 digits, the last one a check digit.
+func IsSSCC(s string) bool { return len(s) == 18 && gs1.IsKey(s) }
+
 // IsCountry reports whether s has the form of a code of ISO 3166-1 alpha-2, in capitals.
 func IsCountry(s string) bool {
 	return len(s) == 2 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
