@@ -26,12 +26,6 @@ func (c Config) containers() []catalog.Operation {
 			Types:       packing,
 			Scopes:      []string{"orders:read"},
 			Errors:      []string{"OTEP_PROVIDER_FORBIDDEN"},
-			Noun: &catalog.Noun{
-				Name: "container", Path: "containers", Area: "delivery", Icon: "box",
-				ID: "container_id", Title: []string{"identity"},
-				Columns: []string{"identity", "kind", "scheme", "created_at"},
-				Verbs:   []string{"otep.containers.bind", "otep.containers.unbind"},
-			},
 		}, s.List, nil),
 		catalog.Define(catalog.Operation{
 			Name:        "otep.containers.find",
