@@ -3,6 +3,7 @@ package tracking
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,18 +47,48 @@ func (s Containers) Follow(ctx context.Context) error {
 // follower has things follow their containers.
 type follower struct{ s *Service }
 
-// runTasks does the oldest tasks, and gives their number.
+// runTasks does the oldest tasks, and gives their number. One that fails is put behind the others, which
+// do not wait for it.
 func (f follower) runTasks(ctx context.Context) (int, error) {
 	list, err := f.s.store.ContainerTasks(ctx, containerPage)
 	if err != nil {
 		return 0, fmt.Errorf("list tasks of containers: %w", err)
 	}
-	for i, t := range list {
-		if err := f.task(ctx, t); err != nil {
-			return i, fmt.Errorf("task %d of containers: %w", t.ID, err)
+	var failed error
+	for _, t := range list {
+		err := f.task(ctx, t)
+		if err == nil {
+			continue
+		}
+		failed = errors.Join(failed, fmt.Errorf("task %d of containers: %w", t.ID, err))
+		if ctx.Err() != nil {
+			break
+		}
+		if err := f.putBehind(ctx, t); err != nil {
+			return 0, errors.Join(failed, err)
 		}
 	}
-	return len(list), nil
+	return len(list), failed
+}
+
+// putBehind makes a task the last one.
+func (f follower) putBehind(ctx context.Context, t cloud.ContainerTask) error {
+	return f.s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+		row, err := cloud.Find(v, cloud.ContainerTask{Kept: t.Kept})
+		if isMissing(err) {
+			return nil, nil // another node did it
+		}
+		if err != nil {
+			return nil, err
+		}
+		id, err := v.NewID(cloud.ContainerTaskIDs)
+		if err != nil {
+			return nil, err
+		}
+		again := row
+		again.ID = cloud.ContainerTaskID(id)
+		return &cloud.Changes{Unaudited: true, RowChanges: cloud.RowChanges{Rows: []cloud.Row{again}, DroppedRows: []cloud.Row{row}}}, nil
+	})
 }
 
 func (f follower) task(ctx context.Context, t cloud.ContainerTask) error {

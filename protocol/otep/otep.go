@@ -165,7 +165,7 @@ const (
 // itself (message, reference, raw status, extensions), its place and proof
 // reduced. Devices keep their ids.
 func (e Event) Public() Event {
-	e.Message, e.Extensions, e.Location, e.PoD = "", nil, e.Location.Public(), e.PoD.Public()
+	e.Message, e.Extensions, e.Location, e.PoD, e.Via = "", nil, e.Location.Public(), e.PoD.Public(), 0
 	if e.Source != nil {
 		e.Source = &Source{Type: e.Source.Type, Provider: e.Source.Provider, ProviderName: e.Source.ProviderName, Synthesized: e.Source.Synthesized}
 	}
