@@ -82,7 +82,7 @@ type Config struct {
 	// TimelineEvents is how many events a parcel's timeline has before a device adds none; 0 is
 	// cloud.TimelineEvents.
 	TimelineEvents int
-	Log      *slog.Logger
+	Log            *slog.Logger
 }
 
 // Service is the feature. Safe for concurrent use.

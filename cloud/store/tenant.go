@@ -95,6 +95,8 @@ var tenantTables = withRows([]tenantTable{
 	{"order_package", "id", "business", "id order_id number_key external_key", "business_id"},
 	{"orders", "id", "business", "id customer_id number_key ref type status_id scheduled_date priority warehouse_id route_id driver_id broker_id created_at updated_at status_at body", "business_id"},
 	{"proof_guess", "shipment_id", "business", "", ""},
+	{"timeline_kept", "shipment_id", "shipment", "", ""}, // follow from the timeline
+	{"timeline_checkpoint", "shipment_id", "shipment", "", ""},
 	{"observation", "shipment_id", "shipment", "shipment_id source raw code seen_at", ""},
 	{"feed_change", "n", "business", "", ""},
 	{"timeline", "n", "business", "n shipment_id event_id occurred_at event withdrawn_at withdrawn_reason withdrawn_by corrected_by package_id reported", "business_id told"},
