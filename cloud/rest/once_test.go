@@ -119,6 +119,7 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			waits             bool // for a cabinet, which says nothing here
 		}
 		calls := map[string]call{
+			"otep.containers.create":                   {token: admin, path: "/api/v1/otep/containers", body: `{"kind":"pallet","scheme":"own","identity":"ONCE"}`},
 			"otep.reviews.decide":                      {token: admin, path: "/api/v1/otep/reviews/9100/decide", body: `{"action":"dismiss"}`},
 			"orders.create":                            {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},
 			"users.create":                             {token: admin, path: "/api/v1/users", body: `{"account_type":"client_employee","name":"Ada","email":"once@acme.example","password":"long enough to keep"}`},
