@@ -198,7 +198,7 @@ func TestToolsThatReadDiscovery(t *testing.T) {
 	rows := 0
 	for page := 1; ; page++ { // with schemas a page is as long as fits
 		got := call("get_api_endpoints", fmt.Sprintf(`{"include_schemas":true,"per_page":200,"page":%d}`, page))
-		require.Equal(t, 10.0, got["per_page"])
+		require.Equal(t, 5.0, got["per_page"])
 		require.NotContains(t, got, "truncated")
 		if len(got["endpoints"].([]any)) == 0 {
 			break

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
@@ -153,4 +154,59 @@ func TestContainersAtTwoNodes(t *testing.T) {
 		slices.Sort(want)
 		require.Equal(t, want, y.events(n), "parcel %d", n)
 	}
+}
+
+// Disputes of one event that come at once are one review.
+func TestDisputesAtOnceAreOneReview(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, db *store.DB) {
+		y := newYard(t, db, 6)
+		for n := range 6 {
+			_, err := y.say(y.theirs[0], y.parcel(n), containerEvent{ID: "e-1", Code: "in_transit", At: y.at(1)})
+			require.NoError(t, err)
+			var work sync.WaitGroup
+			for range 12 {
+				work.Go(func() {
+					_, err := y.s.Dispute(t.Context(), y.theirs[0], tracking.DisputeInput{Number: y.parcel(n), EventID: "e-1", Kind: "damaged"})
+					assert.NoError(t, err)
+				})
+			}
+			work.Wait()
+		}
+		require.NoError(t, db.Look(t.Context(), func(v cloud.View) error {
+			open, err := cloud.All(v, cloud.Review{Kept: cloud.Kept[cloud.ReviewID]{BusinessID: 42}})
+			require.Len(t, open, 6)
+			return err
+		}))
+	})
+}
+
+// A container takes 5,000 things and no more, whenever they are inside, and all have its events.
+func TestAContainerIsFull(t *testing.T) {
+	ring.SkipUnlessCheck(t, "fewer things")
+	t.Parallel()
+	const most = cloud.MaxContainerChildren
+	y := newYard(t, storetest.OpenSQLite(t), most+1)
+	pallet := y.container(y.theirs[0], "P-1")
+	for from := 0; from < most; from += 1000 {
+		var names []string
+		for n := range 1000 {
+			names = append(names, y.parcel(from+n))
+		}
+		require.NoError(t, y.bind(y.theirs[0], true, pallet, y.at(1), names...))
+	}
+	for _, minute := range []int{1, 5} {
+		var e *cloud.Error
+		require.ErrorAs(t, y.bind(y.theirs[0], true, pallet, y.at(minute), y.parcel(most)), &e)
+		require.Equal(t, "CONTAINER_FULL", e.Code)
+	}
+	require.NoError(t, y.bind(y.theirs[0], false, pallet, y.at(3), y.parcel(0)))
+	require.NoError(t, y.bind(y.theirs[0], true, pallet, y.at(4), y.parcel(most)), "there is room from then on")
+	_, err := y.say(y.theirs[0], "P-1", containerEvent{ID: "e-1", Code: "in_transit", At: y.at(2)})
+	require.NoError(t, err)
+	y.settle()
+	for n := range most {
+		require.Len(t, y.events(n), 1, "parcel %d", n)
+	}
+	require.Empty(t, y.events(most))
 }

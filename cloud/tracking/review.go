@@ -290,8 +290,12 @@ func (s *Service) Dispute(ctx context.Context, c cloud.Caller, in DisputeInput) 
 		r := cloud.Review{Kind: cloud.ReviewDispute, TrackingNumber: number, ShipmentID: p.shipment.ID, PackageID: row.Package, EventID: row.Event.EventID,
 			StatusCode: string(row.Event.StatusCode), OccurredAt: row.Event.OccurredAt.UTC(), DisputeKind: in.Kind, Note: in.Note}
 		ch := &cloud.Changes{}
-		_, err := addReview(v, ch, p.shipment.BusinessID, r, time.Now())
+		sh, err := v.ShipmentByID(p.shipment.ID)
+		if err == nil {
+			_, err = addReview(v, ch, p.shipment.BusinessID, r, time.Now())
+		}
 		if err == nil && len(ch.Rows) > 0 {
+			ch.Shipments = append(ch.Shipments, sh) // as it is: of two disputes at once one is begun again, and finds the other's review
 			actor := "recipient"
 			if !c.Anonymous() {
 				actor = c.Account.ID.Actor()

@@ -20,7 +20,7 @@ func (s *Service) own() []catalog.Tool {
 			}}
 	}
 	return []catalog.Tool{
-		row("get_api_endpoints", "Get API endpoints", "REST endpoints with summary, auth and schema, by area, word or method. Give include_schemas for parameters, bodies and answers, ten a page at most.", `
+		row("get_api_endpoints", "Get API endpoints", "REST endpoints with summary, auth and schema, by area, word or method. Give include_schemas for parameters, bodies and answers, five a page at most.", `
 			tag text · one interface area
 			keyword text
 			method GET|POST|PUT|PATCH|DELETE
@@ -127,7 +127,7 @@ type describedOperation struct {
 
 // maxWithSchemas is how many endpoints a page has at most together with the
 // types that they refer to: what fits a tool's result.
-const maxWithSchemas = 10
+const maxWithSchemas = 5
 
 func (s *Service) endpoints(base string, given catalog.Given) (any, error) {
 	file := s.once(base, pathOpenAPI, func() File { return textFile(s.cfg.Catalog.Annotated(base, interfaceVersion, s.annotations), typeJSON) })
