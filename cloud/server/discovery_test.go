@@ -9,10 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"github.com/postern-io/postern/cloud/catalog"
 	"github.com/postern-io/postern/internal/ring"
@@ -198,7 +202,7 @@ func TestToolsThatReadDiscovery(t *testing.T) {
 	rows := 0
 	for page := 1; ; page++ { // with schemas a page is as long as fits
 		got := call("get_api_endpoints", fmt.Sprintf(`{"include_schemas":true,"per_page":200,"page":%d}`, page))
-		require.Equal(t, 5.0, got["per_page"])
+		require.Equal(t, 10.0, got["per_page"])
 		require.NotContains(t, got, "truncated")
 		if len(got["endpoints"].([]any)) == 0 {
 			break
@@ -217,6 +221,24 @@ func TestToolsThatReadDiscovery(t *testing.T) {
 	got = call("get_graphql_operations", `{"kind":"mutation","keyword":"cancel","include_sdl":true}`)
 	require.NotEmpty(t, got["operations"])
 	require.Contains(t, got["sdl"], "type Mutation")
+	for _, narrowed := range []string{`"kind":"mutation","keyword":"cancel"`, `"kind":"query","keyword":"order"`, `"keyword":"user"`, `"keyword":"smartLocker"`, `"kind":"query","keyword":"me"`} {
+		got := call("get_graphql_operations", `{`+narrowed+`,"include_sdl":true}`)
+		require.NotContains(t, got, "truncated")
+		part, err := gqlparser.LoadSchema(&ast.Source{Input: got["sdl"].(string)})
+		require.NoError(t, err, narrowed)
+		fields := 0
+		for _, root := range []*ast.Definition{part.Query, part.Mutation} {
+			if root != nil {
+				fields += len(slices.DeleteFunc(slices.Clone(root.Fields), func(f *ast.FieldDefinition) bool { return strings.HasPrefix(f.Name, "__") }))
+			}
+		}
+		require.Len(t, got["operations"], fields, "it has these and no others")
+		for _, x := range got["operations"].([]any) {
+			query := x.(map[string]any)["aiHints"].(map[string]any)["example"].(map[string]any)["query"].(string)
+			_, failed := gqlparser.LoadQueryWithRules(part, query, rules.NewDefaultRules())
+			require.Empty(t, failed, query)
+		}
+	}
 	require.NotContains(t, call("get_graphql_operations", `{"kind":"query"}`), "sdl")
 	hash := w.ask("GET", w.base+"/api/ai-skill/version").json["hash"].(string)
 	for current, want := range map[string]bool{hash: false, strings.ToUpper(hash): false, strings.Repeat("0", 32): true} {

@@ -44,7 +44,6 @@ type Service struct {
 	cfg   Config
 	skill File
 	hash  string // MD5 of the skill file
-	bare  string // the GraphQL schema without descriptions
 
 	mu   sync.Mutex
 	made map[string]map[string]File // by address, then by name
@@ -102,7 +101,7 @@ func New(cfg Config) (*Service, error) {
 	if cfg.About == nil {
 		cfg.About = func(string) string { return "" }
 	}
-	s := &Service{cfg: cfg, bare: withoutDescriptions(cfg.SDL), made: map[string]map[string]File{}}
+	s := &Service{cfg: cfg, made: map[string]map[string]File{}}
 	body, err := skillFile(cfg.Versions)
 	if err != nil {
 		return nil, fmt.Errorf("write the skill file: %w", err)

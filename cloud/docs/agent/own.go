@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,14 +21,14 @@ func (s *Service) own() []catalog.Tool {
 			}}
 	}
 	return []catalog.Tool{
-		row("get_api_endpoints", "Get API endpoints", "REST endpoints with summary, auth and schema, by area, word or method. Give include_schemas for parameters, bodies and answers, five a page at most.", `
+		row("get_api_endpoints", "Get API endpoints", "REST endpoints with summary, auth and schema, by area, word or method. Give include_schemas for parameters, bodies and answers, ten a page at most.", `
 			tag text · one interface area
 			keyword text
 			method GET|POST|PUT|PATCH|DELETE
 			include_schemas boolean · default false
 			page integer 1.. · default 1
 			per_page integer 1..200 · default 20`, s.endpoints),
-		row("get_graphql_operations", "Get GraphQL operations", "GraphQL operations with arguments and hints, each with a document that can be sent. Run one with run_graphql_query.", `
+		row("get_graphql_operations", "Get GraphQL operations", "GraphQL operations with arguments and hints, each with a document that can be sent. With include_sdl the schema has what these need. Run one with run_graphql_query.", `
 			kind query|mutation
 			keyword text
 			include_sdl boolean · default false`, s.operations),
@@ -56,18 +57,87 @@ func (s *Service) operations(base string, given catalog.Given) (any, error) {
 	out := operationsBody{Result: true, graphQLBody: graphQLBody{Endpoint: base + pathEndpoint, Operations: s.fields(given.Text("kind"), given.Text("keyword"))}}
 	out.Total = len(out.Operations)
 	if given.Bool("include_sdl", false) {
-		out.SDL = s.bare
+		out.SDL = schemaOf(s.cfg.SDL, out.Operations)
 	}
 	return out, nil
 }
 
-// withoutDescriptions is a schema without the lines that describe its members: with them
-// it is longer than clients take from a tool, and /api/ai/tools/graphql has them.
-func withoutDescriptions(sdl string) string {
-	var out strings.Builder
+// definition is one of a schema, by lines: its first one, its members without descriptions, its end.
+type definition struct {
+	first   string
+	members []string
+}
+
+var typeName = regexp.MustCompile(`\b[A-Z]\w*`)
+
+// definitions are those of a schema by their names, and these in its order.
+func definitions(sdl string) (named map[string]definition, order []string) {
+	named = map[string]definition{}
+	var name string
 	for line := range strings.Lines(sdl) {
-		if !strings.HasPrefix(strings.TrimSpace(line), `"`) {
-			out.WriteString(line)
+		text := strings.TrimSpace(line)
+		words := strings.Fields(text)
+		switch {
+		case strings.HasPrefix(text, `"`), text == "", text == "}":
+		case line[0] != ' ' && len(words) > 1:
+			name = words[1]
+			named[name], order = definition{first: line}, append(order, name)
+		default:
+			d := named[name]
+			d.members = append(d.members, line)
+			named[name] = d
+		}
+	}
+	return named, order
+}
+
+// schemaOf is the part of a schema that some root fields need, without descriptions, which
+// /api/ai/tools/graphql has.
+func schemaOf(sdl string, fields []graphQL) string {
+	named, order := definitions(sdl)
+	wanted, isRoot := map[string]bool{}, map[string]bool{"Query": true, "Mutation": true}
+	asked := map[string]bool{}
+	for _, f := range fields {
+		asked[f.Name] = true
+	}
+	isAsked := func(line string) bool {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		name, _, _ = strings.Cut(name, "(")
+		return asked[name]
+	}
+	var take func(name string)
+	take = func(name string) {
+		d, ok := named[name]
+		if !ok || wanted[name] {
+			return
+		}
+		wanted[name] = true
+		for _, line := range append([]string{d.first}, d.members...) {
+			if isRoot[name] && line != d.first && !isAsked(line) {
+				continue
+			}
+			for _, other := range typeName.FindAllString(line, -1) {
+				take(other)
+			}
+		}
+	}
+	take("Query")
+	take("Mutation")
+	var out strings.Builder
+	for _, name := range order {
+		d := named[name]
+		var members []string
+		for _, line := range d.members {
+			if !isRoot[name] || isAsked(line) {
+				members = append(members, line)
+			}
+		}
+		if !wanted[name] || isRoot[name] && len(members) == 0 {
+			continue
+		}
+		out.WriteString(d.first)
+		if strings.HasSuffix(strings.TrimSpace(d.first), "{") {
+			out.WriteString(strings.Join(members, "") + "}\n")
 		}
 	}
 	return out.String()
@@ -127,7 +197,7 @@ type describedOperation struct {
 
 // maxWithSchemas is how many endpoints a page has at most together with the
 // types that they refer to: what fits a tool's result.
-const maxWithSchemas = 5
+const maxWithSchemas = 10
 
 func (s *Service) endpoints(base string, given catalog.Given) (any, error) {
 	file := s.once(base, pathOpenAPI, func() File { return textFile(s.cfg.Catalog.Annotated(base, interfaceVersion, s.annotations), typeJSON) })
