@@ -185,6 +185,7 @@ func modelEvents(steps []step, ids []cloud.ContainerID, parcel, containers int, 
 // Parcels have the events of their containers that bindings and events say, in whatever order these come and whenever
 // the worker is ended.
 func TestEventsOfContainersAreThoseOfAModel(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, db *store.DB) {
 		rounds := 30
 		if ring.Full() {
@@ -274,6 +275,7 @@ func TestEventsOfContainersAreThoseOfAModel(t *testing.T) {
 }
 
 func TestPalletWithOneBoundLate(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, db *store.DB) {
 		size := 60
 		if ring.Full() {
@@ -321,6 +323,7 @@ func TestPalletWithOneBoundLate(t *testing.T) {
 }
 
 func TestBoundsOfContainers(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, db *store.DB) {
 		y := newYard(t, db, 2)
 		var ids []cloud.ContainerID
@@ -349,6 +352,7 @@ func TestBoundsOfContainers(t *testing.T) {
 
 // Nothing goes through a container that would not go without it.
 func TestContainersLendNoRights(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, db *store.DB) {
 		y := newYard(t, db, 2)
 		mine, ours := y.container(y.theirs[1], "MINE"), y.container(y.staff, "OURS")
