@@ -294,7 +294,7 @@ func (e *lite) run(group []*job) {
 	e.writing.Store(false)
 	if e.writer.logins {
 		e.writer.logins = false
-		e.logins.Add(1) // before those who wrote hear of it
+		e.logins.Add(1) // before the writers are answered
 	}
 	if err == nil {
 		e.observe(time.Since(begun), len(group))

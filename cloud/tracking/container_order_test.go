@@ -106,7 +106,7 @@ func TestPackagesOfOrdersFollowTheirContainers(t *testing.T) {
 	})
 }
 
-// Workers of two nodes do the tasks at once while things are put in, taken out and told of: in the end each parcel
+// Workers of two nodes do the tasks at once while bindings, releases and events of a container come: in the end each parcel
 // has what it should have, each event once.
 func TestContainersAtTwoNodes(t *testing.T) {
 	ring.SkipUnlessCheck(t, "one node on SQLite")
