@@ -147,20 +147,22 @@ func (a ahead) OrderShipment(b cloud.BusinessID, id cloud.OrderID) (cloud.Shipme
 
 func (a ahead) RecentTimeline(id cloud.ShipmentID) (cloud.RecentTimeline, error) {
 	t, err := a.View.RecentTimeline(id)
-	for _, e := range a.ch.Events {
-		if e.ShipmentID == id {
-			t.Events, t.Count = append(t.Events, e), t.Count+1
-		}
-	}
+	fresh := a.events(id)
+	t.Events, t.Count = append(t.Events, fresh...), t.Count+len(fresh)
 	return t, err
 }
 
 func (a ahead) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, error) {
 	rows, err := a.View.Timeline(id)
+	return append(rows, a.events(id)...), err
+}
+
+// events are those of a shipment that are not written yet.
+func (a ahead) events(id cloud.ShipmentID) (out []cloud.TimelineEvent) {
 	for _, e := range a.ch.Events {
 		if e.ShipmentID == id {
-			rows = append(rows, e)
+			out = append(out, e)
 		}
 	}
-	return rows, err
+	return out
 }

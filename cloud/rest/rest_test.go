@@ -96,7 +96,7 @@ func rigOn(t testing.TB, w *webtest.World, change func(*options)) *rig {
 	jobs := job.New(job.Config{Store: w.DB, Pipeline: o.Pipeline, Message: locale.Error, Field: locale.FieldOf, Word: locale.Word, Country: locale.CountryIn})
 	o.Catalog = api.New(api.Config{Jobs: jobs, Store: w.DB, Pipeline: o.Pipeline, Auth: w.Auth, Gate: auth.NewGate(w.Auth, o.Gate), Lockers: w.Lockers,
 		Tracking: parcels, Files: files, Chat: chats, Orders: orders, Pushes: push.NewReader(w.DB), Routes: routes.New(routes.Config{Store: w.DB, Orders: orders}), Receivers: receivers, Accounts: accounts, Apps: app.New(app.Config{Store: w.DB, Feature: accounts.Gate, Languages: []string{"en", "fr"}, Text: func(lang, key string) string { return locale.Word(lang, key) }}), Enrol: o.Enrol})
-	o.Alone = w.DB.IsAlone()
+	o.Alone = !w.DB.Peers()
 	r := &rig{t: t, w: w, s: New(o.Config)}
 	w.DB.OnCommit(r.s.Committed)
 	w.DB.OnCommit(parcels.Committed)

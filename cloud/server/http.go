@@ -118,7 +118,7 @@ func (s *Server) faces() error {
 	if s.authority != nil {
 		challenge = s.authority.challenge
 	}
-	s.rest = rest.New(rest.Config{Challenge: challenge, Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Instance: s.Store.Instance(), HealthOnly: !s.cfg.Part.core(), Alone: s.Store.IsAlone(), Metrics: s.Metrics, AccessLog: s.cfg.AccessLog, Proxies: s.cfg.Proxies, Connections: s.cfg.HTTPConnections, RedirectTLS: s.cfg.RedirectTLS, Secure: s.cfg.TLS.hsts(), Origins: s.cfg.Origins, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log})
+	s.rest = rest.New(rest.Config{Challenge: challenge, Catalog: s.Catalog, Pipeline: s.line, GraphQL: graphFace(graph), Mounts: mounts, Pages: pages.Handler, Ready: s.ready, Instance: s.Store.Instance(), HealthOnly: !s.cfg.Part.core(), Alone: !s.Store.Peers(), Metrics: s.Metrics, AccessLog: s.cfg.AccessLog, Proxies: s.cfg.Proxies, Connections: s.cfg.HTTPConnections, RedirectTLS: s.cfg.RedirectTLS, Secure: s.cfg.TLS.hsts(), Origins: s.cfg.Origins, BaseURL: s.cfg.BaseURL, Version: version, Log: s.log})
 	return nil
 }
 

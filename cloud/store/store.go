@@ -205,12 +205,6 @@ func Hold(cfg Config) (release func() error, err error) {
 	return holdLite(path)
 }
 
-// IsAlone reports whether no other node writes to the database: on SQLite.
-func (db *database) IsAlone() bool {
-	_, ok := db.engine.(*lite)
-	return ok
-}
-
 // Hold is that of a database that was opened without it.
 func (db *database) Hold() (release func() error, err error) {
 	e, ok := db.engine.(*lite)

@@ -34,7 +34,7 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 
 // addIn is add inside a decision.
 func (s *Service) addIn(v cloud.View, c cloud.Caller, by cloud.Provider, a arrival) (out IngestTimeline, _ *cloud.Changes, _ error) {
-	w := adding{s: s, c: c, v: v, by: by, a: a, now: otep.Time{Time: time.Now().UTC().Truncate(time.Millisecond)}, warnings: slices.Clone(a.warnings), findings: slices.Clone(a.findings)}
+	w := adding{s: s, c: c, v: v, by: by, a: a, now: otep.Time{Time: milliseconds(time.Now())}, warnings: slices.Clone(a.warnings), findings: slices.Clone(a.findings)}
 	found, err := w.open()
 	if err != nil {
 		return out, nil, err
@@ -632,7 +632,7 @@ func (w *adding) finish() error {
 	if w.order == nil {
 		w.shipment.Current, w.shipment.LastAt = "", time.Time{}
 		if t.Current != nil {
-			w.shipment.Current, w.shipment.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
+			w.shipment.Current, w.shipment.LastAt = *t.Current, milliseconds(t.LastEventAt.Time)
 		}
 		if w.shipment != before {
 			w.ch.Shipments = []cloud.Shipment{w.shipment}

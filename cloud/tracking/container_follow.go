@@ -73,21 +73,27 @@ func (f follower) runTasks(ctx context.Context) (int, error) {
 
 // putBehind makes a task the last one.
 func (f follower) putBehind(ctx context.Context, t cloud.ContainerTask) error {
+	return f.withTask(ctx, t, func(v cloud.View, row cloud.ContainerTask, ch *cloud.Changes) error {
+		id, err := v.NewID(cloud.ContainerTaskIDs)
+		again := row
+		again.ID = cloud.ContainerTaskID(id)
+		ch.Rows, ch.DroppedRows = append(ch.Rows, again), append(ch.DroppedRows, row)
+		return err
+	})
+}
+
+// withTask decides about a task that is still to be done; nothing happens where another node was faster.
+func (f follower) withTask(ctx context.Context, t cloud.ContainerTask, change func(cloud.View, cloud.ContainerTask, *cloud.Changes) error) error {
 	return f.s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		row, err := cloud.Find(v, cloud.ContainerTask{Kept: t.Kept})
 		if isMissing(err) {
-			return nil, nil // another node did it
+			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		id, err := v.NewID(cloud.ContainerTaskIDs)
-		if err != nil {
-			return nil, err
-		}
-		again := row
-		again.ID = cloud.ContainerTaskID(id)
-		return &cloud.Changes{Unaudited: true, RowChanges: cloud.RowChanges{Rows: []cloud.Row{again}, DroppedRows: []cloud.Row{row}}}, nil
+		ch := &cloud.Changes{Unaudited: true}
+		return ch, change(v, row, ch)
 	})
 }
 
@@ -143,15 +149,7 @@ func (f follower) walk(ctx context.Context, t cloud.ContainerTask, c cloud.Conta
 
 // finish notes how far a task is; it ends with "".
 func (f follower) finish(ctx context.Context, t cloud.ContainerTask, last string) error {
-	return f.s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
-		row, err := cloud.Find(v, cloud.ContainerTask{Kept: t.Kept})
-		if isMissing(err) {
-			return nil, nil // another node was faster
-		}
-		if err != nil {
-			return nil, err
-		}
-		ch := &cloud.Changes{Unaudited: true}
+	return f.withTask(ctx, t, func(_ cloud.View, row cloud.ContainerTask, ch *cloud.Changes) error {
 		switch {
 		case last == "":
 			ch.DroppedRows = append(ch.DroppedRows, row)
@@ -160,7 +158,7 @@ func (f follower) finish(ctx context.Context, t cloud.ContainerTask, last string
 			row.Touch(time.Now().UTC())
 			ch.Rows = append(ch.Rows, row)
 		}
-		return ch, nil
+		return nil
 	})
 }
 

@@ -149,7 +149,7 @@ type DecideInput struct {
 // REVIEW_NOT_FOUND, REVIEW_ALREADY_DECIDED, REVIEW_ACTION_NOT_ALLOWED, VALIDATION_FAILED, OTEP_TIMELINE_FULL,
 // those of the order that is cancelled.
 func (s Desk) Decide(ctx context.Context, c cloud.Caller, in DecideInput) (out ReviewOutput, err error) {
-	now := time.Now().UTC().Truncate(time.Millisecond)
+	now := milliseconds(time.Now())
 	err = s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
 		b, err := v.Business(c.Account.BusinessID)
 		if err != nil {
@@ -356,7 +356,7 @@ func addReview(v cloud.View, ch *cloud.Changes, b cloud.BusinessID, r cloud.Revi
 	if err != nil {
 		return r, err
 	}
-	now = now.UTC().Truncate(time.Millisecond)
+	now = milliseconds(now)
 	r.Begin(id, b, now)
 	r.Status, r.EndsAt = cloud.ReviewOpen, now.Add(cloud.ReviewLasts)
 	ch.Rows = append(ch.Rows, r)

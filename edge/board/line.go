@@ -467,7 +467,6 @@ func (l *line) feedPoll(u *unit, s State, start time.Time) {
 		}
 		open := (s.Closed&bit == 0) != c.inverted
 		c.sawOpen(open, start)
-		c.broken = c.broken && (open || c.hook.value)
 		c.watch.polled(open, start)
 		changed, moved := c.hook.step(open, start, need, hold)
 		at := c.hook.since
@@ -518,7 +517,7 @@ func (l *line) feedPoll(u *unit, s State, start time.Time) {
 func (c *channel) sawOpen(open bool, start time.Time) {
 	switch {
 	case !open:
-		c.openFrom, c.lastShut = time.Time{}, start
+		c.openFrom, c.lastShut, c.broken = time.Time{}, start, c.broken && c.hook.value
 	case c.openFrom.IsZero():
 		c.openFrom, c.lastOpen = time.Now(), start
 	default:

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/postern-io/postern/protocol/gs1"
 )
 
 func (r *reader) subject(v value) error {
@@ -73,7 +71,7 @@ func sscc(v value, to *string) bool {
 	if len(s) == 20 {
 		s = strings.TrimPrefix(s, "00")
 	}
-	if len(s) != 18 || !gs1.IsKey(s) {
+	if !IsSSCC(s) {
 		return false
 	}
 	*to = s
