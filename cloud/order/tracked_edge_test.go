@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/cloud/projection"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/protocol/otep"
@@ -324,6 +326,32 @@ func TestDisputeNamesTheStoredEvent(t *testing.T) {
 		require.Equal(t, "information_submitted out_for_delivery", codes)
 		codes, _, _ = w.shown(o.Packages[1].Number)
 		require.Equal(t, "information_submitted", codes, "the order's timeline has shown this one")
+
+		// What was taken back from one parcel is not shown at the other one, and EPCIS names the parcel.
+		withdrawn := func(number, format string) tracking.EventsOutput {
+			out, err := w.parcels().Events(t.Context(), w.staff, tracking.EventsInput{Number: number, Include: "withdrawn", Format: format})
+			require.NoError(t, err)
+			return out
+		}
+		declared := map[string]int{}
+		for _, number := range []string{o.Number, o.Packages[0].Number, o.Packages[1].Number} {
+			n := 0
+			for _, e := range withdrawn(number, "otep").Data.([]tracking.ShownEvent) {
+				if e.Withdrawn != nil {
+					n++
+				}
+			}
+			list := withdrawn(number, "epcis").Data.([]projection.EPCISEvent)
+			for _, e := range list {
+				if e.Error != nil {
+					n--
+					declared["order"+number[len(o.Number):]+" of order"+e.EPCs[0][strings.LastIndex(e.EPCs[0], "/")+1+len(o.Number):]]++
+				}
+			}
+			require.Zero(t, n, "each in both formats")
+		}
+		require.Equal(t, map[string]int{"order of order": 1, "order of order-2": 1, "order-1 of order-1": 1, "order-2 of order-2": 2}, declared)
+
 	})
 }
 

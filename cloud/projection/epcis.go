@@ -47,6 +47,8 @@ type EPCISEvent struct {
 	ReadPoint   *epcisPlace    `json:"readPoint,omitempty"`
 	BizLocation *epcisPlace    `json:"bizLocation,omitempty"`
 	Sensors     []epcisElement `json:"sensorElementList,omitempty"`
+	// Error is set in the declaration that the event, as it stands here, is wrong.
+	Error *epcisError `json:"errorDeclaration,omitempty"`
 
 	OTEPEventID  string `json:"otep:event_id"`
 	OTEPStatus   string `json:"otep:status_code"`
@@ -59,6 +61,11 @@ type epcisPlace struct {
 }
 
 type (
+	epcisError struct {
+		Time       otep.Time `json:"declarationTime"`
+		Reason     string    `json:"reason,omitempty"`
+		Corrective []string  `json:"correctiveEventIDs,omitempty"`
+	}
 	epcisElement struct {
 		Metadata epcisMetadata `json:"sensorMetadata"`
 		Reports  []epcisReport `json:"sensorReport"`
@@ -92,7 +99,7 @@ func (p *Projector) objectEvents(t otep.Timeline) []EPCISEvent {
 	events := actual(t)
 	out := make([]EPCISEvent, len(events))
 	for i, e := range events {
-		out[i] = p.ObjectEvent(t.Subject, e)
+		out[i] = p.objectEvent(t.Subject, e)
 	}
 	return out
 }
@@ -123,6 +130,29 @@ func (p *Projector) EPCISQuery(events []EPCISEvent, now time.Time) any {
 
 // ObjectEvent is one event of a subject in EPCIS.
 func (p *Projector) ObjectEvent(s otep.Subject, e otep.Event) EPCISEvent {
+	return p.objectEvent(s, wellFormed(e))
+}
+
+// Retraction says how an event was taken back.
+type Retraction struct {
+	At          time.Time
+	Reason      string // did_not_occur or incorrect_data, "" when none was given
+	CorrectedBy string // id of the event that took its place, "" when there is none
+}
+
+// ErrorDeclaration is the declaration that an event of a subject is wrong: the event once more,
+// under the same id, with when and why (EPCIS 2.0, 7.4.1.2).
+func (p *Projector) ErrorDeclaration(s otep.Subject, e otep.Event, r Retraction) EPCISEvent {
+	out := p.ObjectEvent(s, e)
+	at := otep.Time{Time: r.At.UTC()}
+	out.RecordTime, out.Error = &at, &epcisError{Time: at, Reason: r.Reason}
+	if r.CorrectedBy != "" {
+		out.Error.Corrective = []string{epcisEventID(r.CorrectedBy)}
+	}
+	return out
+}
+
+func (p *Projector) objectEvent(s otep.Subject, e otep.Event) EPCISEvent {
 	spec := otep.Project(e.StatusCode, e.Phase)
 	at, offset := epcisTime(e.OccurredAt)
 	out := EPCISEvent{

@@ -34,8 +34,11 @@ type Format struct {
 	events   func(*Projector, otep.Timeline) any // nil: one item, the whole document
 }
 
-// Native is the name of the protocol's own format.
-const Native = "otep"
+// Native is the name of the protocol's own format, EPCIS that of GS1's.
+const (
+	Native = "otep"
+	EPCIS  = "epcis"
+)
 
 const (
 	typeJSON   = "application/json"
@@ -44,7 +47,7 @@ const (
 
 var formats = []Format{
 	{Name: Native, Title: "Native OTEP timeline", MediaType: typeJSON, document: nativeDocument, events: nativeEvents},
-	{Name: "epcis", Title: "GS1 EPCIS 2.0 ObjectEvents, JSON-LD", MediaType: typeLDJSON, profile: "https://ref.gs1.org/standards/epcis/", document: epcis, events: epcisEvents},
+	{Name: EPCIS, Title: "GS1 EPCIS 2.0 ObjectEvents, JSON-LD", MediaType: typeLDJSON, profile: "https://ref.gs1.org/standards/epcis/", document: epcis, events: epcisEvents},
 	{Name: "onerecord", Title: "IATA ONE Record logistics events, JSON-LD", MediaType: typeLDJSON, profile: "https://onerecord.iata.org/ns/cargo", document: oneRecord, events: oneRecordEvents},
 	{Name: "uncefact", Title: "UN/CEFACT transport events, JSON-LD", MediaType: typeLDJSON, profile: "https://vocabulary.uncefact.org/", document: uncefact, events: uncefactEvents},
 	{Name: "otlp", Title: "OpenTelemetry traces", MediaType: typeJSON, profile: "https://opentelemetry.io/", document: otlp, events: otlpEvents},
@@ -129,18 +132,22 @@ func formed(t otep.Timeline) otep.Timeline {
 	}
 	t.Events = slices.Clone(t.Events)
 	for i := range t.Events {
-		e := &t.Events[i]
-		if !malformed(*e) {
-			continue
-		}
-		if e.Location != nil {
-			l := *e.Location
-			l.Country, l.UNLocode, l.GLN = only(otep.IsCountry, l.Country), only(otep.IsUNLocode, l.UNLocode), only(otep.IsGLN, l.GLN)
-			e.Location = &l
-		}
-		e.Telemetry = slices.DeleteFunc(slices.Clone(e.Telemetry), inNoUnit)
+		t.Events[i] = wellFormed(t.Events[i])
 	}
 	return t
+}
+
+func wellFormed(e otep.Event) otep.Event {
+	if !malformed(e) {
+		return e
+	}
+	if e.Location != nil {
+		l := *e.Location
+		l.Country, l.UNLocode, l.GLN = only(otep.IsCountry, l.Country), only(otep.IsUNLocode, l.UNLocode), only(otep.IsGLN, l.GLN)
+		e.Location = &l
+	}
+	e.Telemetry = slices.DeleteFunc(slices.Clone(e.Telemetry), inNoUnit)
+	return e
 }
 
 func malformed(e otep.Event) bool {

@@ -115,6 +115,32 @@ func TestEPCISIsValidByItsOfficialSchema(t *testing.T) {
 		require.NoError(t, schema.Validate(instance(t, p.Document(f, tl, answered))), tl.Subject)
 		require.NoError(t, schema.Validate(instance(t, p.EPCISQuery(p.objectEvents(tl), answered))), tl.Subject)
 	}
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 200 {
+		tl := randomTimeline(r)
+		events := p.objectEvents(tl)
+		for i, e := range tl.Events {
+			d := p.ErrorDeclaration(tl.Subject, e, Retraction{At: answered, Reason: []string{"", otep.DidNotOccur, otep.IncorrectData}[i%3], CorrectedBy: []string{"", "another"}[i%2]})
+			original := events[i]
+			require.NotNil(t, d.Error)
+			require.Equal(t, i%2 == 1, d.Error.Corrective != nil)
+			require.NotContains(t, d.Error.Corrective, original.EventID)
+			events = append(events, d)
+			d.Error, d.RecordTime, original.RecordTime = nil, nil, nil
+			require.Equal(t, original, d, "a declaration is the original and what was wrong with it (EPCIS 2.0, 7.4.1.2)")
+		}
+		require.NoError(t, schema.Validate(instance(t, p.EPCISQuery(events, answered))), tl.Subject)
+		back, _, err := ReadEPCIS(encode(t, events))
+		require.NoError(t, err)
+		for i, c := range back {
+			n := i % max(1, len(tl.Events))
+			require.Equal(t, i >= len(tl.Events), c.Withdraws)
+			require.Equal(t, tl.Events[n].EventID, c.Event.EventID)
+			if c.Withdraws {
+				require.Equal(t, []string{"", otep.DidNotOccur, otep.IncorrectData}[n%3], c.Reason)
+			}
+		}
+	}
 	bad := p.Document(f, sample(t), answered).(epcisDocument)
 	bad.Body.Events[0].BizStep = "urn:epcglobal:cbv:bizstep:arriving"
 	require.Error(t, schema.Validate(instance(t, bad)), "the schema finds what is wrong")

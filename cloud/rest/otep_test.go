@@ -368,7 +368,31 @@ func TestWithdrawalsAndCorrections(t *testing.T) {
 		codes("?include=withdrawn", r.w.Tokens[cloud.ClientAdmin]))
 	r.refused(r.do("GET", otepBase+"/trackings/"+number+"/events?include=withdrawn", "", ""), 401, "OTEP_CREDENTIALS_REQUIRED")
 	r.refused(r.do("GET", otepBase+"/trackings/"+number+"/events?include=withdrawn", r.w.Tokens[cloud.Customer], ""), 403, "OTEP_PROVIDER_FORBIDDEN")
-	r.refused(r.do("GET", otepBase+"/trackings/"+number+"/events?include=withdrawn&format=epcis", r.w.Tokens[cloud.ClientAdmin], ""), 422, "OTEP_INVALID_REQUEST")
+	r.refused(r.do("GET", otepBase+"/trackings/"+number+"/events?include=withdrawn&format=epcis", r.w.Tokens[cloud.Customer], ""), 403, "OTEP_PROVIDER_FORBIDDEN")
+	r.refused(r.do("GET", otepBase+"/trackings/"+number+"/events?include=withdrawn&format=onerecord", r.w.Tokens[cloud.ClientAdmin], ""), 422, "OTEP_INVALID_REQUEST")
+
+	// EPCIS lists the original and its declaration, and another deployment makes the same of them.
+	told := r.do("GET", otepBase+"/trackings/"+number+"/events?include=withdrawn&format=epcis", r.w.Tokens[cloud.ClientAdmin], "").json["data"].([]any)
+	require.Len(t, told, 9+5)
+	for i, e := range told {
+		if d := dig(e, "errorDeclaration"); d != nil {
+			require.Equal(t, dig(told[i-1], "eventID"), dig(e, "eventID"), "a declaration stands behind its original")
+			require.NotEmpty(t, dig(d, "declarationTime"))
+		}
+	}
+	document, err := json.Marshal(map[string]any{"type": "EPCISDocument", "schemaVersion": "2.0", "creationDate": "2026-06-10T00:00:00Z", "epcisBody": map[string]any{"eventList": told[1:]}})
+	require.NoError(t, err)
+	here := codes("?include=withdrawn", r.w.Tokens[cloud.ClientAdmin])[1:]
+	r = otepRig(t)
+	g = r.do("POST", capture, r.provider(), string(document))
+	require.Equal(t, []any{200, 8.0, 5.0, 0.0}, []any{g.status, g.json["accepted"], g.json["withdrawn"], g.json["rejected"]}, "%s", g.body)
+	there := codes("?include=withdrawn", r.w.Tokens[cloud.ClientAdmin])
+	for i := range here { // what corrected it has no place there
+		here[i] = strings.Join(strings.Fields(here[i])[:min(2, len(strings.Fields(here[i])))], " ")
+		there[i] = strings.Join(strings.Fields(there[i])[:min(2, len(strings.Fields(there[i])))], " ")
+	}
+	require.Equal(t, here, there)
+	require.Equal(t, 13.0, r.do("POST", capture, r.provider(), string(document)).json["duplicates"], "and none twice")
 	r.refused(r.do("GET", otepBase+"/trackings/"+number+"/events?include=all", r.w.Tokens[cloud.ClientAdmin], ""), 422, "OTEP_INVALID_REQUEST")
 }
 

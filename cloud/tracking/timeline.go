@@ -184,9 +184,9 @@ type EventsInput struct {
 	Verify string `query:"verify" doc:"As for the timeline"`
 	Key    string `header:"X-Tracking-Key"`
 	// Scope is all for every event of an order and its packages.
-	Scope string `query:"scope" doc:"all: every event of an order and of its packages, each with the number of its package; in the format otep"`
+	Scope string `query:"scope" doc:"all: every event of an order and of its packages, each with the number of its package; in the formats otep and epcis"`
 	// Include is withdrawn for those that were taken back, too.
-	Include string `query:"include" doc:"withdrawn: events that were taken back, too, each with why and by whom; for owners, in the format otep"`
+	Include string `query:"include" doc:"withdrawn: events that were taken back, too, each with why and by whom; for owners, in the formats otep and epcis"`
 }
 
 // ShownEvent is an event with what stands beside it.
@@ -194,6 +194,8 @@ type ShownEvent struct {
 	otep.Event
 	PackageNumber *string        `json:"package_tracking_number,omitempty"` // of an event about one package of several
 	Withdrawn     *WithdrawnBody `json:"withdrawn,omitempty"`
+
+	ref cloud.EventRef // of one that was withdrawn
 }
 
 // WithdrawnBody says how an event was taken back.
@@ -249,8 +251,8 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 	}
 	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Truncated: p.truncated, Private: !c.Anonymous() || given.given()}
 	if in.Scope+in.Include != "" {
-		if f.Name != projection.Native {
-			return EventsOutput{}, invalid("format", "Ask for the format otep with scope and include.")
+		if f.Name != projection.Native && f.Name != projection.EPCIS {
+			return EventsOutput{}, invalid("format", "Ask for the format otep or epcis with scope and include.")
 		}
 		list := s.beside(&p, t.Events, in.Scope == "all", since, c.Language)
 		if in.Include != "" {
@@ -258,13 +260,41 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 				return EventsOutput{}, err
 			}
 		}
-		out.Data = list
+		if out.Data = list; f.Name == projection.EPCIS {
+			out.Data = declared(projector(c), p, list)
+		}
 	}
 	out.Total = count(out.Data)
 	if in.Order == "desc" {
 		reverse(out.Data)
 	}
 	return out, nil
+}
+
+// declared are events in EPCIS, each that was taken back with the declaration of that behind it.
+func declared(pr *projection.Projector, p parcel, list []ShownEvent) []projection.EPCISEvent {
+	out := []projection.EPCISEvent{}
+	for _, e := range list {
+		if e.TimeType != "" && e.TimeType != otep.Actual {
+			continue
+		}
+		s := p.subjectOf(e.PackageNumber)
+		if out = append(out, pr.ObjectEvent(s, e.Event)); e.Withdrawn != nil {
+			out = append(out, pr.ErrorDeclaration(s, e.Event, projection.Retraction{At: e.ref.At, Reason: e.ref.Reason, CorrectedBy: e.ref.CorrectedBy}))
+		}
+	}
+	return out
+}
+
+// subjectOf is one of an order's packages, or what the timeline is about when number is nil.
+func (p *parcel) subjectOf(number *string) otep.Subject {
+	s := p.timeline.Subject
+	for _, x := range p.packages {
+		if number != nil && x.Number == *number {
+			s.TrackingNumber, s.PackageID = x.Number, int64(x.id)
+		}
+	}
+	return s
 }
 
 // beside are events of a timeline, or all of an order and its packages, each with its package.
@@ -313,11 +343,11 @@ func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, p parcel, o
 	err := s.store.Look(ctx, func(v cloud.View) error {
 		gone, err := v.WithdrawnEvents(p.shipment.ID)
 		for _, x := range gone {
-			if !x.Event.RecordedAt.After(since.Time) {
+			if !x.Event.RecordedAt.After(since.Time) || p.part != 0 && x.Package != 0 && x.Package != p.part {
 				continue
 			}
 			x.Event.StatusLabel = locale.Status(c.Language, x.Event.StatusCode)
-			out = append(out, ShownEvent{x.Event, p.numberOf(x.Package), withdrawnBody(x.EventRef)})
+			out = append(out, ShownEvent{x.Event, p.numberOf(x.Package), withdrawnBody(x.EventRef), x.EventRef})
 		}
 		return err
 	})
