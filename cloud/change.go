@@ -86,18 +86,30 @@ type Changes struct {
 	Unaudited bool
 }
 
+// members are those of all sections of Changes, and where they are.
+var members = func() (out []changesMember) {
+	whole := reflect.TypeFor[Changes]()
+	for i := range whole.NumField() {
+		if section := whole.Field(i); section.Anonymous {
+			for k := range section.Type.NumField() {
+				out = append(out, changesMember{section.Type.Field(k), i, k})
+			}
+		}
+	}
+	return out
+}()
+
+type changesMember struct {
+	field          reflect.StructField
+	section, index int
+}
+
 // each walks the members of all sections of c.
 func (c *Changes) each(yield func(member reflect.StructField, v reflect.Value) bool) {
 	v := reflect.ValueOf(c).Elem()
-	for i := range v.NumField() {
-		if !v.Type().Field(i).Anonymous {
-			continue
-		}
-		section := v.Field(i)
-		for k := range section.NumField() {
-			if !yield(section.Type().Field(k), section.Field(k)) {
-				return
-			}
+	for _, m := range members {
+		if !yield(m.field, v.Field(m.section).Field(m.index)) {
+			return
 		}
 	}
 }
@@ -105,23 +117,20 @@ func (c *Changes) each(yield func(member reflect.StructField, v reflect.Value) b
 // Join adds what another decision about other things writes. Conditions of one
 // session generation cannot be joined with those of another: the later wins.
 func (c *Changes) Join(other *Changes) {
-	var from []reflect.Value
-	for _, v := range other.each {
-		from = append(from, v)
-	}
-	i := 0
-	for _, to := range c.each {
-		switch add := from[i]; {
+	v, o := reflect.ValueOf(c).Elem(), reflect.ValueOf(other).Elem()
+	for _, m := range members {
+		to, add := v.Field(m.section).Field(m.index), o.Field(m.section).Field(m.index)
+		switch {
+		case add.IsZero():
 		case to.Kind() == reflect.Slice:
 			to.Set(reflect.AppendSlice(to, add))
 		case to.Kind() == reflect.Map && !to.IsNil():
 			for m := add.MapRange(); m.Next(); {
 				to.SetMapIndex(m.Key(), m.Value())
 			}
-		case !add.IsZero():
+		default:
 			to.Set(add)
 		}
-		i++
 	}
 	if other.Answer != nil {
 		c.Answer = other.Answer

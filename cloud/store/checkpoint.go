@@ -11,7 +11,9 @@ import (
 
 const (
 	// A checkpoint of other rules, or of other packages than the order has, is none.
-	sqlCheckpoint = `SELECT upto, events FROM timeline_checkpoint WHERE shipment_id = $1 AND version = $2 AND packages = $3 AND last_package = $4`
+	sqlCheckpoint = `SELECT upto, events FROM timeline_checkpoint WHERE shipment_id = $1 AND version = $2
+AND packages = (SELECT count(*) FROM order_package p WHERE p.order_id IN (SELECT s.order_id FROM shipment s WHERE s.id = $1 AND s.order_id <> 0))
+AND last_package = (SELECT COALESCE(max(p.id), 0) FROM order_package p WHERE p.order_id IN (SELECT s.order_id FROM shipment s WHERE s.id = $1 AND s.order_id <> 0))`
 	sqlPackageIDs = `SELECT p.id FROM order_package p WHERE p.order_id IN (SELECT s.order_id FROM shipment s WHERE s.id = $1 AND s.order_id <> 0)`
 	sqlKept       = `SELECT t.shipment_id, t.business_id, t.package_id, t.event, t.withdrawn_at IS NOT NULL, t.reported
 FROM timeline_kept k JOIN timeline t ON t.shipment_id = k.shipment_id AND t.event_id = k.event_id WHERE k.shipment_id = $1`
@@ -56,12 +58,8 @@ func (v trackingView) RecentTimeline(id cloud.ShipmentID) (out cloud.RecentTimel
 		out.Count = len(out.Events)
 		return out, err
 	}
-	packages, err := list(v.ctx, v.q, sqlPackageIDs, func(r rows, p *cloud.PackageID) error { return r.Scan(p) }, int64(id))
-	if err != nil {
-		return out, err
-	}
 	upto, before := int64(beforeAll), 0
-	found, err := one(v.ctx, v.q, sqlCheckpoint, func(r rows, c *timeline.Checkpoint) error { return r.Scan(when(&c.Upto), &c.Events) }, int64(id), int64(timeline.Version), int64(len(packages)), int64(lastOf(packages)))
+	found, err := one(v.ctx, v.q, sqlCheckpoint, func(r rows, c *timeline.Checkpoint) error { return r.Scan(when(&c.Upto), &c.Events) }, int64(id), int64(timeline.Version))
 	switch {
 	case err == nil:
 		upto, before, out.Upto = found.Upto.UnixMilli(), found.Events, found.Upto
@@ -81,6 +79,10 @@ func (v trackingView) RecentTimeline(id cloud.ShipmentID) (out cloud.RecentTimel
 		out.Events = append(out.Events, kept...)
 	}
 	if w := v.window; behind > w.most {
+		packages, err := list(v.ctx, v.q, sqlPackageIDs, func(r rows, p *cloud.PackageID) error { return r.Scan(p) }, int64(id))
+		if err != nil {
+			return out, err
+		}
 		if c, ok := timeline.MakeCheckpoint(out.Events, packages, w.leave, time.Now()); ok {
 			c.Events += before - len(kept)
 			v.checkpoints[id] = checkpoint{c, packages}
