@@ -2,20 +2,34 @@ package order_test
 
 import (
 	"cmp"
+	"compress/gzip"
+	"database/sql"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locale"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/projection"
+	"github.com/postern-io/postern/cloud/seal"
+	"github.com/postern-io/postern/cloud/store"
+	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
@@ -226,5 +240,139 @@ func TestFormatsShowTheCorrectedHistory(t *testing.T) {
 		}
 		require.Greater(t, corrected, 2*rounds)
 		require.Zero(t, reported)
+	})
+}
+
+// A database that an earlier release wrote, with orders of one package and of several: timelines show
+// what they showed, packages have their own from here on, and events move the orders.
+func TestOrdersOfAnEarlierReleaseGoOn(t *testing.T) {
+	t.Parallel()
+	const copies = "../store/testdata/copies/2026-11/"
+	packed, err := os.Open(copies + "sqlite.db.gz")
+	require.NoError(t, err)
+	defer packed.Close()
+	r, err := gzip.NewReader(packed)
+	require.NoError(t, err)
+	raw, err := io.ReadAll(r)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "postern.db"), raw, 0o600))
+
+	// That day's demo had orders of one package alone: two of them get a second one.
+	old, err := sql.Open("sqlite", filepath.Join(dir, "postern.db"))
+	require.NoError(t, err)
+	for _, id := range []int{1, 7} {
+		var body, number string
+		require.NoError(t, old.QueryRow(`SELECT body, number_key FROM orders WHERE id = ?`, id).Scan(&body, &number))
+		var whole map[string]any
+		require.NoError(t, json.Unmarshal([]byte(body), &whole))
+		first := whole["Packages"].([]any)[0].(map[string]any)
+		second := maps.Clone(first)
+		second["ID"], second["Number"] = 100+id, number+"-2"
+		whole["Packages"] = []any{first, second}
+		changed, err := json.Marshal(whole)
+		require.NoError(t, err)
+		_, err = old.Exec(`UPDATE orders SET body = ? WHERE id = ?`, string(changed), id)
+		require.NoError(t, err)
+		_, err = old.Exec(`INSERT INTO order_package (id, order_id, business_id, number_key, external_key) VALUES (?, ?, 1, ?, '')`, 100+id, id, number+"-2")
+		require.NoError(t, err)
+	}
+	type shown struct{ number, codes string }
+	var before []shown
+	rows, err := old.Query(`SELECT s.number, (SELECT group_concat(code, ' ') FROM (SELECT json_extract(t.event, '$.status_code') code FROM timeline t WHERE t.shipment_id = s.id AND t.withdrawn_at IS NULL ORDER BY t.occurred_at, t.n)) FROM shipment s WHERE s.order_id <> 0`)
+	require.NoError(t, err)
+	for rows.Next() {
+		var x shown
+		require.NoError(t, rows.Scan(&x.number, &x.codes))
+		before = append(before, x)
+	}
+	require.NoError(t, rows.Err())
+	require.NoError(t, old.Close())
+	require.Greater(t, len(before), 5)
+
+	key, err := os.ReadFile(copies + "key")
+	require.NoError(t, err)
+	sealed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(key)))
+	require.NoError(t, err)
+	box, err := seal.New(sealed)
+	require.NoError(t, err)
+	db := storetest.Open(t, store.Config{Dir: dir, Instance: "test", Box: box, Logger: slog.New(slog.DiscardHandler)})
+	w := &world{t: t, db: db, orders: order.New(order.Config{Store: db, Sealer: box})}
+	w.staff = cloud.Caller{Account: cloud.Account{ID: 1, BusinessID: 1, Type: cloud.ClientAdmin, Enabled: true}, Language: "en"}
+	for _, x := range before {
+		codes, _, out := w.shown(x.number)
+		require.Equal(t, x.codes, codes, x.number)
+		for _, p := range out.Packages {
+			codes, _, _ := w.shown(p.Number)
+			require.Equal(t, x.codes, codes, p.Number)
+		}
+	}
+
+	p := cloud.Provider{ID: 900, BusinessID: 1, Code: "swift", Name: "Swift", Services: []string{"otep"}, SourceType: "carrier", Scope: cloud.ScopeAll}
+	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Providers: []cloud.Provider{p}}}, nil
+	}))
+	swift := cloud.Caller{Provider: p, Account: cloud.Account{ID: 901, BusinessID: 1, Type: cloud.ProviderType, Name: "swift", Enabled: true}, Language: "en"}
+	at := time.Now()
+	const several, single = "SR822552824", "SR440586812"
+	w.ingest(swift, said{several + "-2", "a", "in_transit", at, ""}, said{single, "a", "in_transit", at, ""})
+	for number, codes := range map[string]string{several: "information_submitted", several + "-1": "information_submitted", several + "-2": "information_submitted in_transit", single: "information_submitted in_transit"} {
+		got, _, _ := w.shown(number)
+		require.Equal(t, codes, got, number)
+	}
+	w.ingest(swift, said{several + "-1", "b", "in_transit", at.Add(time.Second), ""}, said{several, "c", "delivered", at.Add(2 * time.Second), ""})
+	got, _, out := w.shown(several)
+	require.Equal(t, "information_submitted in_transit delivered", got)
+	require.Len(t, out.Packages, 2)
+	for _, id := range []cloud.OrderID{1, 2} {
+		require.NoError(t, db.Look(t.Context(), func(v cloud.View) error {
+			o, err := v.Order(1, id)
+			require.NoError(t, err)
+			require.Equal(t, map[cloud.OrderID]cloud.OrderStatus{1: cloud.OrderDelivered, 2: cloud.OrderInTransit}[id], o.Status)
+			return nil
+		}))
+	}
+}
+
+// Corrections and withdrawals of one event that come at once: one of them is done.
+func TestCorrectionsAtOnceAreOne(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		swift := w.carrier(31, "swift")
+		for round := range 8 {
+			o := w.single(fmt.Sprint("AO-", round))
+			at := time.Now()
+			w.ingest(swift, said{o.Number, "a", "in_transit", at, ""})
+			var done, refused atomic.Int64
+			var calls sync.WaitGroup
+			for n := range 8 {
+				calls.Go(func() {
+					x := e(fmt.Sprint("c", n), []string{"arrival_scan", "received", "out_for_delivery"}[n%3], at.Add(time.Duration(n)*time.Second))
+					x["corrects"] = "a"
+					body := timelineOf(about(o.Number), nil, x)
+					if n == 7 && round%2 == 0 {
+						body = timelineOf(about(o.Number), []string{"a"})
+					}
+					out, err := w.send(swift, body)
+					if err == nil && out.Accepted+out.Withdrawn > 0 {
+						done.Add(1)
+						return
+					}
+					refused.Add(1)
+					if err == nil {
+						assert.Equal(t, 1, out.Duplicates, "it was withdrawn already")
+						return
+					}
+					assert.Equal(t, "OTEP_NOT_CONFORMANT", code(err))
+				})
+			}
+			calls.Wait()
+			require.Equal(t, []int64{1, 7}, []int64{done.Load(), refused.Load()})
+			codes, _, _ := w.shown(o.Number)
+			require.NotContains(t, codes, "in_transit")
+			require.LessOrEqual(t, len(strings.Fields(codes)), 2, codes)
+			out, err := w.parcels().Events(t.Context(), w.staff, tracking.EventsInput{Number: o.Number, Include: "withdrawn"})
+			require.NoError(t, err)
+			require.LessOrEqual(t, out.Total, 3, "what was not done left nothing")
+		}
 	})
 }
