@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/formatter"
+	"github.com/vektah/gqlparser/v2/parser"
 
 	"github.com/postern-io/postern/cloud/catalog"
 )
@@ -57,90 +60,58 @@ func (s *Service) operations(base string, given catalog.Given) (any, error) {
 	out := operationsBody{Result: true, graphQLBody: graphQLBody{Endpoint: base + pathEndpoint, Operations: s.fields(given.Text("kind"), given.Text("keyword"))}}
 	out.Total = len(out.Operations)
 	if given.Bool("include_sdl", false) {
-		out.SDL = schemaOf(s.cfg.SDL, out.Operations)
+		var err error
+		if out.SDL, err = schemaOf(s.cfg.SDL, out.Operations); err != nil {
+			return nil, fmt.Errorf("read the GraphQL schema: %w", err)
+		}
 	}
 	return out, nil
 }
 
-// definition is one of a schema, by lines: its first one, its members without descriptions, its end.
-type definition struct {
-	first   string
-	members []string
-}
-
-var typeName = regexp.MustCompile(`\b[A-Z]\w*`)
-
-// definitions are those of a schema by their names, and these in its order.
-func definitions(sdl string) (named map[string]definition, order []string) {
-	named = map[string]definition{}
-	var name string
-	for line := range strings.Lines(sdl) {
-		text := strings.TrimSpace(line)
-		words := strings.Fields(text)
-		switch {
-		case strings.HasPrefix(text, `"`), text == "", text == "}":
-		case line[0] != ' ' && len(words) > 1:
-			name = words[1]
-			named[name], order = definition{first: line}, append(order, name)
-		default:
-			d := named[name]
-			d.members = append(d.members, line)
-			named[name] = d
-		}
-	}
-	return named, order
-}
-
 // schemaOf is the part of a schema that some root fields need, without descriptions, which
 // /api/ai/tools/graphql has.
-func schemaOf(sdl string, fields []graphQL) string {
-	named, order := definitions(sdl)
-	wanted, isRoot := map[string]bool{}, map[string]bool{"Query": true, "Mutation": true}
-	asked := map[string]bool{}
+func schemaOf(sdl string, fields []graphQL) (string, error) {
+	whole, err := parser.ParseSchema(&ast.Source{Input: sdl})
+	if err != nil {
+		return "", err
+	}
+	isAsked := map[string]bool{}
 	for _, f := range fields {
-		asked[f.Name] = true
+		isAsked[f.Name] = true
 	}
-	isAsked := func(line string) bool {
-		name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
-		name, _, _ = strings.Cut(name, "(")
-		return asked[name]
+	needed := map[string]bool{}
+	var need func(name string)
+	all := func(list ast.ArgumentDefinitionList) {
+		for _, a := range list {
+			need(a.Type.Name())
+		}
 	}
-	var take func(name string)
-	take = func(name string) {
-		d, ok := named[name]
-		if !ok || wanted[name] {
+	need = func(name string) {
+		d := whole.Definitions.ForName(name)
+		if d == nil || needed[name] {
 			return
 		}
-		wanted[name] = true
-		for _, line := range append([]string{d.first}, d.members...) {
-			if isRoot[name] && line != d.first && !isAsked(line) {
-				continue
-			}
-			for _, other := range typeName.FindAllString(line, -1) {
-				take(other)
+		needed[name] = true
+		for _, f := range d.Fields {
+			need(f.Type.Name())
+			all(f.Arguments)
+		}
+		for _, other := range append(slices.Clone(d.Interfaces), d.Types...) {
+			need(other)
+		}
+	}
+	for _, name := range []string{"Query", "Mutation"} {
+		if root := whole.Definitions.ForName(name); root != nil {
+			root.Fields = slices.DeleteFunc(root.Fields, func(f *ast.FieldDefinition) bool { return !isAsked[f.Name] })
+			if len(root.Fields) > 0 {
+				need(name)
 			}
 		}
 	}
-	take("Query")
-	take("Mutation")
+	part := &ast.SchemaDocument{Directives: whole.Directives, Definitions: slices.DeleteFunc(whole.Definitions, func(d *ast.Definition) bool { return !needed[d.Name] })}
 	var out strings.Builder
-	for _, name := range order {
-		d := named[name]
-		var members []string
-		for _, line := range d.members {
-			if !isRoot[name] || isAsked(line) {
-				members = append(members, line)
-			}
-		}
-		if !wanted[name] || isRoot[name] && len(members) == 0 {
-			continue
-		}
-		out.WriteString(d.first)
-		if strings.HasSuffix(strings.TrimSpace(d.first), "{") {
-			out.WriteString(strings.Join(members, "") + "}\n")
-		}
-	}
-	return out.String()
+	formatter.NewFormatter(&out, formatter.WithoutDescription(), formatter.WithIndent("  ")).FormatSchemaDocument(part)
+	return out.String(), nil
 }
 
 type endpointsBody struct {
