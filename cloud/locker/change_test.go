@@ -407,6 +407,23 @@ func TestFail(t *testing.T) {
 			return err
 		})
 	})
+	f("with no network, by a courier whose door is seen open afterwards", 1, func(s *story) {
+		a := asked{wire.OpenDoors{OpeningID: "op_own", Kind: wire.OpenDeposit, Doors: []uint{1}, Packages: map[uint][]string{1: {"PK-1"}}}, wire.LocalCommand}
+		time.Sleep(time.Second)
+		began := s.Record(wire.KindOpeningStarted, wire.OpeningStarted{OpeningID: a.OpeningID, Kind: a.Kind, Doors: a.Doors, CommandID: a.id, Who: "courier", DeliveryRef: s.code, Packages: a.Packages})
+		s.Send(wire.KindOpeningStarted.Lane(), began)
+		s.Ack()
+		time.Sleep(time.Second)
+		var d cloud.Delivery // fails at the provider's word, which the cabinet does not hear
+		s.Look(func(v cloud.View) (err error) { d, err = v.Delivery(s.find().DeliveryID); return err })
+		d.Status, d.FailedAt, d.FailureCode = cloud.DeliveryFailed, time.Now(), "PARCEL_TOO_LARGE"
+		d.Packages[0].Status, d.Packages[0].FailureCode = cloud.PackageFailed, d.FailureCode
+		s.write(cloud.Changes{LockerChanges: cloud.LockerChanges{Deliveries: []cloud.Delivery{d}}})
+		time.Sleep(time.Second)
+		s.Tell(wire.KindDoorOpened, wire.DoorOpened{OpeningID: a.OpeningID, Door: a.Doors[0], Pulses: 1})
+		s.settle(a)
+		require.Contains(s.t, s.everyException(), wire.ExDepositUnverified, "staff are to look")
+	})
 	f("with doors opened, of which the cloud learns after the report", 1, func(s *story) {
 		a := s.ask()
 		s.begin(a)

@@ -238,9 +238,10 @@ func (w reports) opened(o *cloud.Opening, d *cloud.Delivery, doors []uint, at ti
 		}
 		return nil
 	}
-	// Another try after a failure was reported. A courier whose cabinet did not know
+	// Another try after a failure was reported, which begins with its opening: a door may be
+	// seen open later than that. A courier whose cabinet did not know
 	// of it yet may bring any of the packages: they have no compartments any more.
-	again := d.Status == cloud.DeliveryFailed && !at.Before(d.FailedAt)
+	again := d.Status == cloud.DeliveryFailed && !o.RequestedAt.Before(d.FailedAt) && !at.Before(d.FailedAt)
 	free := again && !slices.ContainsFunc(o.Doors, func(od cloud.OpeningDoor) bool { return len(od.Packages) > 0 })
 	if d.Status != cloud.DeliveryCreated && d.Status != cloud.DeliveryDoorsOpened && !again {
 		return nil // decided otherwise meanwhile; a settlement would still stand

@@ -134,6 +134,9 @@ func (w *world) endRollouts() (wrong string) {
 					continue
 				}
 				has := c.agent.Loop().State().Config.Times.SessionS == x.session
+				if d.State == cloud.RolloutSkipped && w.wasStolen(c) {
+					continue // it was out of use, before it had them or after
+				}
 				if back := d.Back != nil; has == back && d.State != cloud.RolloutWaiting {
 					wrong = c.code + ": its settings are not those of its state in the roll-out: " + string(d.State)
 				}
