@@ -394,7 +394,8 @@ type LockerNews struct {
 	Device     Operator // who says so
 	DeviceCode string
 	Place      *otep.Location
-	Trace      string // of the opening that the news come from, as Opening.Trace
+	Trace      string         // of the opening that the news come from, as Opening.Trace
+	Event      *TimelineEvent // of LockerEvent
 	Moment
 }
 
@@ -410,6 +411,7 @@ const (
 	LockerOverdue   LockerNewsKind = "overdue" // not collected in time; they stay and may be collected
 	LockerExpired   LockerNewsKind = "expired" // not brought in time
 	LockerRemoved   LockerNewsKind = "removed" // taken out, but not by who was to collect them
+	LockerEvent     LockerNewsKind = "event"   // that the device has made, as a scanner does
 )
 
 // DeliveryFilter chooses deliveries of a business. Zero fields choose all.

@@ -12,6 +12,7 @@ import (
 // Rederived is an event of a parcel.
 type Rederived struct {
 	Shipment cloud.Shipment
+	Package  cloud.PackageID // of several, 0 for the whole shipment
 	Event    otep.Event
 }
 
@@ -55,7 +56,7 @@ func (w reports) scannedAgain(r Occurrence, b wire.TrackingEvent) ([]Rederived, 
 }
 
 func filled(s *shipment, e otep.Event) Rederived {
-	return Rederived{s.Shipment, e.Fill(s.Profile)}
+	return Rederived{s.Shipment, s.part, e.Fill(s.Profile)}
 }
 
 // stored reports whether a stored time is that of a record.

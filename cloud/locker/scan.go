@@ -26,8 +26,28 @@ func (w reports) trackingEvent(r Occurrence, b wire.TrackingEvent) (string, erro
 	case problem != "":
 		return problem, nil
 	}
-	w.add(s, e)
+	if known, err := w.isKnown(s, e); known || err != nil {
+		return "", err
+	}
+	w.add(r, s, e)
 	return "", nil
+}
+
+// isKnown reports whether an event of a parcel is stored, or made by this decision, about the parcel or the
+// shipment that it belonged to once.
+func (w *timeline) isKnown(s *shipment, e otep.Event) (bool, error) {
+	isSame := func(x cloud.TimelineEvent) bool {
+		return x.ShipmentID == s.ID && x.Package == s.part && x.Event.EventID == e.EventID
+	}
+	if slices.ContainsFunc(w.ch.Events, isSame) || slices.ContainsFunc(w.news, func(n cloud.LockerNews) bool { return n.Event != nil && isSame(*n.Event) }) {
+		return true, nil
+	}
+	for _, ref := range []cloud.EventRef{{EventID: e.EventID, Package: s.part}, {EventID: e.EventID}} {
+		if _, err := w.v.TimelineEvent(s.ID, ref.Key()); !errors.Is(err, cloud.ErrNotFound) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // unknownLabel keeps a label that names no parcel, before those that were scanned earlier.
@@ -118,8 +138,18 @@ func (w *timeline) scanEvent(r Occurrence, number string, code otep.Code, b wire
 // scanClock is how far a scanner's clock may be ahead.
 const scanClock = 5 * time.Minute
 
-// parcel is the shipment of the device's business that a label names: by its
-// tracking number, else by a carrier's, else by the SSCC of a GS1 label, of several the
+// pending is how many events of a shipment its order is to write.
+func (w *timeline) pending(id cloud.ShipmentID) (n int) {
+	for _, x := range w.news {
+		if x.Event != nil && x.Event.ShipmentID == id {
+			n++
+		}
+	}
+	return n
+}
+
+// parcel is the shipment of the device's business that a label names, and of several packages of its order the
+// one: by its tracking number, else by a carrier's, else by the SSCC of a GS1 label, of several the
 // newest; nil for none. An SSCC may be the tracking number itself, with its application
 // identifier or without. number is what events of it are named by.
 func (w *timeline) parcel(label string) (s *shipment, number string, err error) {
@@ -144,7 +174,19 @@ func (w *timeline) numbered(label string) (s *shipment, number string, err error
 	if s, err = w.shipment(label); err != nil || s != nil && s.BusinessID == w.device.BusinessID {
 		return s, label, err
 	}
-	return w.newestOf(otep.Subject{ExternalTrackingNumber: label})
+	s, number, err = w.newestOf(otep.Subject{TrackingNumber: label, ExternalTrackingNumber: label})
+	if err != nil || s == nil || s.OrderID == 0 {
+		return s, number, err
+	}
+	packages, err := w.v.PackagesOf(s.BusinessID, s.OrderID)
+	for _, p := range packages {
+		if key := cloud.NumberKey(label); len(packages) > 1 && (p.Number == key || p.External == key) {
+			part := *s
+			part.part = p.ID
+			return &part, number, err
+		}
+	}
+	return s, number, err
 }
 
 // newestOf is the shipment of the device's business that was made last for a subject; nil for none.
@@ -169,20 +211,16 @@ func (w reports) ReportEvent(id string, r Occurrence, b wire.TrackingEvent) (pro
 		return problem, err
 	}
 	e.EventID = eventID("event\n%s\n%s\n%s", w.device.Code, id, s.Number)
-	_, err = w.v.TimelineEvent(s.ID, e.EventID)
-	switch {
-	case err == nil || slices.ContainsFunc(w.ch.Events, func(x cloud.TimelineEvent) bool { return x.ShipmentID == s.ID && x.Event.EventID == e.EventID }):
-		return "", nil
-	case !errors.Is(err, cloud.ErrNotFound):
+	if known, err := w.isKnown(s, e); known || err != nil {
 		return "", err
 	}
 	there, err := ahead{w.v, &w.ch}.RecentTimeline(s.ID)
 	switch {
 	case err != nil:
 		return "", err
-	case there.Count >= w.s.cfg.TimelineEvents:
+	case there.Count+w.pending(s.ID) >= w.s.cfg.TimelineEvents:
 		return ProblemFull, nil
 	}
-	w.add(s, e)
+	w.add(r, s, e)
 	return "", nil
 }

@@ -97,6 +97,7 @@ type shipment struct {
 	cloud.Shipment
 	events []otep.Event // loaded when needed, with those added
 	loaded bool
+	part   cloud.PackageID // of several packages of its order the one that is meant, 0 for all
 }
 
 // Problems of a record.
@@ -444,7 +445,7 @@ func (w *timeline) track(r Occurrence, number string, code otep.Code, change fun
 	if change != nil {
 		change(&e)
 	}
-	w.add(s, e)
+	w.add(r, s, e)
 	return nil
 }
 
@@ -470,8 +471,15 @@ func (w *timeline) location() *otep.Location {
 	return l
 }
 
-func (w *timeline) add(s *shipment, e otep.Event) {
+// add adds an event to a timeline; that of an order is the order's to write.
+func (w *timeline) add(r Occurrence, s *shipment, e otep.Event) {
 	e = e.Fill(s.Profile)
+	row := cloud.TimelineEvent{ShipmentID: s.ID, BusinessID: s.BusinessID, Package: s.part, Event: e}
+	if s.OrderID != 0 && w.s.cfg.Orders != nil {
+		w.news = append(w.news, cloud.LockerNews{Kind: cloud.LockerEvent, BusinessID: s.BusinessID, OrderID: s.OrderID, Device: w.operator(), DeviceCode: w.device.Code,
+			Place: w.location(), Event: &row, Moment: r.moment()})
+		return
+	}
 	if s.loaded {
 		s.events = append(s.events, e)
 	}
@@ -479,7 +487,7 @@ func (w *timeline) add(s *shipment, e otep.Event) {
 		s.Current, s.LastAt = e.StatusCode, e.OccurredAt.Time
 		w.touch(s)
 	}
-	w.ch.Events = append(w.ch.Events, cloud.TimelineEvent{ShipmentID: s.ID, BusinessID: s.BusinessID, Event: e})
+	w.ch.Events = append(w.ch.Events, row)
 }
 
 // failReasons maps locker failure codes to incident reasons.

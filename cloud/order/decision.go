@@ -22,6 +22,7 @@ type Decision struct {
 	At                time.Time // of what happens now; not after now
 	only              bool      // it happens to some of the packages
 	apart             parcels   // which
+	noted             bool      // the timeline has the event of the move that is being made
 	Order             cloud.Order
 	Was               cloud.Order                 // as it was before; zero when it is new
 	timeline          *Timeline                   // the order's timeline, once it is needed

@@ -27,11 +27,20 @@ const (
 //	           or → PARTIALLY_DELIVERED when some were never brought
 //	removed    stays while another package waits; then → DELIVERY_FAILED
 //	overdue    stays and is told
+//	event      as scans in a warehouse, once the timeline has come to it
 func (s *Service) FromLocker(v cloud.View, news []cloud.LockerNews) (*cloud.Changes, error) {
 	now := s.time()
 	var all decisions
 	for _, n := range news {
-		d, err := all.find(v, n.BusinessID, n.OrderID, func(o cloud.Order) *Decision { return s.begin(v, cloud.Caller{}, now, o) })
+		d, err := all.find(v, n.BusinessID, n.OrderID, func(o cloud.Order) *Decision {
+			d := s.begin(v, cloud.Caller{}, now, o)
+			for _, n := range news {
+				if n.Event != nil && n.OrderID == o.ID {
+					d.news.Events = append(d.news.Events, *n.Event)
+				}
+			}
+			return d
+		})
 		if errors.Is(err, cloud.ErrNotFound) {
 			continue
 		}
@@ -51,6 +60,9 @@ func applyLockerNews(d *Decision, n cloud.LockerNews) error {
 	if n.Kind == cloud.LockerAnnounced {
 		d.Order.DeliveryID, d.touched = n.DeliveryID, true
 		return nil
+	}
+	if n.Kind == cloud.LockerEvent {
+		return noteEvent(d, n)
 	}
 	if d.Order.Status.State().Terminal {
 		return nil

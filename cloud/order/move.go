@@ -42,6 +42,8 @@ type MoveInput struct {
 	Set func(*cloud.Order)
 	// Quiet says that the caller that moves the order notifies the drivers of it.
 	Quiet bool
+	// Noted says that the timeline has the event of the move.
+	Noted bool
 }
 
 // Move moves an order by the table, on behalf of a driver, a scanner, a cabinet
@@ -128,8 +130,12 @@ func (d *Decision) Step(in MoveInput) error {
 	}
 	if in.To == 0 {
 		d.LogOperation(in.Operation, d.Order.Status, in.Note, nil)
-	} else if err := d.Move(in.To, in.Trigger, in.Operation, in.Reason, in.Note); err != nil {
-		return err
+	} else {
+		d.noted = in.Noted
+		err := d.Move(in.To, in.Trigger, in.Operation, in.Reason, in.Note)
+		if d.noted = false; err != nil {
+			return err
+		}
 	}
 	if l != nil {
 		l.setProof(in, before)
@@ -181,6 +187,8 @@ func parcelsOf(o cloud.Order, in MoveInput) (out parcels) {
 // note adds the event of a move to the timeline of the order, unless its packages say it.
 func (d *Decision) note(l *Timeline, to cloud.OrderStatus, code otep.Code, source, reason string) {
 	switch ends := to.State().Terminal || to == cloud.OrderPartlyDelivered; {
+	case d.noted:
+		return
 	case d.apart.each && (!ends || l.Current() == code):
 		return
 	case !d.apart.each:

@@ -8,6 +8,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/device"
 	"github.com/postern-io/postern/cloud/locker"
+	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -95,8 +96,7 @@ func (s *Server) rebuild(ctx context.Context, j cloud.JournalBatch, records []de
 				}
 			}
 		}
-		c.fold()
-		return c.ch, nil
+		return c.ch, c.fold()
 	}
 	err := s.Store.Look(ctx, func(v cloud.View) error { _, err := compare(v); return err })
 	if err == nil && write && len(found.Missing) > 0 {
@@ -109,7 +109,7 @@ func (s *Server) rebuild(ctx context.Context, j cloud.JournalBatch, records []de
 
 type parcel struct {
 	cloud.Shipment
-	events  []otep.Event
+	events  []cloud.TimelineEvent
 	changed bool
 }
 
@@ -128,7 +128,8 @@ func (c *comparison) compare(e locker.Rederived) error {
 	}
 	c.found.Events++
 	lost := LostEvent{Number: p.Number, EventID: e.Event.EventID, StatusCode: e.Event.StatusCode, OccurredAt: e.Event.OccurredAt}
-	for _, have := range p.events {
+	for _, row := range p.events {
+		have := row.Event
 		if have.EventID != e.Event.EventID {
 			continue
 		}
@@ -137,9 +138,10 @@ func (c *comparison) compare(e locker.Rederived) error {
 		}
 		return nil
 	}
-	p.events, p.changed = append(p.events, e.Event), true
+	row := cloud.TimelineEvent{ShipmentID: p.ID, BusinessID: p.BusinessID, Package: e.Package, Event: e.Event}
+	p.events, p.changed = append(p.events, row), true
 	c.found.Missing = append(c.found.Missing, lost)
-	c.ch.Events = append(c.ch.Events, cloud.TimelineEvent{ShipmentID: p.ID, BusinessID: p.BusinessID, Event: e.Event})
+	c.ch.Events = append(c.ch.Events, row)
 	return nil
 }
 
@@ -151,24 +153,33 @@ func (c *comparison) parcel(s cloud.Shipment) (*parcel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read timeline of %s: %w", s.Number, err)
 	}
-	p := &parcel{Shipment: s}
-	for _, r := range rows {
-		p.events = append(p.events, r.Event)
-	}
+	p := &parcel{Shipment: s, events: rows}
 	c.parcels[s.ID], c.order = p, append(c.order, p)
 	return p, nil
 }
 
 // fold brings the cached status of parcels that got events up to date.
-func (c *comparison) fold() {
+func (c *comparison) fold() error {
 	for _, p := range c.order {
 		if !p.changed {
 			continue
 		}
-		t := otep.FoldAt(p.Profile, otep.Subject{TrackingNumber: p.Number}, p.events, time.Now())
+		var packages []cloud.PackageID
+		if p.OrderID != 0 {
+			list, err := c.v.PackagesOf(p.BusinessID, p.OrderID)
+			if err != nil {
+				return err
+			}
+			for _, x := range list {
+				packages = append(packages, x.ID)
+			}
+		}
+		now := time.Now()
+		t := otep.FoldAt(p.Profile, otep.Subject{TrackingNumber: p.Number}, timeline.OfOrder(p.events, packages, now), now)
 		if t.Current != nil {
 			p.Current, p.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
 		}
 		c.ch.Shipments = append(c.ch.Shipments, p.Shipment)
 	}
+	return nil
 }

@@ -1,10 +1,16 @@
 package server
 
 import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
+	"io"
 	"maps"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -14,8 +20,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/httpdevice"
+	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/internal/ring"
+	"github.com/postern-io/postern/protocol/wire"
 )
 
 // Whatever an event comes from, a webhook, the change feed and the open page of the parcel have it, each once.
@@ -27,6 +37,68 @@ func TestEachSourceReachesEverybody(t *testing.T) {
 
 // shipped is an order whose parcel a source tells of.
 type shipped struct{ id, number, parcel string }
+
+// source makes an event of a parcel, after what has to come before it.
+type source struct {
+	before, tell func(shipped)
+	code         string // of the event that it makes
+}
+
+// eventOfDevice is a device that calls the cloud with an event of its own.
+func eventOfDevice(w *hookWorld) source {
+	w.t.Helper()
+	status, made := w.call("POST", "/api/v1/smart-lockers/devices", w.box.Admin.Token, map[string]any{"device_name": "Drop box", "device_code": "DROP-1", "layout": "small", "protocol": "http"})
+	require.Equal(w.t, 201, status, made)
+	status, enrolled := w.call("POST", "/api/v1/devices/enrol", "", map[string]any{"device_code": "DROP-1", "token": made["enrolment"].(map[string]any)["token"]})
+	require.Equal(w.t, 200, status, enrolled)
+	return source{nil, func(o shipped) {
+		body, err := json.Marshal(map[string]any{"events": []any{map[string]any{"event_id": "d-1", "tracking_number": o.parcel, "status_code": "arrival_scan"}}})
+		require.NoError(w.t, err)
+		path, at, nonce := "/api/v1/devices/events?instance=first", fmt.Sprint(time.Now().Unix()), rand.Text()
+		req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.base+path, bytes.NewReader(body))
+		require.NoError(w.t, err)
+		sum := httpdevice.Sign([]byte(enrolled["device_secret"].(string)), at, nonce, "POST", path, body)
+		for k, v := range map[string]string{"X-Device-Code": "DROP-1", "X-Device-Timestamp": at, "X-Device-Nonce": nonce, "X-Device-Signature": hex.EncodeToString(sum)} {
+			req.Header.Set(k, v)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(w.t, err)
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		require.NoError(w.t, err)
+		require.Equal(w.t, 200, resp.StatusCode, string(answer))
+		require.Contains(w.t, string(answer), `"accepted":1`)
+	}, "arrival_scan"}
+}
+
+// labelAtPost is a warehouse post that reads the label of a parcel which has been collected.
+func labelAtPost(w *hookWorld, drive func(shipped, ...string), assign func(shipped)) source {
+	w.t.Helper()
+	status, made := w.call("POST", "/api/v1/smart-lockers/devices", w.box.Admin.Token, map[string]any{"device_name": "Dock 3", "device_code": "DOCK-3", "device_type": "scan_post"})
+	require.Equal(w.t, 201, status, made)
+	post := cloud.DeviceID(made["device"].(map[string]any)["device_id"].(float64))
+	return source{func(o shipped) {
+		assign(o)
+		drive(o, "accept", "start-pickup")
+		status, out := w.call("POST", "/api/v1/driver/orders/"+o.id+"/pickup", w.box.Driver.Token, map[string]any{"result": "success"})
+		require.Equal(w.t, 200, status, out)
+	}, func(o shipped) {
+		now := time.Now().UTC()
+		require.NoError(w.t, w.s.Store.Decide(w.t.Context(), post, func(v cloud.View) (*cloud.Changes, error) {
+			d, err := v.Device(post)
+			if err != nil {
+				return nil, err
+			}
+			work, ch := w.s.Lockers.Begin(v, d, now), &cloud.Changes{}
+			problem, err := work.Apply(locker.Occurrence{Record: wire.Record{Kind: wire.KindTrackingEvent, At: now.UnixNano(), Body: wire.MustEncode(wire.TrackingEvent{Subject: o.parcel, StatusCode: "received"})}, OccurredAt: now})
+			require.Empty(w.t, problem)
+			return ch, errors.Join(err, work.Finish(ch))
+		}))
+		status, order := w.call("GET", "/api/v1/orders/detail?order_id="+o.id, w.box.Admin.Token, nil)
+		require.Equal(w.t, 200, status)
+		require.Equal(w.t, "DELIVERED", order["order"].(map[string]any)["order_status"], "a pickup order ends at its warehouse")
+	}, "received"}
+}
 
 func followSources(t *testing.T, database string) {
 	w := newHookWorld(t, database)
@@ -50,10 +122,7 @@ func followSources(t *testing.T, database string) {
 		drivers := ok(200, "GET", "/api/v1/drivers", admin, nil)["drivers"].([]any)
 		ok(200, "POST", "/api/v1/orders/"+o.id+"/driver", admin, map[string]any{"driver_id": drivers[0].(map[string]any)["driver_id"]})
 	}
-	sources := map[string]struct {
-		before, tell func(shipped)
-		code         string // of the event that it makes
-	}{
+	sources := map[string]source{
 		"a carrier's OTEP": {nil, func(o shipped) {
 			ok(200, "POST", "/api/v1/otep/ingest", carrier, map[string]any{"otep_version": "0.1", "subject": map[string]any{"tracking_number": o.number},
 				"events": []any{map[string]any{"event_id": "o-1", "status_code": "in_transit", "occurred_at": at(), "source": map[string]any{"type": "carrier"}}}})
@@ -75,6 +144,7 @@ func followSources(t *testing.T, database string) {
 			ok(200, "POST", "/api/v1/orders/"+o.id+"/cancel", admin, map[string]any{"reason": "sold twice"})
 		}, "cancelled"},
 	}
+	sources["a device's own event"], sources["a label at a post"] = eventOfDevice(w), labelAtPost(w, drive, assign)
 	feed := w.follow("/api/v1/otep/changes", admin)
 	recorded := func(o shipped) (codes []string) {
 		for line := range strings.Lines(feed.String()) {

@@ -6,12 +6,12 @@ package scan
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Actions of a scan.
@@ -22,10 +22,8 @@ const (
 	lineHaul = "line_haul"
 )
 
-// Operation types (interface 4.5).
-const (
-	received, arrived, sentOut, shelved = 4001, 4002, 4003, 4005
-)
+// codes are the events that actions make.
+var codes = map[string]otep.Code{receive: otep.Received, arrive: otep.ArrivalScan, outbound: otep.PackageOutbound, lineHaul: otep.InTransit}
 
 // Service is the feature.
 type Service struct{ orders *order.Service }
@@ -106,23 +104,14 @@ func scan(d *order.Decision, in ScanInput, number string, out *ScanOutput) error
 		out.Changed, err = interception.HoldOrder(d, in.Note)
 		return err
 	}
-	m, state := move(d.Order, in.Action)
+	m := order.ScanMove(d.Order, pkg, codes[in.Action])
 	if m.Operation == 0 {
 		return order.StatusConflict(d.Order)
 	}
-	m.BusinessID, m.OrderID, m.Note = d.Order.BusinessID, d.Order.ID, in.Note
-	m.Packages = packages(d.Order, pkg, state)
-	ends := d.Order.Type == cloud.PickupOrder && m.To == cloud.OrderReceived
-	if ends && waits(d.Order, m.Packages) {
-		m.To = 0
-	}
-	switch {
-	case m.To == 0 && len(m.Packages) == 0:
+	if m.To == 0 && len(m.Packages) == 0 {
 		return nil // it had been scanned
-	case m.To != 0 && (ends || pkg == nil): // what becomes of the order becomes of its packages
-		m.Packages = nil
 	}
-	out.Changed = true
+	m.Note, out.Changed = in.Note, true
 	return d.Step(m)
 }
 
@@ -144,73 +133,4 @@ func cutLast(s string) (before, after string, found bool) {
 		return s, "", false
 	}
 	return s[:i], s[i+1:], true
-}
-
-// move is what a scan does to an order, and what its packages are after it. Of an
-// order that is already where the scan leads, To is 0; Operation is 0 where the scan
-// is out of place.
-func move(o cloud.Order, action string) (order.MoveInput, cloud.OrderPackageStatus) {
-	type in = order.MoveInput
-	switch s := o.Status; action {
-	case receive:
-		switch s {
-		case cloud.OrderPickedUp, cloud.OrderDeliveryFailed:
-			return in{To: cloud.OrderReceived, Trigger: order.ReceiveScan, Operation: received}, cloud.OrderPackageReceived
-		case cloud.OrderInTransit, cloud.OrderOutbound:
-			return in{To: cloud.OrderReceived, Trigger: order.ArriveScan, Operation: received}, cloud.OrderPackageReceived
-		case cloud.OrderReceived:
-			return in{Operation: received}, cloud.OrderPackageReceived
-		case cloud.OrderDeliveryRescheduled:
-			return in{Operation: shelved}, cloud.OrderPackageReceived
-		}
-	case arrive:
-		switch s {
-		case cloud.OrderInTransit, cloud.OrderOutbound:
-			return in{To: cloud.OrderArrivalScan, Trigger: order.ArriveScan, Operation: arrived}, cloud.OrderPackageReceived
-		case cloud.OrderArrivalScan:
-			return in{Operation: arrived}, cloud.OrderPackageReceived
-		}
-	case outbound, lineHaul:
-		to := cloud.OrderOutbound
-		if action == lineHaul {
-			to = cloud.OrderInTransit
-		}
-		switch s {
-		case cloud.OrderReceived, cloud.OrderArrivalScan:
-			return in{To: to, Trigger: order.OutboundScan, Operation: sentOut}, cloud.OrderPackageInTransit
-		case to:
-			return in{Operation: sentOut}, cloud.OrderPackageInTransit
-		}
-	}
-	return in{}, ""
-}
-
-// packages are those that a scan changes, with what they are after it: the one that
-// was scanned, or all that are on their way.
-func packages(o cloud.Order, pkg *cloud.OrderPackage, to cloud.OrderPackageStatus) map[cloud.PackageID]cloud.OrderPackageStatus {
-	out := map[cloud.PackageID]cloud.OrderPackageStatus{}
-	for _, p := range o.Packages {
-		if (pkg == nil || p.ID == pkg.ID) && p.Status != to && moves(p.Status) {
-			out[p.ID] = to
-		}
-	}
-	return out
-}
-
-// moves reports whether a package in a state can still be scanned.
-func moves(s cloud.OrderPackageStatus) bool {
-	switch s {
-	case cloud.OrderPackageDelivered, cloud.OrderPackageReturned, cloud.OrderPackageCancelled:
-		return false
-	}
-	return true
-}
-
-// waits reports whether packages of an order are still on the way when those that are
-// scanned now are there.
-func waits(o cloud.Order, now map[cloud.PackageID]cloud.OrderPackageStatus) bool {
-	return slices.ContainsFunc(o.Packages, func(p cloud.OrderPackage) bool {
-		_, here := now[p.ID]
-		return !here && p.Status != cloud.OrderPackageReceived && p.Status != cloud.OrderPackageLost && moves(p.Status)
-	})
 }
