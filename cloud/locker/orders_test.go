@@ -288,6 +288,27 @@ func TestParcelsOfOrders(t *testing.T) {
 		s.is(cloud.OrderDelivered, "delivered", "in_transit x-available_for_pickup delivered")
 		require.Equal(s.t, []string{"7001:1>1", "7002:1>46", "7003:46>41"}, s.did(1))
 	})
+	f("labels of its packages, scanned one by one", 2, func(s *parcels) {
+		s.move(cloud.OrderDriverAssigned, order.AssignDriver, nil)
+		s.move(cloud.OrderOutForDelivery, order.StartDelivery, nil)
+		s.move(cloud.OrderDeliveryFailed, order.DeliveryResult, nil)
+		scan := func(i int, at time.Time) {
+			s.wait(time.Minute)
+			s.Tell(wire.KindTrackingEvent, wire.TrackingEvent{Subject: s.made.Packages[i].Number, StatusCode: "received", ScannedAt: at.UnixNano()})
+			require.Empty(s.t, s.Faults())
+		}
+		s.wait(time.Minute)
+		first := time.Now()
+		scan(0, first)
+		scan(0, first) // the scanner was docked twice
+		s.is(cloud.OrderReceived, "received failed", "out_for_delivery delivery_failed received") // where its least package is
+		scan(1, first.Add(time.Second))
+		s.is(cloud.OrderReceived, "received received", "out_for_delivery delivery_failed received")
+		require.Equal(s.t, []string{"4001:43>30", "4001:30>30"}, s.did(4))
+		scan(0, first.Add(2*time.Second))
+		heard := s.hears()
+		require.Len(s.t, slices.DeleteFunc(heard, func(name string) bool { return name != "30 received" }), 3)
+	})
 	f("confirmed by the partner, and by the cabinet afterwards", 1, func(s *parcels) {
 		a := s.open()
 		require.NoError(s.t, s.confirm())

@@ -37,8 +37,9 @@ type program struct {
 	done  map[string]*types.Package
 	other types.Importer
 
-	inputs, outputs []types.Type        // of the operations
-	read            map[*types.Var]bool // fields whose value some code takes
+	inputs, outputs []types.Type            // of the operations
+	read            map[*types.Var]bool     // fields whose value some code takes
+	written         map[*types.Var][]string // files that put something into a field
 }
 
 // loadCloud type-checks the cloud from its source, and what it needs of others from
@@ -49,7 +50,7 @@ func loadCloud(t *testing.T) *program {
 	cmd.Stderr = os.Stderr
 	raw, err := cmd.Output()
 	require.NoError(t, err)
-	p := &program{t: t, fset: token.NewFileSet(), all: map[string]source{}, done: map[string]*types.Package{}, read: map[*types.Var]bool{}}
+	p := &program{t: t, fset: token.NewFileSet(), all: map[string]source{}, done: map[string]*types.Package{}, read: map[*types.Var]bool{}, written: map[*types.Var][]string{}}
 	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
 		var one source
 		if err := d.Decode(&one); errors.Is(err, io.EOF) {
@@ -94,12 +95,35 @@ func (p *program) Import(path string) (*types.Package, error) {
 	return done, err
 }
 
-// look takes down the operations that a file defines and the fields that it reads.
+// look takes down the operations that a file defines and the fields that it reads and writes.
 func (p *program) look(info *types.Info, f *ast.File) {
 	written := map[ast.Expr]bool{}
+	write := func(x ast.Expr) {
+		var field types.Object
+		switch x := x.(type) {
+		case *ast.SelectorExpr:
+			if s := info.Selections[x]; s != nil && s.Kind() == types.FieldVal {
+				field = s.Obj()
+			}
+		case *ast.Ident: // of a literal
+			field = info.Uses[x]
+		}
+		if v, ok := field.(*types.Var); ok && v.IsField() {
+			p.written[v.Origin()] = append(p.written[v.Origin()], p.fset.Position(x.Pos()).Filename)
+		}
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.KeyValueExpr:
+			write(n.Key)
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				write(n.X)
+			}
 		case *ast.AssignStmt:
+			for _, x := range n.Lhs {
+				write(x)
+			}
 			if n.Tok == token.ASSIGN {
 				for _, x := range n.Lhs {
 					written[x] = true
