@@ -139,6 +139,13 @@ type WithdrawnEvent struct {
 	Event otep.Event
 }
 
+// JudgedEvent is a stored event that comes to count or, reported, to be a report.
+type JudgedEvent struct {
+	EventRef
+	OccurredAt time.Time
+	Reported   bool
+}
+
 // TrackingNews is what a provider says about an order's shipment and its packages, in the order
 // in which it happened.
 type TrackingNews struct {
@@ -146,6 +153,9 @@ type TrackingNews struct {
 	By        Provider
 	Events    []TimelineEvent
 	Withdrawn []EventRef
+	// Due says that the events are stored, and that their time has come. What is stored counts of them, and of the
+	// shipment.
+	Due bool
 }
 
 // TrackedOrder is what became of an order by the news of a provider.
@@ -256,6 +266,7 @@ type TrackingChanges struct {
 	Events    []TimelineEvent // insert; a known event id is left as it is
 	// Withdrawn events leave their timelines; their rows stay.
 	Withdrawn    []EventRef
+	Judged       []JudgedEvent
 	Observations []Observation
 	ProofGuesses []ProofGuesses
 }

@@ -300,7 +300,7 @@ func TestParcelsOfOrders(t *testing.T) {
 		s.wait(time.Minute)
 		first := time.Now()
 		scan(0, first)
-		scan(0, first) // the scanner was docked twice
+		scan(0, first)                                                                            // the scanner was docked twice
 		s.is(cloud.OrderReceived, "received failed", "out_for_delivery delivery_failed received") // where its least package is
 		scan(1, first.Add(time.Second))
 		s.is(cloud.OrderReceived, "received received", "out_for_delivery delivery_failed received")

@@ -139,6 +139,9 @@ func (d *Decision) finish() error {
 	}
 	if d.timeline != nil && !d.isDeleted() {
 		d.timeline.finish(&d.Changes)
+		if err := d.timeline.keepDue(d.View, &d.Changes, d.news.By.ID); err != nil {
+			return err
+		}
 	}
 	if err := pushDrivers(d); err != nil {
 		return err

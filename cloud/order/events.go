@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/timeline"
 )
 
 // Webhooks are the webhook subscriptions to events of orders.
@@ -71,12 +72,12 @@ func (d *Decision) collectEvents() error {
 	addInterception(d)
 	if d.timeline != nil && !d.isDeleted() {
 		for _, e := range d.timeline.withdrawn {
-			if !e.Event.Reported && !d.timeline.isFresh(e.EventRef) {
+			if !e.Event.Reported && !d.timeline.isFresh(e.EventRef) && !timeline.HasRef(d.timeline.unsent, e.EventRef) {
 				addWithdrawn(d, e)
 			}
 		}
-		for _, e := range d.timeline.fresh {
-			if !e.Event.Reported && !e.Event.Withdrawn {
+		for _, e := range slices.Concat(d.timeline.fresh, d.timeline.due) {
+			if !e.Event.Reported && !e.Event.Withdrawn && !timeline.IsPending(e, d.Now) {
 				addTracking(d, e)
 			}
 		}

@@ -19,7 +19,10 @@ type Timeline struct {
 	ahead     []cloud.TimelineEvent // those whose time has not come
 	fresh     []cloud.TimelineEvent
 	withdrawn []cloud.WithdrawnEvent
-	Changed   bool // the shipment is written although nothing is new
+	due       []cloud.TimelineEvent // stored ones that come to count
+	judged    []cloud.JudgedEvent
+	unsent    []cloud.EventRef // withdrawn ones that never came to count
+	Changed   bool             // the shipment is written although nothing is new
 }
 
 // Timeline reads the order's timeline.
@@ -195,6 +198,26 @@ func (l *Timeline) add(e cloud.TimelineEvent) {
 	l.fresh = append(l.fresh, e)
 }
 
+// takeOut takes a stored event that counts out of the timeline, until readd judges it.
+func (l *Timeline) takeOut(ref cloud.EventRef) (e cloud.TimelineEvent, ok bool) {
+	i := slices.IndexFunc(l.rows, func(x cloud.TimelineEvent) bool { return x.Ref().Key() == ref.Key() })
+	if i < 0 || l.rows[i].Event.Withdrawn || l.rows[i].Event.Reported {
+		return e, false
+	}
+	e = l.rows[i]
+	l.rows = slices.Delete(l.rows, i, i+1)
+	return e, true
+}
+
+// readd puts an event back that was taken out: it counts from now, or is a report.
+func (l *Timeline) readd(e cloud.TimelineEvent) {
+	l.takeRow(e)
+	l.due = append(l.due, e)
+	if e.Event.Reported {
+		l.judged = append(l.judged, cloud.JudgedEvent{EventRef: e.Ref(), OccurredAt: e.Event.OccurredAt.Time, Reported: true})
+	}
+}
+
 // isFresh reports whether an event came in this decision.
 func (l *Timeline) isFresh(ref cloud.EventRef) bool {
 	return slices.ContainsFunc(l.fresh, func(e cloud.TimelineEvent) bool { return e.Ref().Key() == ref.Key() })
@@ -233,15 +256,29 @@ func (l *Timeline) setProof(in MoveInput, n int) {
 	}
 }
 
+// keepDue keeps events whose time has not come, and forgets those that are taken back before.
+func (l *Timeline) keepDue(v cloud.View, ch *cloud.Changes, by cloud.ProviderID) (err error) {
+	if err = timeline.AddDue(v, ch, by, l.fresh, l.now); err != nil {
+		return err
+	}
+	var taken []cloud.EventRef
+	for _, w := range l.withdrawn {
+		taken = append(taken, w.EventRef)
+	}
+	l.unsent, err = timeline.DropDue(v, ch, l.Shipment, taken)
+	return err
+}
+
 // finish puts what is new of the timeline and the shipment into changes.
 func (l *Timeline) finish(ch *cloud.Changes) {
-	if len(l.fresh)+len(l.withdrawn) == 0 && !l.Changed {
+	if len(l.fresh)+len(l.withdrawn)+len(l.due) == 0 && !l.Changed {
 		return
 	}
 	last := l.latest()
 	l.Shipment.Current, l.Shipment.LastAt = last.StatusCode, storedTime(last)
 	ch.Shipments = append(ch.Shipments, l.Shipment)
 	ch.Events = append(ch.Events, l.fresh...)
+	ch.Judged = append(ch.Judged, l.judged...)
 	for _, w := range l.withdrawn {
 		ch.Withdrawn = append(ch.Withdrawn, w.EventRef)
 	}

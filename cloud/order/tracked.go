@@ -138,8 +138,10 @@ type follower struct {
 // takeNews is FromTracking about one order.
 func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err error) {
 	l := d.l
-	l.Changed = l.Shipment != news.Shipment
-	l.Shipment = news.Shipment
+	if !news.Due {
+		l.Changed = l.Shipment != news.Shipment
+		l.Shipment = news.Shipment
+	}
 	before := l.Shipment.Current // as it was written: an event may have come to its time since
 	for _, ref := range news.Withdrawn {
 		l.takeBack(ref)
@@ -151,6 +153,12 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 	}
 	counted := len(news.Withdrawn) > 0
 	for i, e := range news.Events {
+		if news.Due {
+			var ok bool
+			if e, ok = l.takeOut(e.Ref()); !ok {
+				continue // it was taken back, or is a report
+			}
+		}
 		e.Event.Withdrawn = slices.ContainsFunc(news.Withdrawn, func(ref cloud.EventRef) bool { return ref.Key() == e.Ref().Key() })
 		if own == canTake && d.isTaking(e.Event) {
 			if err := d.takeOver(); err != nil {
@@ -166,7 +174,11 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 				newest = e.Event.OccurredAt.Time
 			}
 		}
-		l.add(e)
+		if news.Due {
+			l.readd(e)
+		} else {
+			l.add(e)
+		}
 	}
 	t.Current = l.Current()
 	t.Disagrees = len(news.Withdrawn) > 0 && d.Order.Status.State().Terminal && t.Current != before && tracked[t.Current] != d.Order.Status

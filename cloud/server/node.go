@@ -227,6 +227,7 @@ func (s *Server) loops(run func(string, func(context.Context) error), ln Listene
 	task("device files", func(ctx context.Context) error { return s.Lockers.RunFiles(ctx, s.Store) })
 	task("orders", func(ctx context.Context) error { return s.orders.Run(ctx, s.log) })
 	task("containers", tracking.ContainersOf(s.parcels).Run)
+	task("events ahead of their time", tracking.DuesOf(s.parcels).Run)
 	task("reviews", func(ctx context.Context) error { return tracking.EndReviews(ctx, s.Store, s.log) })
 	task("drivers", func(ctx context.Context) error { return s.routes.Run(ctx, s.log) })
 	task("chats", func(ctx context.Context) error { return s.chats.Run(ctx, s.log) })

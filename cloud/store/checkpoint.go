@@ -128,6 +128,9 @@ func outdateCheckpoints(w *writer, c *cloud.Changes) {
 			delete(first, e.ShipmentID)
 		}
 	}
+	for _, x := range c.Judged {
+		w.add(anything, sqlOutdate, int64(x.ShipmentID), ms(x.OccurredAt))
+	}
 	for _, x := range c.Withdrawn {
 		w.add(anything, sqlUnsettle, int64(x.ShipmentID), x.Key())
 	}

@@ -134,7 +134,7 @@ func (w *writer) dropTerms(id cloud.OrderID) {
 
 func (w *writer) dropOrder(k cloud.OrderKey) {
 	w.add(mustExist, sqlDropOrder, int64(k.BusinessID), int64(k.ID))
-	for _, sql := range slices.Concat([]string{sqlDropGuesses, sqlDropReviews, sqlDropCheckpoint, sqlDropOrdersKept, sqlDropTimeline, sqlDropShipment, sqlDropConversation}, droppedChat, dropped) {
+	for _, sql := range slices.Concat([]string{sqlDropGuesses, sqlDropReviews, sqlDropDue, sqlDropCheckpoint, sqlDropOrdersKept, sqlDropTimeline, sqlDropShipment, sqlDropConversation}, droppedChat, dropped) {
 		w.add(anything, sql, int64(k.BusinessID), int64(k.ID))
 	}
 	w.dropTerms(k.ID)

@@ -23,6 +23,7 @@ var rowTables = []*rowTable{
 	newRowTable("container_turn", cloud.ContainerTurn{}),
 	newRowTable("device_photo", cloud.DevicePhoto{}),
 	newRowTable("diagnosis", cloud.Diagnosis{}),
+	newRowTable("due_event", cloud.DueEvent{}),
 	newRowTable("file_column", cloud.FileColumn{}),
 	newRowTable("invitation", cloud.Invitation{}),
 	newRowTable("passkey", cloud.Passkey{}),

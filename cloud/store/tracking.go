@@ -57,6 +57,7 @@ WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE ex
 WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 	sqlWithdraw = `UPDATE timeline SET withdrawn_at = $3, withdrawn_reason = $4, withdrawn_by = $5, corrected_by = $6, told = 2
 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
+	sqlJudge       = `UPDATE timeline SET reported = $3, told = $4 WHERE shipment_id = $1 AND event_id = $2 AND reported <> $3`
 	sqlPackagesOf  = `SELECT id, number_key, external_key FROM order_package WHERE order_id = $1 AND business_id = $2 ORDER BY id`
 	sqlEndReviews  = `UPDATE review SET status = 'ended', updated_at = $1 WHERE id IN (SELECT id FROM review WHERE status = 'open' AND ends_at < $1 ORDER BY ends_at LIMIT $2)`
 	sqlWithdrawn   = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2250`
@@ -293,6 +294,13 @@ func (w *writer) timelines(c *cloud.Changes) error {
 	}
 	for _, x := range left {
 		addWithdrawal(w, x, now)
+	}
+	for _, x := range c.Judged {
+		told, kind := cloud.TraceUntold, cloud.EventRecorded
+		if x.Reported {
+			told, kind = cloud.TraceSent, cloud.EventReported
+		}
+		w.ops = append(w.ops, op{sql: sqlJudge, args: []any{int64(x.ShipmentID), x.Key(), x.Reported, int64(told)}, then: ifTouched(x.ShipmentID, kind, x.Key(), now)})
 	}
 	for _, o := range c.Observations {
 		w.add(anything, sqlObserve, int64(o.ShipmentID), o.Source, o.Raw, string(o.Code), ms(o.SeenAt))

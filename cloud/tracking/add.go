@@ -637,7 +637,7 @@ func (w *adding) finish() error {
 		if w.shipment != before {
 			w.ch.Shipments = []cloud.Shipment{w.shipment}
 		}
-		if err := fanOutParcel(w.s, w.v, w.shipment, &w.ch); err != nil {
+		if err := fanOutParcel(w.s, w.v, w.shipment, w.by.ID, &w.ch, w.now.Time); err != nil {
 			return err
 		}
 	}

@@ -39,6 +39,7 @@ type Store interface {
 	Decide(ctx context.Context, dev cloud.DeviceID, fn func(cloud.View) (*cloud.Changes, error)) error
 	FeedStore
 	ContainerTasks(ctx context.Context, limit int) ([]cloud.ContainerTask, error)
+	DueEvents(ctx context.Context, now time.Time, limit int) ([]cloud.DueEvent, error)
 }
 
 // Service is the feature.
@@ -112,12 +113,28 @@ func (s *Service) SendParcels(p Parcels) *Service {
 	return s
 }
 
-// fanOutParcel adds what subscribers get of the changes of a parcel without an order.
-func fanOutParcel(s *Service, v cloud.View, parcel cloud.Shipment, ch *cloud.Changes) error {
-	if s.parcels == nil {
-		return nil
+// fanOutParcel adds what subscribers get of the changes of a parcel without an order: of events ahead of their
+// time, when it comes.
+func fanOutParcel(s *Service, v cloud.View, parcel cloud.Shipment, by cloud.ProviderID, ch *cloud.Changes, now time.Time) error {
+	unsent, err := timeline.DropDue(v, ch, parcel, ch.Withdrawn)
+	if err == nil {
+		err = timeline.AddDue(v, ch, by, ch.Events, now)
 	}
-	out, err := s.parcels.FanOutParcel(v, cloud.TrackingNews{Shipment: parcel, Events: ch.Events, Withdrawn: ch.Withdrawn})
+	if err != nil || s.parcels == nil {
+		return err
+	}
+	news := cloud.TrackingNews{Shipment: parcel}
+	for _, e := range ch.Events {
+		if !timeline.IsPending(e, now) {
+			news.Events = append(news.Events, e)
+		}
+	}
+	for _, x := range ch.Withdrawn {
+		if !timeline.HasRef(unsent, x) {
+			news.Withdrawn = append(news.Withdrawn, x)
+		}
+	}
+	out, err := s.parcels.FanOutParcel(v, news)
 	ch.Outbox = append(ch.Outbox, out...)
 	return err
 }

@@ -137,6 +137,9 @@ func order(events []Event) {
 // five minutes.
 func (e *Event) IsAhead(now time.Time) bool { return e.OccurredAt.Sub(now) > early }
 
+// CountsFrom is when the time of e has come.
+func (e *Event) CountsFrom() time.Time { return e.OccurredAt.Add(-early) }
+
 // latest is the last event that counts at now, nil when none does.
 func latest(events []Event, now time.Time) *Event {
 	for i := len(events) - 1; i >= 0; i-- {
