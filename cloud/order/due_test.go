@@ -15,6 +15,7 @@ import (
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/store/storetest"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 	"github.com/postern-io/postern/internal/ring"
 )
 
@@ -125,5 +126,19 @@ func TestEventsAheadOnBoth(t *testing.T) {
 		ring.Await(t, func() bool { w.come(); return w.find(o.OrderID).StatusID == cloud.OrderInTransit })
 		w.come()
 		require.Equal(t, "in_transit information_submitted", w.sent(o.OrderID))
+
+		w.partnerParcel(swift, 7001, "PARTNER-1") // without an order
+		all := w.subscribe(w.staff, func(in *webhook.SubscriptionInput) { in.All, in.Events = true, []string{"tracking.event", "tracking.event_withdrawn"} })
+		w.ingestAll(swift, written(said{"PARTNER-1", "p-1", "in_transit", time.Now().Add(5*time.Minute + 700*time.Millisecond), ""}, said{"PARTNER-1", "p-2", "delivered", time.Now().Add(6 * time.Minute), ""}))
+		w.takeBack(swift, "PARTNER-1", "p-2")
+		require.Empty(t, w.got(all))
+		ring.Await(t, func() bool { w.come(); return len(w.got(all)) > 0 })
+		w.come()
+		require.Equal(t, []string{"event in_transit PARTNER-1"}, w.got(all))
+		require.NoError(t, w.db.Look(t.Context(), func(v cloud.View) error {
+			s, err := v.ShipmentByNumber("PARTNER-1")
+			require.EqualValues(t, "in_transit", s.Current)
+			return err
+		}))
 	})
 }
