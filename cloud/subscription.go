@@ -27,7 +27,7 @@ const (
 )
 
 // SubscriptionEvents are what a subscription can be to.
-func SubscriptionEvents() []string { return []string{EventTracking, HookEventWithdrawn} }
+func SubscriptionEvents() []string { return []string{EventTracking, HookEventWithdrawn, HookEventDisputed} }
 
 // Levels of subscriptions: whose parcels they are about.
 const (

@@ -97,6 +97,7 @@ type WebhookSettings struct {
 const (
 	EventTracking      = "tracking.event"           // a timeline has a new event
 	HookEventWithdrawn = "tracking.event_withdrawn" // one was taken back
+	HookEventDisputed  = "tracking.disputed"        // one is said to be wrong
 	EventProof         = "pod.files_updated"
 )
 

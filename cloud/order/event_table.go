@@ -21,6 +21,8 @@ var hookEvents = []cloud.HookEvent{
 		About: "The timeline of an order has a new event; those of pickup and delivery carry what proves them."},
 	{Name: eventWithdrawn, Family: "tracking", Settings: []string{cloud.HookTrackingEvent}, Prefix: "TRC-", Data: hookWithdrawn{},
 		About: "An event of a timeline was taken back by its source: withdrawn says when and why, and what took its place. It is sent where tracking_events names it."},
+	{Name: eventDisputed, Family: "tracking", Settings: []string{cloud.HookTrackingEvent}, Prefix: "TRC-", Data: hookDisputed{},
+		About: "An event of a timeline is said to be wrong by the recipient or by an owner of the parcel: dispute says why. The event stays until staff decide. It is sent where tracking_events names it."},
 	{Name: eventProof, Family: "tracking", Settings: []string{cloud.HookProofFiles, cloud.HookTrackingEvent}, Prefix: "PFU-", Data: hookProof{},
 		About: "A photo or signature was added, replaced or removed; one event for each file."},
 	stop(cloud.InterceptionRequested, "An interception of an order was requested."),

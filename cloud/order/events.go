@@ -120,6 +120,7 @@ const (
 	eventBatch     = "order.batch_processed"
 	eventTracking  = cloud.EventTracking
 	eventWithdrawn = cloud.HookEventWithdrawn
+	eventDisputed  = cloud.HookEventDisputed
 	eventProof     = cloud.EventProof
 	eventStop      = "order_intercept."
 	eventLifecycle = "order."

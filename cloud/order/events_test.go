@@ -23,6 +23,7 @@ import (
 	"github.com/postern-io/postern/cloud/order/interception"
 	"github.com/postern-io/postern/cloud/order/proof"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/cloud/tracking"
 	"github.com/postern-io/postern/cloud/webhook"
 )
 
@@ -196,6 +197,8 @@ func (w *world) story() map[string]cloud.OutboxWork {
 	back.Packages = back.Packages[:1]
 	taken := w.create(w.customer, back)
 	w.ingest(swift, said{taken.Number, "swift-1", "booking_confirmed", time.Now().Add(time.Second), ""})
+	_, err = w.parcels().Dispute(ctx, w.customer, tracking.DisputeInput{Number: taken.Number, EventID: "swift-1", Kind: "other", Note: "not yet"})
+	require.NoError(t, err)
 	w.takeBack(swift, taken.Number, "swift-1")
 	last := map[string]cloud.OutboxWork{}
 	for _, x := range w.log(cloud.AccountLog{}) {

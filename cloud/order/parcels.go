@@ -117,6 +117,9 @@ func hideOrder(data any) any {
 	case hookWithdrawn:
 		d.hookTracking = hide(d.hookTracking)
 		return d
+	case hookDisputed:
+		d.hookTracking, d.Dispute.Note = hide(d.hookTracking), nil
+		return d
 	}
 	return data
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/postern-io/postern/cloud/collection"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/cloud/webhook"
 )
 
 func (w *world) parcels() *tracking.Service {
-	return tracking.New(w.db).MoveOrders(order.CarriersOf(w.orders))
+	return tracking.New(w.db).MoveOrders(order.CarriersOf(w.orders)).SendParcels(order.ParcelsOf(w.orders))
 }
 
 // openReviews are those that wait for a decision.
@@ -104,7 +105,11 @@ func TestConflictsWaitForStaff(t *testing.T) {
 func TestDisputedDeliveryIsTakenBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		swift := w.carrier(31, "swift")
+		w.listen(0)
+		w.set(0, map[string]any{"tracking_events": nil})
 		o := w.single("D-1")
+		disputed := []string{cloud.HookEventDisputed}
+		ours := w.subscribe(w.staff, func(in *webhook.SubscriptionInput) { in.Numbers, in.Events = []string{o.Number}, disputed })
 		at := time.Now()
 		w.ingest(swift, said{o.Number, "a", "out_for_delivery", at.Add(time.Second), ""})
 		w.ingest(swift, said{o.Number, "b", "delivered", at.Add(2 * time.Second), ""})
@@ -114,8 +119,38 @@ func TestDisputedDeliveryIsTakenBack(t *testing.T) {
 		require.Equal(t, "OTEP_CREDENTIALS_REQUIRED", dispute(cloud.Caller{}, "", "b"), "a number alone proves nothing")
 		require.Equal(t, "OTEP_CREDENTIALS_REQUIRED", dispute(cloud.Caller{}, "9999", "b"))
 		require.Equal(t, "OTEP_INVALID_REQUEST", dispute(cloud.Caller{}, "0123", "nothing"))
+		theirs := w.subscribe(swift, func(in *webhook.SubscriptionInput) { in.Numbers, in.Events = []string{o.Number}, disputed })
 		require.Equal(t, "<nil>", dispute(cloud.Caller{}, "0123", "b"))
 		require.Equal(t, "<nil>", dispute(cloud.Caller{}, "0123", "b"), "once more")
+		require.NotContains(t, fmt.Sprint(w.tracked(o.OrderID)), "disputed", "it is not named")
+		for s, note := range map[cloud.SubscriptionID]any{ours.Subscription.ID: "the locker was empty", theirs.Subscription.ID: nil} {
+			out := ours
+			if s == theirs.Subscription.ID {
+				out = theirs
+			}
+			sent := w.deliveries(out)
+			require.Len(t, sent, 1)
+			b := w.body(sent[0])
+			require.Regexp(t, `^TRC-\d+$`, b.EventID)
+			require.Equal(t, "delivered", b.Data["tracking_event_key"])
+			x := b.Data["dispute"].(map[string]any)
+			require.Equal(t, []any{"b", "not_received", note, "recipient", float64(w.openReviews(w.staff)[0].ID)}, []any{x["event_id"], x["kind"], x["note"], x["by"], x["review_id"]})
+		}
+		w.set(0, map[string]any{"tracking_events": "tracking.disputed"})
+		require.Equal(t, "<nil>", dispute(w.staff, "", "a"))
+		require.Equal(t, "tracking.disputed 0 out_for_delivery", w.tracked(o.OrderID)[len(w.tracked(o.OrderID))-1])
+		require.Equal(t, "<nil>", w.decide(w.staff, w.openReviews(w.staff)[0].ID, "dismiss", ""))
+
+		w.partnerParcel(swift, 7001, "PARTNER-1") // without an order
+		all := w.subscribe(swift, func(in *webhook.SubscriptionInput) { in.Numbers, in.Events = []string{"PARTNER-1"}, disputed })
+		w.ingestAll(swift, written(said{"PARTNER-1", "p-1", "in_transit", at, ""}))
+		require.NoError(t, func() error {
+			_, err := w.parcels().Dispute(t.Context(), w.staff, tracking.DisputeInput{Number: "PARTNER-1", EventID: "p-1", Kind: "other", Note: "a secret"})
+			return err
+		}())
+		require.Equal(t, []string{"disputed in_transit PARTNER-1"}, w.got(all))
+		require.NotContains(t, string(w.deliveries(all)[0].Event.Body), "a secret")
+		require.Equal(t, "<nil>", w.decide(w.staff, w.openReviews(w.staff)[0].ID, "dismiss", ""))
 		list := w.openReviews(w.staff)
 		require.Len(t, list, 1)
 		require.Equal(t, "the locker was empty", *list[0].Note)

@@ -292,7 +292,7 @@ func (s *Service) Dispute(ctx context.Context, c cloud.Caller, in DisputeInput) 
 		ch := &cloud.Changes{}
 		sh, err := v.ShipmentByID(p.shipment.ID)
 		if err == nil {
-			_, err = addReview(v, ch, p.shipment.BusinessID, r, time.Now())
+			r, err = addReview(v, ch, p.shipment.BusinessID, r, time.Now())
 		}
 		if err == nil && len(ch.Rows) > 0 {
 			ch.Shipments = append(ch.Shipments, sh) // as it is: of two disputes at once one is begun again, and finds the other's review
@@ -302,10 +302,26 @@ func (s *Service) Dispute(ctx context.Context, c cloud.Caller, in DisputeInput) 
 			}
 			detail, _ := json.Marshal(map[string]string{"event_id": r.EventID}) // texts always encode
 			ch.Audits = append(ch.Audits, cloud.Audit{BusinessID: p.shipment.BusinessID, At: time.Now().UTC(), Actor: actor, Action: "event_disputed", Target: "tracking:" + r.TrackingNumber, Detail: string(detail)})
+			if s.parcels != nil {
+				ch.Outbox, err = s.parcels.FanOutDispute(v, sh, row, r, disputer(c))
+			}
 		}
 		return ch, err
 	})
 	return DisputeOutput{err == nil, e.EventID, string(cloud.ReviewOpen)}, err
+}
+
+// disputer is who disputes an event, as webhooks have it.
+func disputer(c cloud.Caller) string {
+	switch {
+	case c.Anonymous():
+		return "recipient"
+	case c.Account.Type == cloud.ProviderType:
+		return c.Provider.Code
+	case c.Account.Type == cloud.Customer:
+		return "customer"
+	}
+	return byStaff
 }
 
 // cause is the stored event that a shown one is, or was made of: the latest that happened by then.

@@ -100,10 +100,12 @@ func (s *Service) TakeOlder(age time.Duration) *Service {
 // LimitEvents says how many events a timeline of s takes, 0 for cloud.TimelineEvents. Call it before the service is used.
 func LimitEvents(s *Service, n int) { s.events = cmp.Or(n, cloud.TimelineEvents) }
 
-// Parcels sends what happens to parcels without an order to their subscribers.
+// Parcels sends what happens to parcels without an order to their subscribers, and disputes to those of all.
 type Parcels interface {
 	// FanOutParcel returns the outbox writes for the subscribers of news about a parcel.
 	FanOutParcel(v cloud.View, news cloud.TrackingNews) ([]cloud.OutboxWrite, error)
+	// FanOutDispute returns those for the subscribers of a dispute of an event, also of an order's.
+	FanOutDispute(v cloud.View, s cloud.Shipment, e cloud.TimelineEvent, r cloud.Review, by string) ([]cloud.OutboxWrite, error)
 }
 
 // SendParcels says who sends news about parcels without an order. Call it before the service is used. It

@@ -39,7 +39,7 @@ var deviceEvents = []string{"device_order.stored", "device_order.picked_up", "de
 	"device_order.exception_closed"}
 
 // trackingEvents are what tracking_events may name.
-var trackingEvents = []string{cloud.EventTracking, cloud.HookEventWithdrawn, cloud.EventProof}
+var trackingEvents = []string{cloud.EventTracking, cloud.HookEventWithdrawn, cloud.HookEventDisputed, cloud.EventProof}
 
 // LevelInput names the level whose settings are meant: a customer's, else the
 // caller's own.
@@ -147,7 +147,7 @@ func (s accountHooks) checkSettings(ctx context.Context, in *SettingsInput, cust
 	overlapOf(p, in.OverlapHours, 0)
 	checkNames(p, memberEvents, in.LifecycleEvents, lifecycleEvents, "The events must be names of lifecycle events of orders.")
 	checkNames(p, memberDevice, in.DeviceEvents, deviceEvents, "The events must be names of events of device orders.")
-	checkNames(p, memberTrack, in.TrackingEvents, trackingEvents, "The events must be some of tracking.event, tracking.event_withdrawn, pod.files_updated.")
+	checkNames(p, memberTrack, in.TrackingEvents, trackingEvents, "The events must be some of tracking.event, tracking.event_withdrawn, tracking.disputed, pod.files_updated.")
 	for _, name := range []string{cloud.HookDriverPlace, memberPlace} {
 		if customer && in.given[name] {
 			p.add(name, "Only the business has this setting.")

@@ -22,7 +22,7 @@ type SubscriptionInput struct {
 	All       bool     `json:"all" doc:"All parcels of the business, those to come too; of staff alone"`
 	URL       string   `json:"url" required:"true" doc:"https"`
 	Secret    string   `json:"secret" doc:"Signs what is sent: 16 to 128 characters; one is made when it is absent, and shown in this answer alone"`
-	Events    []string `json:"events" max:"10" item_max:"64" doc:"Some of tracking.event and tracking.event_withdrawn; the first when absent"`
+	Events    []string `json:"events" max:"10" item_max:"64" doc:"Some of tracking.event, tracking.event_withdrawn and tracking.disputed; the first when absent"`
 	Codes     []string `json:"codes" max:"100" item_max:"64" doc:"OTEP status codes of the events; all when absent"`
 	Format    string   `json:"format" enum:"native,ce_binary,ce_structured"`
 	Signature string   `json:"signature" enum:"native,standard_webhooks,standard_webhooks_v1a"`
