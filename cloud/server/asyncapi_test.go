@@ -143,7 +143,7 @@ func TestPublishedBodiesFitTheirSchemas(t *testing.T) {
 		require.NoError(t, schemas[e.Event].Validate(e.Body), e.Event)
 		fits++
 	}
-	require.Equal(t, len(HookEvents())-1, fits, "tracking.event is there twice; order.tracking_number_changed and tracking.event_withdrawn are our own")
+	require.Equal(t, len(HookEvents())-2, fits, "tracking.event is there twice; order.tracking_number_changed, tracking.event_withdrawn and tracking.disputed are our own")
 }
 
 // Bodies that tests of orders hold against what is really sent.
