@@ -42,6 +42,7 @@ const (
 	ReviewFuture    ReviewKind = "future"            // the event lies more than 48 hours ahead
 	ReviewPast      ReviewKind = "past"              // it is over two years old
 	ReviewConflict  ReviewKind = "conflict"          // its id is stored with other content
+	ReviewCustody   ReviewKind = "custody"           // it would have moved the order, which its provider has no say in
 	ReviewCancelled ReviewKind = "carrier_cancelled" // a carrier says that the order is cancelled
 	ReviewDispute   ReviewKind = "dispute"           // the recipient or its source says that it is wrong
 	ReviewDisagrees ReviewKind = "order_disagrees"   // an event was taken back after it ended the order
@@ -49,7 +50,7 @@ const (
 
 // Values are all of them.
 func (ReviewKind) Values() []string {
-	return []string{string(ReviewFuture), string(ReviewPast), string(ReviewConflict), string(ReviewCancelled), string(ReviewDispute), string(ReviewDisagrees)}
+	return []string{string(ReviewFuture), string(ReviewPast), string(ReviewConflict), string(ReviewCustody), string(ReviewCancelled), string(ReviewDispute), string(ReviewDisagrees)}
 }
 
 // ReviewStatus is where a review stands.

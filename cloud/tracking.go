@@ -169,6 +169,8 @@ type TrackedOrder struct {
 	Disagrees bool
 	// Reported are those of the events, by their place, that the provider had no say in.
 	Reported []int
+	// Contested are those of them that would have moved the order.
+	Contested []int
 }
 
 // TrackingReason is why an order did not move by a provider's news.

@@ -91,6 +91,7 @@ var choices = map[string]texts{
 	"value.future":                    {"Far ahead", "时间过晚", "時間過晚", "Trop loin dans l’avenir", "Weit voraus", "Muy adelantado"},
 	"value.past":                      {"Long ago", "时间过早", "時間過早", "Trop ancien", "Lange her", "Muy antiguo"},
 	"value.conflict":                  {"Contradiction", "内容矛盾", "內容矛盾", "Contradiction", "Widerspruch", "Contradicción"},
+	"value.custody":                   {"Reported without having the goods", "未持有货物者的报告", "未持有貨物者的回報", "Signalé sans détenir la marchandise", "Gemeldet, ohne die Ware zu haben", "Notificado sin tener la mercancía"},
 	"value.carrier_cancelled":         {"Cancelled by the carrier", "承运商取消", "承運商取消", "Annulé par le transporteur", "Vom Frachtführer storniert", "Anulado por el transportista"},
 	"value.dispute":                   {"Disputed", "有异议", "有異議", "Contesté", "Bestritten", "En disputa"},
 	"value.order_disagrees":           {"Order left behind", "订单状态不符", "訂單狀態不符", "Commande en désaccord", "Auftrag weicht ab", "Pedido en desacuerdo"},

@@ -198,10 +198,10 @@ func (l *Timeline) add(e cloud.TimelineEvent) {
 	l.fresh = append(l.fresh, e)
 }
 
-// takeOut takes a stored event that counts out of the timeline, until readd judges it.
-func (l *Timeline) takeOut(ref cloud.EventRef) (e cloud.TimelineEvent, ok bool) {
+// takeOut takes a stored event out of the timeline, a report or one that counts, until readd puts it back.
+func (l *Timeline) takeOut(ref cloud.EventRef, reported bool) (e cloud.TimelineEvent, ok bool) {
 	i := slices.IndexFunc(l.rows, func(x cloud.TimelineEvent) bool { return x.Ref().Key() == ref.Key() })
-	if i < 0 || l.rows[i].Event.Withdrawn || l.rows[i].Event.Reported {
+	if i < 0 || l.rows[i].Event.Withdrawn || l.rows[i].Event.Reported != reported {
 		return e, false
 	}
 	e = l.rows[i]
@@ -213,9 +213,7 @@ func (l *Timeline) takeOut(ref cloud.EventRef) (e cloud.TimelineEvent, ok bool) 
 func (l *Timeline) readd(e cloud.TimelineEvent) {
 	l.takeRow(e)
 	l.due = append(l.due, e)
-	if e.Event.Reported {
-		l.judged = append(l.judged, cloud.JudgedEvent{EventRef: e.Ref(), OccurredAt: e.Event.OccurredAt.Time, Reported: true})
-	}
+	l.judged = append(l.judged, cloud.JudgedEvent{EventRef: e.Ref(), OccurredAt: e.Event.OccurredAt.Time, Reported: e.Event.Reported})
 }
 
 // isFresh reports whether an event came in this decision.

@@ -88,6 +88,7 @@ func (c Carriers) about(v cloud.View, caller cloud.Caller, r cloud.Review, fn fu
 		return nil, err
 	}
 	return c.s.DecideIn(v, caller, o, func(d *Decision) error {
+		d.news.Events = []cloud.TimelineEvent{{Event: otep.Event{OccurredAt: otep.Time{Time: r.OccurredAt}}}} // that the timeline is to have
 		l, err := d.Timeline()
 		if err != nil {
 			return err
@@ -99,6 +100,34 @@ func (c Carriers) about(v cloud.View, caller cloud.Caller, r cloud.Review, fn fu
 // Cancel cancels the order that a review is about. Errors: ORDER_NOT_FOUND, ORDER_NOT_CANCELLABLE.
 func (c Carriers) Cancel(v cloud.View, caller cloud.Caller, r cloud.Review, note string) (*cloud.Changes, error) {
 	return c.about(v, caller, r, func(d *Decision, _ *Timeline) error { return cancelOrder(d, actCancel.Operation(caller), note) })
+}
+
+// Accept has the report that a review is about count, as if its provider had the goods: those that rest it takes
+// over, and the order moves by the table. Errors: ORDER_NOT_FOUND, cloud.ErrNotFound of a report that is gone,
+// ORDER_STATUS_CONFLICT of one that cannot follow the end of the order.
+func (c Carriers) Accept(v cloud.View, caller cloud.Caller, r cloud.Review) (*cloud.Changes, error) {
+	return c.about(v, caller, r, func(d *Decision, l *Timeline) error {
+		e, ok := l.takeOut(cloud.EventRef{ShipmentID: r.ShipmentID, Package: r.PackageID, EventID: r.EventID}, true)
+		if !ok {
+			return cloud.ErrNotFound
+		}
+		by := cloud.Provider{ID: r.ProviderID, BusinessID: r.BusinessID}
+		f := follower{d, l, by, map[cloud.PackageID]otep.Timeline{}}
+		e.Event.Reported = false
+		if f.isPastEnd(e) {
+			return StatusConflict(d.Order)
+		}
+		before := l.Current()
+		if f.mayTakeOver(e.Event) {
+			if err := f.takeOver(); err != nil {
+				return err
+			}
+			before = ""
+		}
+		l.readd(e)
+		_, err := f.followCode(before)
+		return err
+	})
 }
 
 // Settle puts the order that a review is about where its timeline is, also when it had come to its end. Errors:
@@ -155,7 +184,7 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 	for i, e := range news.Events {
 		if news.Due {
 			var ok bool
-			if e, ok = l.takeOut(e.Ref()); !ok {
+			if e, ok = l.takeOut(e.Ref(), false); !ok {
 				continue // it was taken back, or is a report
 			}
 		}
@@ -168,6 +197,9 @@ func (d follower) takeNews(news cloud.TrackingNews) (t cloud.TrackedOrder, err e
 		}
 		if e.Event.Reported = own == another || own == canTake && d.isBeyond(e.Event) || d.isPastEnd(e); e.Event.Reported {
 			t.Reported = append(t.Reported, i)
+			if d.isContested(e) {
+				t.Contested = append(t.Contested, i)
+			}
 		} else {
 			counted = true
 			if e.Event.CountsAt(d.Now) && e.Event.OccurredAt.After(newest) {
@@ -239,8 +271,11 @@ func (d follower) custody() (custody, error) {
 // isTaking reports whether an event says that its provider has got the goods, after all that is
 // known of them.
 func (d follower) isTaking(e otep.Event) bool {
-	return e.CountsAt(d.Now) && e.IsCollected() && !e.OccurredAt.Before(storedTime(d.l.latest()))
+	return e.CountsAt(d.Now) && e.IsCollected() && d.isNewest(e)
 }
+
+// isNewest reports whether an event comes after all that is known of the goods.
+func (d follower) isNewest(e otep.Event) bool { return !e.OccurredAt.Before(storedTime(d.l.latest())) }
 
 // isBeyond reports whether an event says of goods that rest what only who has them can: a failure, a return, an end.
 func (d follower) isBeyond(e otep.Event) bool {
@@ -295,7 +330,6 @@ func (d follower) isPastEnd(e cloud.TimelineEvent) bool {
 // followCode moves the order to where its timeline has come, and says why it does not.
 func (d follower) followCode(before otep.Code) (cloud.TrackingReason, error) {
 	last, codes := d.l.latest(), d.l.codes()
-	now := last.StatusCode
 	in := MoveInput{Trigger: Track, Operation: statusTracked, Reason: last.IncidentReason, At: storedTime(last), Packages: map[cloud.PackageID]cloud.OrderPackageStatus{}}
 	var delivered []cloud.PackageID
 	for _, p := range d.Order.Packages {
@@ -306,30 +340,8 @@ func (d follower) followCode(before otep.Code) (cloud.TrackingReason, error) {
 			delivered = append(delivered, p.ID)
 		}
 	}
-	reason := cloud.TrackingNoRule
-	to, ok := tracked[now]
-	if to == cloud.OrderDeliveryFailed && len(delivered) > 0 {
-		to = cloud.OrderPartlyDelivered
-	}
-	switch from := d.Order.Status; {
-	case !ok:
-	case to == from:
-		reason = ""
-	case now == before && to != cloud.OrderPartlyDelivered:
-		reason = cloud.TrackingLate
-	case from == cloud.OrderHold || from == cloud.OrderUnpaid:
-		reason = cloud.TrackingHeld
-	case from == cloud.OrderIntercepted && to == cloud.OrderDelivered:
-		in.To, in.Trigger = to, InterceptionFailed
-	case from == cloud.OrderIntercepted:
-		reason = cloud.TrackingIntercepted
-	case from.State().Terminal:
-		reason = cloud.TrackingTerminal
-	case d.CanMove(to, Track):
-		in.To = to
-	default:
-		reason = cloud.TrackingCustody
-	}
+	var reason cloud.TrackingReason
+	in.To, in.Trigger, reason = d.nextStatus(last.StatusCode, before, len(delivered) > 0)
 	switch {
 	case in.To == cloud.OrderPartlyDelivered:
 		in.Delivered = delivered
@@ -348,6 +360,61 @@ func (d follower) followCode(before otep.Code) (cloud.TrackingReason, error) {
 		}
 	}
 	return reason, d.concludeThirdParty(codes)
+}
+
+// nextStatus is where the order goes with a code of its timeline, by which trigger, or with 0 why it does not.
+// partly says that some of its packages are delivered.
+func (d follower) nextStatus(now, before otep.Code, partly bool) (cloud.OrderStatus, Trigger, cloud.TrackingReason) {
+	to, ok := tracked[now]
+	if to == cloud.OrderDeliveryFailed && partly {
+		to = cloud.OrderPartlyDelivered
+	}
+	switch from := d.Order.Status; {
+	case !ok:
+		return 0, Track, cloud.TrackingNoRule
+	case to == from:
+		return 0, Track, ""
+	case now == before && to != cloud.OrderPartlyDelivered:
+		return 0, Track, cloud.TrackingLate
+	case from == cloud.OrderHold || from == cloud.OrderUnpaid:
+		return 0, Track, cloud.TrackingHeld
+	case from == cloud.OrderIntercepted && to == cloud.OrderDelivered:
+		return to, InterceptionFailed, cloud.TrackingNoRule
+	case from == cloud.OrderIntercepted:
+		return 0, Track, cloud.TrackingIntercepted
+	case from.State().Terminal:
+		return 0, Track, cloud.TrackingTerminal
+	case d.CanMove(to, Track):
+		return to, Track, cloud.TrackingNoRule
+	}
+	return 0, Track, cloud.TrackingCustody
+}
+
+// isContested reports whether a report would move the order if it counted.
+func (d follower) isContested(e cloud.TimelineEvent) bool {
+	e.Event.Reported = false
+	if !e.Event.CountsAt(d.Now) || d.isPastEnd(e) {
+		return false
+	}
+	if d.mayTakeOver(e.Event) {
+		return true
+	}
+	before, rows := d.l.Current(), d.l.rows
+	d.l.rows = append(slices.Clip(rows), e)
+	now, codes := d.l.Current(), d.l.codes()
+	d.l.rows = rows
+	clear(d.ends)
+	partly := slices.ContainsFunc(d.Order.Packages, func(p cloud.OrderPackage) bool { return codes[p.ID] == otep.Delivered })
+	to, _, _ := d.nextStatus(now, before, partly)
+	return to != 0
+}
+
+// mayTakeOver reports whether the goods rest, and an event says, after all that is known of them, that its provider
+// has or had them.
+func (d follower) mayTakeOver(e otep.Event) bool {
+	_, moves := tracked[e.StatusCode]
+	rests := Resting(d.Order.Status) && d.Order.AssignmentID == 0 && !d.Order.ThirdPartyOpen && d.l.Shipment.ProviderID == 0
+	return rests && d.isNewest(e) && (moves || e.IsCollected())
 }
 
 // concludeThirdParty ends an assignment all of whose packages have come to their end by the events of

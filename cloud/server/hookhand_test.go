@@ -289,7 +289,7 @@ func TestMockEventsOfProviders(t *testing.T) {
 // Every event that there is has a whole sample.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	require.Len(t, HookEvents(), 47)
+	require.Len(t, HookEvents(), 48)
 	for _, e := range HookEvents() {
 		s, ok := sample(e.Name)
 		require.True(t, ok, e.Name)

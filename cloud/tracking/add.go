@@ -669,6 +669,11 @@ func (w *adding) followOrder(before cloud.Shipment) error {
 		id := w.ch.Events[i].Event.EventID
 		w.stored[w.place[id]].Event.Reported = true
 	}
+	for _, i := range order.Contested {
+		if _, err := w.review(cloud.ReviewCustody, w.ch.Events[i].Event, false); err != nil {
+			return err
+		}
+	}
 	w.order, w.shipment.Current = &order, order.Current
 	for i, e := range w.ch.Events {
 		if e.Event.StatusCode == otep.Cancelled && !slices.Contains(order.Reported, i) && !order.Status.State().Terminal && e.Event.CountsAt(w.now.Time) {

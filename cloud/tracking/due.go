@@ -132,7 +132,18 @@ func (d Dues) count(v cloud.View, row cloud.DueEvent, e cloud.TimelineEvent, now
 	}
 	news := cloud.TrackingNews{Shipment: s, By: by, Events: []cloud.TimelineEvent{e}, Due: true}
 	if d.s.orders != nil && s.OrderID != 0 {
-		ch, _, err := d.s.orders.FromTracking(v, cloud.Caller{}, news)
+		ch, order, err := d.s.orders.FromTracking(v, cloud.Caller{}, news)
+		if err == nil && len(order.Contested) > 0 {
+			number, err := numberOf(v, s, e.Package)
+			if err != nil {
+				return nil, err
+			}
+			r := cloud.Review{Kind: cloud.ReviewCustody, TrackingNumber: number, ShipmentID: s.ID, PackageID: e.Package, ProviderID: row.ProviderID, EventID: e.Event.EventID,
+				StatusCode: string(e.Event.StatusCode), OccurredAt: e.Event.OccurredAt.UTC()}
+			if _, err = addReview(v, ch, s.BusinessID, r, now); err != nil {
+				return nil, err
+			}
+		}
 		if !isMissing(err) {
 			return ch, err
 		}
@@ -150,4 +161,18 @@ func (d Dues) count(v cloud.View, row cloud.DueEvent, e cloud.TimelineEvent, now
 		ch.Outbox, err = d.s.parcels.FanOutParcel(v, news)
 	}
 	return ch, err
+}
+
+// numberOf is the tracking number of a package of a shipment's order, or with 0 of the whole.
+func numberOf(v cloud.View, s cloud.Shipment, id cloud.PackageID) (string, error) {
+	if id == 0 {
+		return s.Number, nil
+	}
+	list, err := v.PackagesOf(s.BusinessID, s.OrderID)
+	for _, x := range list {
+		if x.ID == id {
+			return x.Number, nil
+		}
+	}
+	return s.Number, err
 }

@@ -18,9 +18,9 @@ import (
 
 // What staff decide about a review.
 const (
-	actAccept   = "accept"    // the event is taken as it came
+	actAccept   = "accept"    // the event is taken as it came; one that is a report counts
 	actAcceptAt = "accept_at" // it is taken, at another time
-	actReject   = "reject"    // it is not taken
+	actReject   = "reject"    // it is not taken, or stays a report
 	actOverride = "override"  // of a conflict the event that came, of an order its timeline counts
 	actWithdraw = "withdraw"  // the event is taken back
 	actDismiss  = "dismiss"   // all stays as it is
@@ -29,6 +29,7 @@ const (
 // reviewActions are what may be decided, by kind.
 var reviewActions = map[cloud.ReviewKind][]string{
 	cloud.ReviewFuture: {actAccept, actAcceptAt, actReject}, cloud.ReviewPast: {actAccept, actAcceptAt, actReject}, cloud.ReviewConflict: {actOverride, actDismiss},
+	cloud.ReviewCustody:   {actAccept, actReject},
 	cloud.ReviewCancelled: {actAccept, actDismiss}, cloud.ReviewDispute: {actWithdraw, actDismiss}, cloud.ReviewDisagrees: {actOverride, actDismiss},
 }
 
@@ -105,7 +106,7 @@ func givenEvent(stored []byte) json.RawMessage {
 // ReviewsInput asks for a part of the reviews.
 type ReviewsInput struct {
 	collection.PageInput
-	Kind   string `query:"kind" enum:"future,past,conflict,carrier_cancelled,dispute,order_disagrees"`
+	Kind   string `query:"kind" enum:"future,past,conflict,custody,carrier_cancelled,dispute,order_disagrees"`
 	Status string `query:"status" enum:"open,decided,ended"`
 }
 
@@ -203,6 +204,12 @@ func (s Desk) carryOut(v cloud.View, c cloud.Caller, r cloud.Review, in DecideIn
 	switch {
 	case in.Action == actReject || in.Action == actDismiss:
 		return &cloud.Changes{}, nil
+	case r.Kind == cloud.ReviewCustody:
+		ch, err := s.orders.Accept(v, c, r)
+		if isMissing(err) { // the event was taken back
+			err = cloud.E(cloud.NotFound, codeReviewNotFound)
+		}
+		return ch, err
 	case r.Kind == cloud.ReviewCancelled:
 		return s.orders.Cancel(v, c, r, in.Note)
 	case r.Kind == cloud.ReviewDisagrees:

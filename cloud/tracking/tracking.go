@@ -78,6 +78,8 @@ type Orders interface {
 	// FromTracking gives what is to be written, events and withdrawals included, and what became of the
 	// order. It refuses nothing.
 	FromTracking(v cloud.View, c cloud.Caller, news cloud.TrackingNews) (*cloud.Changes, cloud.TrackedOrder, error)
+	// Accept has the report that a review is about count. Error: cloud.ErrNotFound of one that is gone.
+	Accept(v cloud.View, c cloud.Caller, r cloud.Review) (*cloud.Changes, error)
 	// Cancel cancels the order that a review is about.
 	Cancel(v cloud.View, c cloud.Caller, r cloud.Review, note string) (*cloud.Changes, error)
 	// Settle puts the order that a review is about where its timeline is.
