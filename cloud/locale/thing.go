@@ -85,5 +85,6 @@ var thingWords = map[string]texts{
 	"thing.ticket":            {"Sign-in ticket", "登录凭据", "登入憑據", "Ticket de connexion", "Anmeldeschein", "Pase de inicio de sesión"},
 	"thing.uncheck_job":       {"Job", "任务", "作業", "Tâche", "Auftragslauf", "Tarea"},
 	"thing.unfinished":        {"Unfinished answer", "未完成的答复", "未完成的答覆", "Réponse inachevée", "Unfertige Antwort", "Respuesta sin terminar"},
+	"thing.judged":            {"Judged event", "已判定的事件", "已判定的事件", "Événement jugé", "Beurteiltes Ereignis", "Evento juzgado"},
 	"thing.withdrawn":         {"Withdrawn event", "撤回的事件", "撤回的事件", "Événement retiré", "Zurückgezogenes Ereignis", "Evento retirado"},
 }

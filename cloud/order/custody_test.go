@@ -116,8 +116,11 @@ func TestAReportIsAcceptedOrRejected(t *testing.T) {
 		o, at = w.single("A-3"), time.Now() // taken back, and too late
 		w.ingest(swift, said{o.Number, "a", "in_transit", at, ""})
 		w.ingest(rival, said{o.Number, "b", "delivered", at.Add(time.Second), ""})
+		gone := w.openReviews(w.staff)
+		require.Len(t, gone, 1)
 		w.takeBack(rival, o.Number, "b")
-		require.Equal(t, "REVIEW_NOT_FOUND", w.decide(w.staff, w.openReviews(w.staff)[0].ID, "accept", ""))
+		require.Empty(t, w.openReviews(w.staff))
+		require.Equal(t, "REVIEW_ALREADY_DECIDED", w.decide(w.staff, gone[0].ID, "accept", ""))
 		w.ingest(rival, said{o.Number, "c", "delivery_failed", at.Add(time.Hour / 20), ""})
 		w.ingest(swift, said{o.Number, "d", "return_to_sender", at.Add(time.Second), ""})
 		require.Equal(t, "ORDER_STATUS_CONFLICT", w.decide(w.staff, w.openReviews(w.staff)[0].ID, "accept", ""))

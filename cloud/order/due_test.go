@@ -128,7 +128,9 @@ func TestEventsAheadOnBoth(t *testing.T) {
 		require.Equal(t, "in_transit information_submitted", w.sent(o.OrderID))
 
 		w.partnerParcel(swift, 7001, "PARTNER-1") // without an order
-		all := w.subscribe(w.staff, func(in *webhook.SubscriptionInput) { in.All, in.Events = true, []string{"tracking.event", "tracking.event_withdrawn"} })
+		all := w.subscribe(w.staff, func(in *webhook.SubscriptionInput) {
+			in.All, in.Events = true, []string{"tracking.event", "tracking.event_withdrawn"}
+		})
 		w.ingestAll(swift, written(said{"PARTNER-1", "p-1", "in_transit", time.Now().Add(5*time.Minute + 700*time.Millisecond), ""}, said{"PARTNER-1", "p-2", "delivered", time.Now().Add(6 * time.Minute), ""}))
 		w.takeBack(swift, "PARTNER-1", "p-2")
 		require.Empty(t, w.got(all))

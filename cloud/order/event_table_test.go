@@ -31,7 +31,7 @@ func TestEventsAreWhole(t *testing.T) {
 		require.Equal(t, !elsewhere, heard[s], s)
 	}
 	require.Len(t, heard, len(cloud.HookSettings())-2)
-	require.Len(t, names, 31)
+	require.Len(t, names, 32)
 	for _, status := range entered {
 		require.True(t, slices.Contains(names, eventLifecycle+status), status)
 	}

@@ -669,6 +669,9 @@ func (w *adding) followOrder(before cloud.Shipment) error {
 		id := w.ch.Events[i].Event.EventID
 		w.stored[w.place[id]].Event.Reported = true
 	}
+	if err := w.endCustody(); err != nil {
+		return err
+	}
 	for _, i := range order.Contested {
 		if _, err := w.review(cloud.ReviewCustody, w.ch.Events[i].Event, false); err != nil {
 			return err
@@ -691,6 +694,24 @@ func (w *adding) followOrder(before cloud.Shipment) error {
 	observed := w.ch.Observations
 	w.ch = *more
 	w.ch.Observations = observed
+	return nil
+}
+
+// endCustody ends reviews about reports that are taken back.
+func (w *adding) endCustody() error {
+	for _, x := range w.ch.Withdrawn {
+		found, err := reviewsLike(w.v, w.shipment.BusinessID, cloud.Review{ShipmentID: x.ShipmentID, PackageID: x.Package, EventID: x.EventID})
+		if err != nil {
+			return err
+		}
+		for _, r := range found {
+			if r.Kind == cloud.ReviewCustody && r.Status == cloud.ReviewOpen {
+				r.Touch(w.now.Time)
+				r.Status = cloud.ReviewEnded
+				w.reviews.Rows = append(w.reviews.Rows, r)
+			}
+		}
+	}
 	return nil
 }
 
