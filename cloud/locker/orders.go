@@ -92,13 +92,13 @@ func (w *timeline) toOrder(kind cloud.LockerNewsKind, d *cloud.Delivery, p *clou
 		return
 	}
 	w.news = append(w.news, cloud.LockerNews{Kind: kind, BusinessID: d.BusinessID, OrderID: p.OrderID, Packages: []cloud.PackageID{p.OrderPackage},
-		DeliveryID: d.ID, Device: w.operator(), DeviceCode: w.device.Code,
+		DeliveryID: d.ID, Device: operatorOf(w.device), DeviceCode: w.device.Code,
 		Place: w.location(), Trace: w.traceOf(d), Moment: m})
 }
 
-// operator is the device as orders have it.
-func (w *rows) operator() cloud.Operator {
-	return cloud.Operator{Type: "device", ID: cloud.AccountID(w.device.ID), Name: w.device.Name}
+// operatorOf is a device as orders have it.
+func operatorOf(d cloud.Device) cloud.Operator {
+	return cloud.Operator{Type: "device", ID: cloud.AccountID(d.ID), Name: d.Name}
 }
 
 // traceOf is the trace of the latest of a delivery's openings that the decision is about.

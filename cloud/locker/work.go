@@ -476,7 +476,7 @@ func (w *timeline) add(r Occurrence, s *shipment, e otep.Event) {
 	e = e.Fill(s.Profile)
 	row := cloud.TimelineEvent{ShipmentID: s.ID, BusinessID: s.BusinessID, Package: s.part, Event: e}
 	if s.OrderID != 0 && w.s.cfg.Orders != nil {
-		w.news = append(w.news, cloud.LockerNews{Kind: cloud.LockerEvent, BusinessID: s.BusinessID, OrderID: s.OrderID, Device: w.operator(), DeviceCode: w.device.Code,
+		w.news = append(w.news, cloud.LockerNews{Kind: cloud.LockerEvent, BusinessID: s.BusinessID, OrderID: s.OrderID, Device: operatorOf(w.device), DeviceCode: w.device.Code,
 			Place: w.location(), Event: &row, Moment: r.moment()})
 		return
 	}

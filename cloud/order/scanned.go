@@ -15,11 +15,15 @@ const (
 	ScanShelved  = 4005
 )
 
-// ScanMove is what a scan does to an order, and what its packages are after it: of the package that was scanned,
+// scans are the statuses that scans lead to, by their codes.
+var scans = map[otep.Code]cloud.OrderStatus{otep.Received: cloud.OrderReceived, otep.ArrivalScan: cloud.OrderArrivalScan, otep.InTransit: cloud.OrderInTransit,
+	otep.PackageOutbound: cloud.OrderOutbound}
+
+// ScanMove is what a scan, which leads to a status, does to an order, and what its packages are after it: of the package that was scanned,
 // or with nil of all that are on their way. Of an order that is already where the scan leads, To is 0; Operation
 // is 0 where the scan is out of place.
-func ScanMove(o cloud.Order, pkg *cloud.OrderPackage, code otep.Code) MoveInput {
-	in, state := scanTarget(o.Status, code)
+func ScanMove(o cloud.Order, pkg *cloud.OrderPackage, scan cloud.OrderStatus) MoveInput {
+	in, state := scanTarget(o.Status, scan)
 	if in.Operation == 0 {
 		return in
 	}
@@ -39,10 +43,10 @@ func ScanMove(o cloud.Order, pkg *cloud.OrderPackage, code otep.Code) MoveInput 
 	return in
 }
 
-// scanTarget is where a scan with a code leads from a status.
-func scanTarget(from cloud.OrderStatus, code otep.Code) (in MoveInput, state cloud.OrderPackageStatus) {
-	switch code {
-	case otep.Received:
+// scanTarget is where a scan leads from a status.
+func scanTarget(from, scan cloud.OrderStatus) (in MoveInput, state cloud.OrderPackageStatus) {
+	switch scan {
+	case cloud.OrderReceived:
 		switch from {
 		case cloud.OrderPickedUp, cloud.OrderDeliveryFailed:
 			return MoveInput{To: cloud.OrderReceived, Trigger: ReceiveScan, Operation: ScanReceived}, cloud.OrderPackageReceived
@@ -53,22 +57,18 @@ func scanTarget(from cloud.OrderStatus, code otep.Code) (in MoveInput, state clo
 		case cloud.OrderDeliveryRescheduled:
 			return MoveInput{Operation: ScanShelved}, cloud.OrderPackageReceived
 		}
-	case otep.ArrivalScan:
+	case cloud.OrderArrivalScan:
 		switch from {
 		case cloud.OrderInTransit, cloud.OrderOutbound:
 			return MoveInput{To: cloud.OrderArrivalScan, Trigger: ArriveScan, Operation: ScanArrived}, cloud.OrderPackageReceived
 		case cloud.OrderArrivalScan:
 			return MoveInput{Operation: ScanArrived}, cloud.OrderPackageReceived
 		}
-	case otep.PackageOutbound, otep.InTransit:
-		to := cloud.OrderOutbound
-		if code == otep.InTransit {
-			to = cloud.OrderInTransit
-		}
+	case cloud.OrderOutbound, cloud.OrderInTransit:
 		switch from {
 		case cloud.OrderReceived, cloud.OrderArrivalScan:
-			return MoveInput{To: to, Trigger: OutboundScan, Operation: ScanOutbound}, cloud.OrderPackageInTransit
-		case to:
+			return MoveInput{To: scan, Trigger: OutboundScan, Operation: ScanOutbound}, cloud.OrderPackageInTransit
+		case scan:
 			return MoveInput{Operation: ScanOutbound}, cloud.OrderPackageInTransit
 		}
 	}
@@ -110,7 +110,7 @@ func noteEvent(d *Decision, n cloud.LockerNews) error {
 	if i := slices.IndexFunc(d.Order.Packages, func(p cloud.OrderPackage) bool { return p.ID == row.Package }); i >= 0 {
 		pkg = &d.Order.Packages[i]
 	}
-	in := ScanMove(d.Order, pkg, e.StatusCode)
+	in := ScanMove(d.Order, pkg, scans[e.StatusCode])
 	if in.To != 0 && l.Current() != e.StatusCode { // other packages are not there yet
 		in.To = 0
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
 	"github.com/postern-io/postern/cloud/order/interception"
-	"github.com/postern-io/postern/protocol/otep"
 )
 
 // Actions of a scan.
@@ -22,8 +21,8 @@ const (
 	lineHaul = "line_haul"
 )
 
-// codes are the events that actions make.
-var codes = map[string]otep.Code{receive: otep.Received, arrive: otep.ArrivalScan, outbound: otep.PackageOutbound, lineHaul: otep.InTransit}
+// targets are the statuses that actions lead to.
+var targets = map[string]cloud.OrderStatus{receive: cloud.OrderReceived, arrive: cloud.OrderArrivalScan, outbound: cloud.OrderOutbound, lineHaul: cloud.OrderInTransit}
 
 // Service is the feature.
 type Service struct{ orders *order.Service }
@@ -104,7 +103,7 @@ func scan(d *order.Decision, in ScanInput, number string, out *ScanOutput) error
 		out.Changed, err = interception.HoldOrder(d, in.Note)
 		return err
 	}
-	m := order.ScanMove(d.Order, pkg, codes[in.Action])
+	m := order.ScanMove(d.Order, pkg, targets[in.Action])
 	if m.Operation == 0 {
 		return order.StatusConflict(d.Order)
 	}
