@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -39,6 +40,16 @@ type Captured struct {
 	Reason    string // of that: otep.DidNotOccur, otep.IncorrectData or ""
 	EventID   string
 	Notes     []string // what was left out
+	// Binding is what an AggregationEvent does with the things in Subject, its parent; nil for none.
+	Binding *Binding
+}
+
+// Binding puts things into a container, or takes them out.
+type Binding struct {
+	Inside bool // from then on
+	// All says that it is about all that is inside.
+	All      bool
+	Children []otep.Subject
 }
 
 // Fault is one thing that is wrong with an event.
@@ -108,6 +119,10 @@ type epcisIn struct {
 	Offset      string          `json:"eventTimeZoneOffset"`
 	RecordTime  string          `json:"recordTime"`
 	EPCs        []string        `json:"epcList"`
+	Action      string          `json:"action"`
+	Parent      string          `json:"parentID"`
+	Children    []string        `json:"childEPCs"`
+	Quantities  json.RawMessage `json:"childQuantityList"`
 	BizStep     string          `json:"bizStep"`
 	Disposition string          `json:"disposition"`
 	ReadPoint   epcisPlace      `json:"readPoint"`
@@ -136,7 +151,7 @@ type sensorIn struct {
 	} `json:"sensorReport"`
 }
 
-// eventTypes of EPCIS 2.0. Only ObjectEvents speak of one thing at one place.
+// eventTypes of EPCIS 2.0. ObjectEvents speak of one thing at one place, AggregationEvents of what is in another.
 var eventTypes = map[string]bool{"ObjectEvent": true, "AggregationEvent": true, "TransactionEvent": true, "TransformationEvent": true, "AssociationEvent": true}
 
 func capture(i int, raw json.RawMessage) []Captured {
@@ -156,9 +171,15 @@ func capture(i int, raw json.RawMessage) []Captured {
 	switch {
 	case !eventTypes[kind]:
 		return skip("not an EPCIS event type: " + displayText(in.Type))
-	case kind != "ObjectEvent":
-		return skip(kind + " says nothing about a single parcel; only ObjectEvents are taken")
-	case len(in.EPCs) == 0:
+	case kind == "AggregationEvent" && in.Parent == "" && in.Action != "ADD" && in.Action != "DELETE":
+		return skip("AggregationEvent without a parentID names no container")
+	case kind == "AggregationEvent" && in.Parent == "":
+		return fail("parentID", "parentID is required where things are put into a container or taken out")
+	case kind == "AggregationEvent" && in.Action != "ADD" && in.Action != "DELETE" && in.Action != "OBSERVE":
+		return fail("action", "action must be one of ADD, DELETE, OBSERVE")
+	case kind != "ObjectEvent" && kind != "AggregationEvent":
+		return skip(kind + " says nothing about a single parcel; only ObjectEvents and AggregationEvents are taken")
+	case kind == "ObjectEvent" && len(in.EPCs) == 0:
 		return skip("epcList is empty: the event names no parcel")
 	case in.EventTime == "":
 		return fail("eventTime", "eventTime is required")
@@ -174,6 +195,14 @@ func capture(i int, raw json.RawMessage) []Captured {
 		c.Event.Extensions = otep.Extensions{RecordTime: in.RecordTime}
 	}
 	c.Event.Telemetry, c.Notes = readSensors(in.Sensors, at)
+	if kind == "AggregationEvent" {
+		if c.Subject = readThing(in.Parent); c.Subject == (otep.Subject{}) {
+			return skip("parentID names no container: " + displayText(in.Parent))
+		}
+		c.Event.EventID = cmp.Or(c.Event.EventID, contentID(raw))
+		c.bind(in)
+		return []Captured{c}
+	}
 	out := make([]Captured, len(in.EPCs))
 	for n, epc := range in.EPCs {
 		out[n] = c
@@ -183,6 +212,95 @@ func capture(i int, raw json.RawMessage) []Captured {
 		}
 	}
 	return out
+}
+
+// bind reads what an AggregationEvent does with its children. Goods that are no parcels are often among them.
+func (c *Captured) bind(in epcisIn) {
+	if in.Action == "OBSERVE" {
+		return
+	}
+	quantities := bytes.TrimSpace(in.Quantities)
+	isNone := len(quantities) == 0 || bytes.Equal(quantities, []byte("null")) || bytes.Equal(quantities, []byte("[]"))
+	b := &Binding{Inside: in.Action == "ADD", All: in.Action == "DELETE" && len(in.Children) == 0 && isNone}
+	for _, epc := range in.Children {
+		if sub := readThing(epc); sub != (otep.Subject{}) {
+			b.Children = append(b.Children, sub)
+		}
+	}
+	if n := len(in.Children) - len(b.Children); n > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("%d of childEPCs are left out: they are no SSCC, GRAI, GIAI, tracking address or otep:subject", n))
+	}
+	if b.All || len(b.Children) > 0 {
+		c.Binding = b
+	}
+}
+
+// contentID is the id of an event that came without one: the same content gives the same id, whenever it was
+// recorded, and whether it is declared wrong.
+func contentID(raw json.RawMessage) string {
+	var d map[string]any
+	if json.Unmarshal(raw, &d) != nil {
+		return ""
+	}
+	for _, name := range []string{"recordTime", "errorDeclaration", "@context"} {
+		delete(d, name)
+	}
+	if list, ok := d["childEPCs"].([]any); ok {
+		slices.SortFunc(list, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return ""
+	}
+	return "evt_" + hexDigest(10, string(text))
+}
+
+// readThing is the subject of an EPC that names one thing by what it is: an SSCC, a GRAI, a GIAI, an own tracking
+// address or a subject; zero for any other.
+func readThing(epc string) otep.Subject {
+	rest, isURN := strings.CutPrefix(epc, "urn:epc:id:")
+	scheme, rest, _ := strings.Cut(rest, ":")
+	asset := ""
+	switch {
+	case isURN && scheme == "sscc":
+		return otep.Subject{SSCC: fromPureIdentity(rest)}
+	case isURN && scheme == "grai":
+		asset = returnableAsset(rest)
+	case isURN && scheme == "giai":
+		if prefix, name, ok := strings.Cut(rest, "."); ok && digits(prefix) {
+			asset = prefix + unescaped(name)
+		}
+	case strings.HasPrefix(epc, "otep:subject:"):
+		return readEPC(epc)
+	case strings.HasPrefix(epc, "https://") || strings.HasPrefix(epc, "http://"):
+		link, err := gs1.Read([]byte(epc))
+		if err == nil && link.Kind == gs1.DigitalLink {
+			switch first := link.Elements[0]; {
+			case first.AI == "00":
+				return otep.Subject{SSCC: first.Value}
+			case first.AI == "8003" && len(first.Value) > len("00614141123452"), first.AI == "8004": // a GRAI without a serial is a class
+				asset = first.Value
+			}
+			break
+		}
+		if sub := readEPC(epc); sub.ExternalTrackingNumber == "" && sub.SSCC == "" {
+			return sub
+		}
+	}
+	if len(asset) > 64 || !utf8.ValidString(asset) {
+		asset = ""
+	}
+	return otep.Subject{ExternalTrackingNumber: asset}
+}
+
+// returnableAsset is a GRAI as labels have it, of company prefix, asset type and serial; "" for one without a serial.
+func returnableAsset(s string) string {
+	parts := strings.SplitN(s, ".", 3)
+	if len(parts) < 3 || !digits(parts[0]) || parts[1] != "" && !digits(parts[1]) || len(parts[0])+len(parts[1]) != 12 || parts[2] == "" {
+		return ""
+	}
+	body := parts[0] + parts[1]
+	return "0" + body + strconv.Itoa(gs1.CheckDigit(body)) + unescaped(parts[2])
 }
 
 // declared reports whether an event declares an earlier one wrong.
