@@ -17,6 +17,8 @@ type (
 	ContainerMarkID  int64
 	ContainerEventID int64
 	ContainerTaskID  int64
+	// ContainerCaptureID is of an aggregation event of EPCIS.
+	ContainerCaptureID int64
 )
 
 // Their sequences.
@@ -25,6 +27,8 @@ const (
 	ContainerMarkIDs  IDKind = "container_mark"
 	ContainerEventIDs IDKind = "container_event"
 	ContainerTaskIDs  IDKind = "container_task"
+
+	ContainerCaptureIDs IDKind = "container_capture"
 )
 
 // Bounds of containers.
@@ -85,12 +89,34 @@ func ParseThing(text string) (t Thing, err error) {
 type ContainerMark struct {
 	Kept[ContainerMarkID]
 	ContainerID ContainerID `row:",fixed"`
-	Child       string      `row:",fixed"` // a Thing
+	Child       string      `row:",fixed"` // a Thing, or EveryChild
 	At          time.Time   `row:",fixed"`
 	Inside      bool        `row:",fixed"` // from then on
-	Cause       string      `row:",fixed"` // call, or the EPCIS event's id
+	Cause       string      `row:",fixed"` // call, or that of a ContainerCapture
 	ShipmentID  ShipmentID  `row:",fixed"` // of the child, 0 for a container
 }
+
+// EveryChild is the child of a mark that says that all was taken out. Each thing that this was true of has a mark of its
+// own beside it, also one that is put in later for a time before.
+const EveryChild = ""
+
+// ContainerCapture is an aggregation event of EPCIS that put things into a container, or took them out.
+type ContainerCapture struct {
+	Kept[ContainerCaptureID]
+	ContainerID ContainerID `row:",fixed"`
+	EventID     string      `row:",fixed"`
+	OccurredAt  time.Time   `row:",fixed"`
+	ProviderID  ProviderID  `row:",fixed"` // that sent it
+	Content     string      `row:",fixed"` // digest of what it did
+	WithdrawnAt time.Time   // by an error declaration
+	Reason      string      // of that
+}
+
+// RowKind implements Row.
+func (ContainerCapture) RowKind() IDKind { return ContainerCaptureIDs }
+
+// Cause is that of the capture's marks.
+func (x ContainerCapture) Cause() string { return "epcis:" + x.EventID }
 
 // RowKind implements Row.
 func (ContainerMark) RowKind() IDKind { return ContainerMarkIDs }
@@ -174,6 +200,38 @@ func (b Bindings) Holds(at time.Time) bool {
 	return before || now
 }
 
+// Before reports whether the thing was inside up to a moment. The marks are sorted.
+func (b Bindings) Before(at time.Time) bool {
+	inside := false
+	for _, m := range b {
+		if m.At.Before(at) {
+			inside = m.Inside
+		}
+	}
+	return inside
+}
+
+// Since reports whether the thing is inside from a moment on. The marks are sorted.
+func (b Bindings) Since(at time.Time) bool {
+	inside := false
+	for _, m := range b {
+		if !m.At.After(at) {
+			inside = m.Inside
+		}
+	}
+	return inside
+}
+
+// Next is the time of the first mark behind a moment, EndOfTimes without one. The marks are sorted.
+func (b Bindings) Next(at time.Time) time.Time {
+	for _, m := range b {
+		if m.At.After(at) {
+			return m.At
+		}
+	}
+	return EndOfTimes
+}
+
 // Span is a part of time, both ends included.
 type Span struct{ From, To time.Time }
 
@@ -212,6 +270,8 @@ type ContainerView interface {
 	MarksOf(b BusinessID, child string) ([]ContainerMark, error)
 	// EventsIn lists a container's events between two times, both included, in no particular order.
 	EventsIn(c ContainerID, from, to time.Time) ([]ContainerEvent, error)
+	// CaptureIn finds the aggregation event of a container with an id.
+	CaptureIn(c ContainerID, eventID string) (ContainerCapture, error)
 	// ThingsIn lists what ever was in a container, behind a thing, in the order of their texts.
 	ThingsIn(c ContainerID, after string, limit int) ([]string, error)
 }

@@ -445,4 +445,20 @@ var ingestHints = map[string]texts{
 		"Ein einziges Paket nennen: mit seiner Nummer oder seiner package_id.",
 		"Indique un solo paquete: por su número o por su package_id.",
 	},
+	"I08": {
+		"Send the parcels and containers that are missing first, then this event again: it binds those that are not bound yet.",
+		"请先发送缺少的包裹和容器，再次发送此事件即可绑定尚未绑定的内容。",
+		"請先傳送缺少的包裹與容器，再次傳送此事件即可綁定尚未綁定的內容。",
+		"Envoyez d’abord les colis et contenants manquants, puis cet événement à nouveau : il lie ce qui ne l’est pas encore.",
+		"Bitte zuerst die fehlenden Pakete und Behälter senden, dann dieses Ereignis noch einmal: Es bindet, was noch nicht gebunden ist.",
+		"Envíe primero los paquetes y contenedores que faltan y luego este evento otra vez: enlaza lo que aún no lo está.",
+	},
+	"I09": {
+		"Name a container as the parent that can hold these children, or bind them one by one with /api/v1/otep/containers.",
+		"请将能容纳这些子项的容器作为父级，或通过 /api/v1/otep/containers 逐个绑定。",
+		"請以能容納這些子項的容器作為上層，或透過 /api/v1/otep/containers 逐一綁定。",
+		"Indiquez comme parent un contenant qui puisse contenir ces éléments, ou liez-les un à un avec /api/v1/otep/containers.",
+		"Bitte einen Behälter nennen, der diese Dinge aufnehmen kann, oder sie einzeln mit /api/v1/otep/containers binden.",
+		"Indique como padre un contenedor que pueda llevar estos elementos, o enlácelos uno a uno con /api/v1/otep/containers.",
+	},
 }

@@ -13,10 +13,13 @@ var (
 	containerEvents = newRowTable("container_event", cloud.ContainerEvent{})
 	containerTasks  = newRowTable("container_task", cloud.ContainerTask{})
 
+	containerCaptures = newRowTable("container_capture", cloud.ContainerCapture{})
+
 	sqlContainerByKey = `SELECT ` + containers.list + ` FROM container WHERE business_id = $1 AND key = $2`
 	sqlMarksIn        = `SELECT ` + containerMarks.list + ` FROM container_mark WHERE container_id = $1`
 	sqlMarksOf        = `SELECT ` + containerMarks.list + ` FROM container_mark WHERE business_id = $1 AND child = $2`
 	sqlEventsIn       = `SELECT ` + containerEvents.list + ` FROM container_event WHERE container_id = $1 AND occurred_at >= $2 AND occurred_at <= $3`
+	sqlCaptureIn      = `SELECT ` + containerCaptures.list + ` FROM container_capture WHERE container_id = $1 AND event_id = $2`
 	sqlContainerTasks = `SELECT ` + containerTasks.list + ` FROM container_task ORDER BY id LIMIT $1`
 )
 
@@ -37,16 +40,26 @@ func rowsAs[R cloud.Row](v *snapshot, t *rowTable, sql string, args ...any) ([]R
 	}, args...)
 }
 
-// ContainerByKey implements cloud.ContainerView.
-func (v containerView) ContainerByKey(b cloud.BusinessID, key string) (cloud.Container, error) {
-	found, err := rowsAs[cloud.Container](v.snapshot, containers, sqlContainerByKey, int64(b), key)
+// rowAs reads one row of a noun. Error: cloud.ErrNotFound.
+func rowAs[R cloud.Row](v *snapshot, t *rowTable, sql string, args ...any) (row R, err error) {
+	found, err := rowsAs[R](v, t, sql, args...)
 	if err == nil && len(found) == 0 {
 		err = cloud.ErrNotFound
 	}
 	if err != nil {
-		return cloud.Container{}, err
+		return row, err
 	}
 	return found[0], nil
+}
+
+// ContainerByKey implements cloud.ContainerView.
+func (v containerView) ContainerByKey(b cloud.BusinessID, key string) (cloud.Container, error) {
+	return rowAs[cloud.Container](v.snapshot, containers, sqlContainerByKey, int64(b), key)
+}
+
+// CaptureIn implements cloud.ContainerView.
+func (v containerView) CaptureIn(id cloud.ContainerID, eventID string) (cloud.ContainerCapture, error) {
+	return rowAs[cloud.ContainerCapture](v.snapshot, containerCaptures, sqlCaptureIn, int64(id), eventID)
 }
 
 // MarksIn implements cloud.ContainerView.

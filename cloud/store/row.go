@@ -17,6 +17,7 @@ var rowTables = []*rowTable{
 	newRowTable("announced_package", cloud.AnnouncedPackage{}),
 	newRowTable("cabinet_profile", cloud.CabinetProfile{}),
 	newRowTable("container", cloud.Container{}),
+	newRowTable("container_capture", cloud.ContainerCapture{}),
 	newRowTable("container_event", cloud.ContainerEvent{}),
 	newRowTable("container_mark", cloud.ContainerMark{}),
 	newRowTable("container_task", cloud.ContainerTask{}),
@@ -209,6 +210,10 @@ func saveRows(w *writer, c *cloud.Changes) error {
 			return err
 		}
 		r := reflect.ValueOf(x)
+		if m, ok := x.(cloud.ContainerMark); ok {
+			m.Inside = !m.Inside
+			w.feedMark(m, time.Now())
+		}
 		w.add(anything, `DELETE FROM `+t.name+` WHERE `+t.owner.Name+` = $1 AND id = $2`, r.FieldByIndex(t.owner.Index).Int(), x.RowID())
 	}
 	for _, x := range c.Rows {
@@ -221,15 +226,22 @@ func saveRows(w *writer, c *cloud.Changes) error {
 			args = append(args, t.value(reflect.ValueOf(x), column))
 		}
 		w.add(mustExist, t.save, args...)
-		if m, ok := x.(cloud.ContainerMark); ok && m.ShipmentID != 0 {
-			kind := cloud.ContainerBound
-			if !m.Inside {
-				kind = cloud.ContainerUnbound
-			}
-			w.add(anything, sqlAddFeedChange, int64(m.ShipmentID), string(kind), fmt.Sprint(int64(m.ContainerID), " ", m.Child), ms(m.CreatedAt))
+		if m, ok := x.(cloud.ContainerMark); ok {
+			w.feedMark(m, m.CreatedAt)
 		}
 	}
 	return nil
+}
+
+// feedMark has the feed say that a parcel was put into a container, or taken out.
+func (w *writer) feedMark(m cloud.ContainerMark, at time.Time) {
+	kind := cloud.ContainerBound
+	if !m.Inside {
+		kind = cloud.ContainerUnbound
+	}
+	if m.ShipmentID != 0 {
+		w.add(anything, sqlAddFeedChange, int64(m.ShipmentID), string(kind), fmt.Sprint(int64(m.ContainerID), " ", m.Child), ms(at))
+	}
 }
 
 // withRows puts the rows' tables in front of those that are listed already.

@@ -107,6 +107,7 @@ type adding struct {
 	// container is what the arrival is about in place of a shipment, with its events as they are stored.
 	container *cloud.Container
 	kept      []cloud.ContainerEvent
+	binder    binder
 }
 
 // open finds the shipment. code says why it may not be added to.
@@ -274,6 +275,11 @@ func (w *adding) events() error {
 		switch {
 		case in.refused:
 			outcome = IngestEvent{EventID: in.event.EventID, StatusCode: in.event.StatusCode, Outcome: outcomeRejected}
+		case in.binding != nil:
+			var err error
+			if outcome, err = (aggregation{w, in}).take(); err != nil {
+				return err
+			}
 		case in.withdraws:
 			outcome = w.withdraw(in)
 		default:
@@ -774,6 +780,8 @@ const (
 	ruleConflict     = "I05"
 	ruleReviewed     = "I06"
 	ruleSubject      = "I07"
+	ruleChildren     = "I08"
+	ruleBinding      = "I09"
 )
 
 // refusal is the finding of a parcel that may not be added to.

@@ -37,6 +37,10 @@ type binder struct {
 
 // turn has decisions about bindings of the business come one after the other.
 func (b binder) turn() {
+	isTurn := func(r cloud.Row) bool { _, ok := r.(cloud.ContainerTurn); return ok }
+	if slices.ContainsFunc(b.ch.Rows, isTurn) {
+		return
+	}
 	t := cloud.ContainerTurn{}
 	t.Begin(int64(b.business), b.business, b.now)
 	b.ch.Rows = append(b.ch.Rows, t)
@@ -58,7 +62,7 @@ func (b binder) task(root cloud.Thing, s cloud.Span) error {
 // mark of it. Errors: CONTAINER_CYCLE, CONTAINER_TOO_DEEP, CONTAINER_FULL.
 func (b binder) mark(c cloud.Container, things []cloud.Thing, inside bool, at time.Time) (int, error) {
 	at = milliseconds(at)
-	marks, err := b.v.MarksIn(c.ID)
+	marks, err := b.marksIn(c)
 	if err != nil {
 		return 0, err
 	}
@@ -70,34 +74,179 @@ func (b binder) mark(c cloud.Container, things []cloud.Thing, inside bool, at ti
 	}
 	made := 0
 	for _, x := range things {
-		child := x.String()
-		known := of[child]
-		isSame := func(m cloud.ContainerMark) bool { return m.At.Equal(at) && m.Inside == inside }
-		if slices.ContainsFunc(known, isSame) {
-			continue
-		}
-		id, err := b.v.NewID(cloud.ContainerMarkIDs)
-		if err != nil {
-			return 0, err
-		}
-		m := cloud.ContainerMark{ContainerID: c.ID, Child: child, At: at, Inside: inside, Cause: b.cause, ShipmentID: x.Shipment}
-		m.Begin(id, b.business, b.now)
-		b.ch.Rows = append(b.ch.Rows, m)
-		of[child] = append(known, m).Sort()
-		made++
-		end := cloud.EndOfTimes
-		for _, k := range known {
-			if k.At.After(at) {
-				end = k.At
-				break
+		isMade, err := b.markThing(c, of, x, cloud.ContainerMark{At: at, Inside: inside, Cause: b.cause})
+		if err == nil && isMade {
+			made++
+			if inside {
+				err = b.endWithAll(c, of, x, at)
 			}
 		}
-		if err := b.task(x, cloud.Span{From: at, To: end}); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}
 	b.turn()
 	return made, nil
+}
+
+// markThing writes a mark of a thing, if there is no such one.
+func (b binder) markThing(c cloud.Container, of map[string]cloud.Bindings, x cloud.Thing, m cloud.ContainerMark) (bool, error) {
+	child := x.String()
+	isSame := func(k cloud.ContainerMark) bool {
+		return k.At.Equal(m.At) && k.Inside == m.Inside && k.Cause == m.Cause
+	}
+	if slices.ContainsFunc(of[child], isSame) {
+		return false, nil
+	}
+	m.Child, m.ShipmentID = child, x.Shipment
+	m, err := b.addMark(c, m)
+	if err != nil {
+		return false, err
+	}
+	end := of[child].Next(m.At)
+	of[child] = append(of[child], m).Sort()
+	return true, b.task(x, cloud.Span{From: m.At, To: end})
+}
+
+func (b binder) addMark(c cloud.Container, m cloud.ContainerMark) (cloud.ContainerMark, error) {
+	id, err := b.v.NewID(cloud.ContainerMarkIDs)
+	if err != nil {
+		return m, err
+	}
+	m.ContainerID = c.ID
+	m.Begin(id, b.business, b.now)
+	b.ch.Rows = append(b.ch.Rows, m)
+	return m, nil
+}
+
+// endWithAll has a thing that is inside from a time on go out when all is next taken out.
+func (b binder) endWithAll(c cloud.Container, of map[string]cloud.Bindings, x cloud.Thing, at time.Time) error {
+	for _, all := range of[cloud.EveryChild] {
+		if all.At.After(at) {
+			_, err := b.markThing(c, of, x, cloud.ContainerMark{At: all.At, Cause: all.Cause})
+			return err
+		}
+	}
+	return nil
+}
+
+// empty takes out all that is in a container at a time, also what is put in later for a time before.
+func (b binder) empty(c cloud.Container, at time.Time) (int, error) {
+	at = milliseconds(at)
+	marks, err := b.marksIn(c)
+	if err != nil {
+		return 0, err
+	}
+	isSame := func(m cloud.ContainerMark) bool {
+		return m.Child == cloud.EveryChild && m.At.Equal(at) && m.Cause == b.cause
+	}
+	if slices.ContainsFunc(marks, isSame) {
+		return 0, nil
+	}
+	var things []cloud.Thing
+	of := byChild(marks)
+	for _, child := range slices.Sorted(maps.Keys(of)) {
+		if !of[child].Before(at) {
+			continue
+		}
+		x, err := cloud.ParseThing(child)
+		if err != nil {
+			return 0, err
+		}
+		things = append(things, x)
+	}
+	made, err := b.mark(c, things, false, at)
+	if err != nil {
+		return 0, err
+	}
+	_, err = b.addMark(c, cloud.ContainerMark{Child: cloud.EveryChild, At: at, Cause: b.cause})
+	return made, err
+}
+
+// undo takes back all marks of the binder's cause, and gives their number. Errors: CONTAINER_CYCLE, CONTAINER_TOO_DEEP,
+// CONTAINER_FULL, where things that were taken out cannot be inside again.
+func (b binder) undo(c cloud.Container) (int, error) {
+	marks, err := b.marksIn(c)
+	if err != nil {
+		return 0, err
+	}
+	var gone, kept []cloud.ContainerMark
+	for _, m := range marks {
+		if m.Cause == b.cause {
+			gone = append(gone, m)
+			continue
+		}
+		kept = append(kept, m)
+	}
+	if len(gone) == 0 {
+		return 0, nil
+	}
+	of, at := byChild(kept), gone[0].At // it is one event's
+	var things, again []cloud.Thing
+	for _, m := range gone {
+		if m.Child == cloud.EveryChild {
+			continue
+		}
+		x, err := cloud.ParseThing(m.Child)
+		if err != nil {
+			return 0, err
+		}
+		things = append(things, x)
+		if !m.Inside && of[m.Child].Since(at) {
+			again = append(again, x)
+		}
+	}
+	if len(again) > 0 {
+		if err := b.mayHold(c, of, again, at); err != nil {
+			return 0, err
+		}
+	}
+	for _, m := range gone {
+		b.dropMark(m)
+	}
+	for _, x := range things {
+		if err := b.task(x, cloud.Span{From: at, To: of[x.String()].Next(at)}); err != nil {
+			return 0, err
+		}
+	}
+	for _, x := range again {
+		if err := b.endWithAll(c, of, x, at); err != nil {
+			return 0, err
+		}
+	}
+	b.turn()
+	return len(things), nil
+}
+
+// dropMark removes a mark, or does not write it.
+func (b binder) dropMark(m cloud.ContainerMark) {
+	isIt := func(r cloud.Row) bool { x, ok := r.(cloud.ContainerMark); return ok && x.ID == m.ID }
+	if i := slices.IndexFunc(b.ch.Rows, isIt); i >= 0 {
+		b.ch.Rows = slices.Delete(b.ch.Rows, i, i+1)
+		return
+	}
+	b.ch.DroppedRows = append(b.ch.DroppedRows, m)
+}
+
+// marksIn are the marks of a container, with those that the decision writes.
+func (b binder) marksIn(c cloud.Container) ([]cloud.ContainerMark, error) {
+	marks, err := b.v.MarksIn(c.ID)
+	if err != nil {
+		return nil, err
+	}
+	dropped := map[cloud.ContainerMarkID]bool{}
+	for _, r := range b.ch.DroppedRows {
+		if m, ok := r.(cloud.ContainerMark); ok {
+			dropped[m.ID] = true
+		}
+	}
+	marks = slices.DeleteFunc(marks, func(m cloud.ContainerMark) bool { return dropped[m.ID] })
+	for _, r := range b.ch.Rows {
+		if m, ok := r.(cloud.ContainerMark); ok && m.ContainerID == c.ID {
+			marks = append(marks, m)
+		}
+	}
+	return marks, nil
 }
 
 // byChild are marks by their thing, each in the order in which they count.
@@ -220,6 +369,9 @@ func (b binder) below(id cloud.ContainerID, s cloud.Span, depth int) (int, error
 	}
 	most := 0
 	for child, list := range byChild(marks) {
+		if child == cloud.EveryChild {
+			continue
+		}
 		x, err := cloud.ParseThing(child)
 		if err != nil {
 			return 0, err

@@ -71,27 +71,23 @@ func (w *adding) openContainer() (bool, error) {
 	if w.a.through != nil || w.a.reviewed != 0 {
 		return false, nil
 	}
-	sub := w.a.subject
-	for _, identity := range []string{sub.TrackingNumber, sub.ExternalTrackingNumber, sub.SSCC} {
-		key := containerKey(identity)
-		if key == "" {
-			continue
-		}
-		c, err := w.v.ContainerByKey(w.by.BusinessID, key)
-		if isMissing(err) {
-			continue
-		}
-		if err != nil {
+	w.binder = binder{v: w.v, business: w.by.BusinessID, now: w.now.Time, ch: &cloud.Changes{}}
+	c, err := containerBySubject(w.v, w.by.BusinessID, w.a.subject)
+	if isMissing(err) {
+		if holds, err := w.holdsFresh(); err != nil || !holds {
 			return false, err
 		}
-		if !c.OfProvider(w.by) {
-			w.code = codeForbidden
-			return false, nil
-		}
-		w.code, w.container = "", &c
-		return true, w.readContainer()
+		c, err = w.freshContainer(w.a.subject.SSCC)
 	}
-	return false, nil
+	if err != nil {
+		return false, err
+	}
+	if !c.OfProvider(w.by) {
+		w.code = codeForbidden
+		return false, nil
+	}
+	w.code, w.container = "", &c
+	return true, w.readContainer()
 }
 
 // readContainer reads the container's events.
@@ -118,8 +114,8 @@ func (w *adding) addToContainer() (out IngestTimeline, _ *cloud.Changes, err err
 		return out, nil, err
 	}
 	w.withdrawals()
-	var ch cloud.Changes
-	b := binder{v: w.v, business: w.container.BusinessID, now: w.now.Time, ch: &ch}
+	b := w.binder
+	ch := b.ch
 	rows := slices.Clone(w.kept)
 	touched := map[string]bool{}
 	for _, e := range w.ch.Events {
@@ -153,8 +149,8 @@ func (w *adding) addToContainer() (out IngestTimeline, _ *cloud.Changes, err err
 	if out = w.answer(w.c.Language); !out.taken() {
 		return out, nil, nil
 	}
-	if len(ch.Rows) > 0 {
+	if len(ch.Rows)+len(ch.DroppedRows) > 0 {
 		b.turn()
 	}
-	return out, &ch, nil
+	return out, ch, nil
 }

@@ -324,7 +324,7 @@ func (s Containers) mark(ctx context.Context, c cloud.Caller, in BindInput, insi
 func thingsOf(v cloud.View, c cloud.Caller, b cloud.BusinessID, names []string) (out []cloud.Thing, err error) {
 	missing := []string{}
 	for _, name := range names {
-		x, ok, err := thingOf(v, c, b, name)
+		x, ok, err := thingBySubject(v, c, b, otep.Subject{TrackingNumber: name, ExternalTrackingNumber: name, SSCC: name})
 		if err != nil {
 			return nil, err
 		}
@@ -341,12 +341,8 @@ func thingsOf(v cloud.View, c cloud.Caller, b cloud.BusinessID, names []string) 
 	return out, nil
 }
 
-// thingOf is what a name means: the newest parcel of the caller with the number, else the container with the identity.
-func thingOf(v cloud.View, c cloud.Caller, b cloud.BusinessID, name string) (x cloud.Thing, ok bool, err error) {
-	sub := otep.Subject{TrackingNumber: name, ExternalTrackingNumber: name, SSCC: name}
-	if cloud.NumberKey(name) == "" {
-		return x, false, nil
-	}
+// thingBySubject is what a subject names: the newest parcel of the caller, else the container with the identity.
+func thingBySubject(v cloud.View, c cloud.Caller, b cloud.BusinessID, sub otep.Subject) (x cloud.Thing, ok bool, err error) {
 	found, err := v.ShipmentsBySubject(b, sub)
 	if err != nil {
 		return x, false, err
@@ -371,10 +367,26 @@ func thingOf(v cloud.View, c cloud.Caller, b cloud.BusinessID, name string) (x c
 	if len(found) > 0 {
 		return x, false, nil
 	}
-	inner, err := v.ContainerByKey(b, containerKey(name))
+	inner, err := containerBySubject(v, b, sub)
 	if isMissing(err) {
 		return x, false, nil
 	}
 	ok = err == nil && (c.Account.Type != cloud.ProviderType || inner.OfProvider(c.Provider))
 	return cloud.Thing{Container: inner.ID}, ok, err
+}
+
+// containerBySubject finds the container that a subject names.
+func containerBySubject(v cloud.View, b cloud.BusinessID, sub otep.Subject) (cloud.Container, error) {
+	last := ""
+	for _, identity := range []string{sub.TrackingNumber, sub.ExternalTrackingNumber, sub.SSCC} {
+		key := containerKey(identity)
+		if key == "" || key == last {
+			continue
+		}
+		last = key
+		if c, err := v.ContainerByKey(b, key); !isMissing(err) {
+			return c, err
+		}
+	}
+	return cloud.Container{}, cloud.ErrNotFound
 }

@@ -125,7 +125,11 @@ type step struct {
 	inside           bool
 	at               int
 	event            *containerEvent
+	bound            string // by an AggregationEvent with this id, which may have an event beside
 }
+
+// everyChild is the child of a step that takes all out.
+const everyChild = -1
 
 // modelEvents computes from nothing but marks and events what a parcel has.
 func modelEvents(steps []step, ids []cloud.ContainerID, parcel, containers int, start time.Time) (out []string) {
@@ -142,7 +146,7 @@ func modelEvents(steps []step, ids []cloud.ContainerID, parcel, containers int, 
 		last, is, now := -1, false, false
 		for _, s := range steps {
 			switch {
-			case s.event != nil || s.container != container || s.child != child || s.at > at:
+			case s.container != container || s.child != child && s.child != everyChild || s.at > at || s.event != nil && s.bound == "":
 			case s.at == at:
 				now = now || s.inside
 			case s.at == last:

@@ -13,7 +13,8 @@ import (
 )
 
 // IngestEPCIS adds what an EPCIS document tells of parcels. Each ObjectEvent
-// gives one event per EPC; others are skipped with the reason. Errors: those of
+// gives one event per EPC, each AggregationEvent one of its parent, and puts its children into the parent or takes them
+// out; others are skipped with the reason. Errors: those of
 // Ingest.
 func (s *Service) IngestEPCIS(ctx context.Context, c cloud.Caller, in IngestInput) (IngestOutput, error) {
 	by, err := source(c)
@@ -30,7 +31,13 @@ func (s *Service) IngestEPCIS(ctx context.Context, c cloud.Caller, in IngestInpu
 	case err != nil:
 		return IngestOutput{}, notJSON(err)
 	}
-	if count > otep.MaxEvents || len(captured) > otep.MaxEvents {
+	things := 0
+	for _, x := range captured {
+		if x.Binding != nil {
+			things += len(x.Binding.Children)
+		}
+	}
+	if count > otep.MaxEvents || len(captured) > otep.MaxEvents || things > cloud.MaxContainerChildren {
 		return IngestOutput{}, tooLarge("epcisBody.eventList")
 	}
 	list, skipped, faults, err := sorted(captured, time.Now())
@@ -53,9 +60,12 @@ func (s *Service) IngestEPCIS(ctx context.Context, c cloud.Caller, in IngestInpu
 // sorted gathers what a document says by parcel. faults is what could not be
 // read and belongs to none.
 func sorted(captured []projection.Captured, now time.Time) (list []arrival, skipped []Skipped, faults arrival, err error) {
-	place := map[string]int{}
+	place, parents := map[string]int{}, map[string]bool{}
 	for _, c := range captured {
-		if c.Fault == nil && c.Skipped == "" && c.Code == "" && !c.Withdraws {
+		if c.Binding != nil && c.Binding.Inside && !c.Withdraws && c.Subject.SSCC != "" {
+			parents[c.Subject.SSCC] = true
+		}
+		if c.Fault == nil && c.Skipped == "" && c.Code == "" && !c.Withdraws && c.Binding == nil {
 			if _, ok := projection.Status(c.Step, c.Disposition, false, false); !ok {
 				c.Skipped = fmt.Sprintf("bizStep %q with disposition %q has no status code", c.Step, c.Disposition)
 			}
@@ -74,7 +84,7 @@ func sorted(captured []projection.Captured, now time.Time) (list []arrival, skip
 			if !ok {
 				i = len(list)
 				place[key] = i
-				list = append(list, arrival{index: i, subject: c.Subject, profile: otep.DefaultProfile})
+				list = append(list, arrival{index: i, subject: c.Subject, profile: otep.DefaultProfile, parents: parents})
 			}
 			list[i].capture(c)
 		}
@@ -103,7 +113,7 @@ func (a *arrival) refuse(i int, path, message string) {
 // capture takes one event. Its status code stays empty when step and
 // disposition have to tell it.
 func (a *arrival) capture(c projection.Captured) {
-	in := incoming{index: c.Index, event: c.Event, step: c.Step, disposition: c.Disposition, withdraws: c.Withdraws, reason: c.Reason, address: c.EventID}
+	in := incoming{index: c.Index, event: c.Event, step: c.Step, disposition: c.Disposition, withdraws: c.Withdraws, reason: c.Reason, address: c.EventID, binding: c.Binding}
 	in.event.StatusCode = otep.Code(c.Code)
 	for _, n := range c.Notes {
 		a.warnings = append(a.warnings, otep.Entry{Rule: ruleEPCIS, Path: fmt.Sprintf("eventList[%d]", c.Index), Message: n, Event: c.Index})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -251,7 +252,7 @@ func (s *Service) Committed(ch *cloud.Changes) {
 	for _, x := range ch.Shipments {
 		s.feed.notice(x.BusinessID)
 	}
-	for _, x := range ch.Rows {
+	for _, x := range slices.Concat(ch.Rows, ch.DroppedRows) {
 		if m, ok := x.(cloud.ContainerMark); ok {
 			s.feed.notice(m.BusinessID)
 		}

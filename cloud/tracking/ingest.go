@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postern-io/postern/cloud"
+	"github.com/postern-io/postern/cloud/projection"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -78,7 +79,11 @@ type IngestEvent struct {
 	EventID    string    `json:"event_id,omitempty"`
 	StatusCode otep.Code `json:"status_code,omitempty"`
 	Outcome    string    `json:"outcome"`
-	// Code is OTEP_TIMELINE_FULL of an event that was rejected since the timeline takes no more.
+	// Bindings are how many things an AggregationEvent put into its container or took out, or how many of these its
+	// error declaration undid.
+	Bindings *int `json:"bindings,omitempty"`
+	// Code is OTEP_TIMELINE_FULL of an event that was rejected since the timeline takes no more, CONTAINER_CYCLE,
+	// CONTAINER_TOO_DEEP, CONTAINER_FULL or CONTAINER_NOT_FOUND of one that can bind nothing.
 	Code string `json:"code,omitempty"`
 	// Stored is what a conflict's id stands for.
 	Stored *StoredEvent `json:"stored,omitempty"`
@@ -212,6 +217,13 @@ type arrival struct {
 	// wrote it; statusAt the time that it gave with it.
 	status   string
 	statusAt otep.Time
+	// parents are the SSCCs into which the document puts things. Each is a container.
+	parents map[string]bool
+}
+
+// binds reports whether the arrival puts things into a container or takes them out.
+func (a arrival) binds() bool {
+	return slices.ContainsFunc(a.events, func(in incoming) bool { return in.binding != nil })
 }
 
 // incoming is one event on its way in.
@@ -224,6 +236,7 @@ type incoming struct {
 	withdraws         bool
 	reason            string // of a withdrawal
 	address           string // by which EPCIS knows the event
+	binding           *projection.Binding
 }
 
 // read reads a native timeline.
@@ -285,7 +298,16 @@ func groupArrivals(ctx context.Context, s Store, by cloud.Provider, list []arriv
 	err = s.Look(ctx, func(v cloud.View) error {
 		groups = nil
 		at := map[cloud.ShipmentID]int{}
+		binding := -1
 		for i, a := range list {
+			if a.binds() { // one after the other: all bindings of a business depend on one another
+				if binding < 0 {
+					binding = len(groups)
+					groups = append(groups, nil)
+				}
+				groups[binding] = append(groups[binding], i)
+				continue
+			}
 			found, err := v.ShipmentsBySubject(by.BusinessID, a.subject)
 			if err != nil {
 				return err
