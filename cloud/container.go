@@ -84,8 +84,8 @@ func ParseThing(text string) (t Thing, err error) {
 	return t, err
 }
 
-// ContainerMark says that a thing was put into a container at a time, or taken out. It is never changed: in the
-// order of their times the marks of both say when the thing was inside, whenever they came.
+// ContainerMark says that a thing was put into a container at a time, or taken out. It is never changed but by an error
+// declaration: in the order of their times the marks of both say when the thing was inside, whenever they came.
 type ContainerMark struct {
 	Kept[ContainerMarkID]
 	ContainerID ContainerID `row:",fixed"`
@@ -94,6 +94,7 @@ type ContainerMark struct {
 	Inside      bool        `row:",fixed"` // from then on
 	Cause       string      `row:",fixed"` // call, or that of a ContainerCapture
 	ShipmentID  ShipmentID  `row:",fixed"` // of the child, 0 for a container
+	WithdrawnAt time.Time   // it counts no more; the thing still is one that was there once
 }
 
 // EveryChild is the child of a mark that says that all was taken out. Each thing that this was true of has a mark of its
@@ -172,6 +173,14 @@ var EndOfTimes = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Bindings are the marks of one thing in one container.
 type Bindings []ContainerMark
+
+// With are the marks with another one, if it counts.
+func (b Bindings) With(m ContainerMark) Bindings {
+	if m.WithdrawnAt.IsZero() {
+		b = append(b, m)
+	}
+	return b
+}
 
 // Sort puts the marks into the order in which they count.
 func (b Bindings) Sort() Bindings {

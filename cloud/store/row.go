@@ -210,10 +210,6 @@ func saveRows(w *writer, c *cloud.Changes) error {
 			return err
 		}
 		r := reflect.ValueOf(x)
-		if m, ok := x.(cloud.ContainerMark); ok {
-			m.Inside = !m.Inside
-			w.feedMark(m, time.Now())
-		}
 		w.add(anything, `DELETE FROM `+t.name+` WHERE `+t.owner.Name+` = $1 AND id = $2`, r.FieldByIndex(t.owner.Index).Int(), x.RowID())
 	}
 	for _, x := range c.Rows {
@@ -227,20 +223,21 @@ func saveRows(w *writer, c *cloud.Changes) error {
 		}
 		w.add(mustExist, t.save, args...)
 		if m, ok := x.(cloud.ContainerMark); ok {
-			w.feedMark(m, m.CreatedAt)
+			w.feedMark(m)
 		}
 	}
 	return nil
 }
 
-// feedMark has the feed say that a parcel was put into a container, or taken out.
-func (w *writer) feedMark(m cloud.ContainerMark, at time.Time) {
-	kind := cloud.ContainerBound
-	if !m.Inside {
-		kind = cloud.ContainerUnbound
+// feedMark has the feed say that a parcel was put into a container, or taken out; the other way round of a mark that is
+// withdrawn.
+func (w *writer) feedMark(m cloud.ContainerMark) {
+	kind := cloud.ContainerUnbound
+	if m.Inside == m.WithdrawnAt.IsZero() {
+		kind = cloud.ContainerBound
 	}
 	if m.ShipmentID != 0 {
-		w.add(anything, sqlAddFeedChange, int64(m.ShipmentID), string(kind), fmt.Sprint(int64(m.ContainerID), " ", m.Child), ms(at))
+		w.add(anything, sqlAddFeedChange, int64(m.ShipmentID), string(kind), fmt.Sprint(int64(m.ContainerID), " ", m.Child), ms(m.UpdatedAt))
 	}
 }
 

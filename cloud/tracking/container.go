@@ -202,7 +202,7 @@ func (b binder) undo(c cloud.Container) (int, error) {
 		}
 	}
 	for _, m := range gone {
-		b.dropMark(m)
+		b.withdrawMark(m)
 	}
 	for _, x := range things {
 		if err := b.task(x, cloud.Span{From: at, To: of[x.String()].Next(at)}); err != nil {
@@ -218,42 +218,44 @@ func (b binder) undo(c cloud.Container) (int, error) {
 	return len(things), nil
 }
 
-// dropMark removes a mark, or does not write it.
-func (b binder) dropMark(m cloud.ContainerMark) {
+// withdrawMark has a mark count no more. One that the decision would write is not written.
+func (b binder) withdrawMark(m cloud.ContainerMark) {
 	isIt := func(r cloud.Row) bool { x, ok := r.(cloud.ContainerMark); return ok && x.ID == m.ID }
 	if i := slices.IndexFunc(b.ch.Rows, isIt); i >= 0 {
 		b.ch.Rows = slices.Delete(b.ch.Rows, i, i+1)
 		return
 	}
-	b.ch.DroppedRows = append(b.ch.DroppedRows, m)
+	m.WithdrawnAt = b.now
+	m.Touch(b.now)
+	b.ch.Rows = append(b.ch.Rows, m)
 }
 
-// marksIn are the marks of a container, with those that the decision writes.
-func (b binder) marksIn(c cloud.Container) ([]cloud.ContainerMark, error) {
+// marksIn are the marks of a container that count, with what the decision changes.
+func (b binder) marksIn(c cloud.Container) (out []cloud.ContainerMark, err error) {
 	marks, err := b.v.MarksIn(c.ID)
 	if err != nil {
 		return nil, err
 	}
-	dropped := map[cloud.ContainerMarkID]bool{}
-	for _, r := range b.ch.DroppedRows {
-		if m, ok := r.(cloud.ContainerMark); ok {
-			dropped[m.ID] = true
-		}
-	}
-	marks = slices.DeleteFunc(marks, func(m cloud.ContainerMark) bool { return dropped[m.ID] })
+	changed := map[cloud.ContainerMarkID]bool{}
 	for _, r := range b.ch.Rows {
 		if m, ok := r.(cloud.ContainerMark); ok && m.ContainerID == c.ID {
-			marks = append(marks, m)
+			changed[m.ID] = true
+			out = append(out, m)
 		}
 	}
-	return marks, nil
+	for _, m := range marks {
+		if !changed[m.ID] {
+			out = append(out, m)
+		}
+	}
+	return slices.DeleteFunc(out, func(m cloud.ContainerMark) bool { return !m.WithdrawnAt.IsZero() }), nil
 }
 
 // byChild are marks by their thing, each in the order in which they count.
 func byChild(marks []cloud.ContainerMark) map[string]cloud.Bindings {
 	out := map[string]cloud.Bindings{}
 	for _, m := range marks {
-		out[m.Child] = append(out[m.Child], m)
+		out[m.Child] = out[m.Child].With(m)
 	}
 	for _, list := range out {
 		list.Sort()
@@ -265,7 +267,7 @@ func byChild(marks []cloud.ContainerMark) map[string]cloud.Bindings {
 func byContainer(marks []cloud.ContainerMark) map[cloud.ContainerID]cloud.Bindings {
 	out := map[cloud.ContainerID]cloud.Bindings{}
 	for _, m := range marks {
-		out[m.ContainerID] = append(out[m.ContainerID], m)
+		out[m.ContainerID] = out[m.ContainerID].With(m)
 	}
 	for _, list := range out {
 		list.Sort()

@@ -149,7 +149,7 @@ func (w *adding) addToContainer() (out IngestTimeline, _ *cloud.Changes, err err
 	if out = w.answer(w.c.Language); !out.taken() {
 		return out, nil, nil
 	}
-	if len(ch.Rows)+len(ch.DroppedRows) > 0 {
+	if len(ch.Rows) > 0 {
 		b.turn()
 	}
 	return out, ch, nil

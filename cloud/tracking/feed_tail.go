@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -252,7 +251,7 @@ func (s *Service) Committed(ch *cloud.Changes) {
 	for _, x := range ch.Shipments {
 		s.feed.notice(x.BusinessID)
 	}
-	for _, x := range slices.Concat(ch.Rows, ch.DroppedRows) {
+	for _, x := range ch.Rows {
 		if m, ok := x.(cloud.ContainerMark); ok {
 			s.feed.notice(m.BusinessID)
 		}

@@ -13,5 +13,6 @@ CREATE TABLE container_capture (
   withdrawn_at @int,
   reason TEXT NOT NULL
 ) @strict;
+ALTER TABLE container_mark ADD COLUMN withdrawn_at @int;
 CREATE INDEX container_capture_business ON container_capture (business_id, id);
 CREATE UNIQUE INDEX container_capture_event ON container_capture (container_id, event_id);
