@@ -25,7 +25,7 @@ func (s *Service) add(ctx context.Context, c cloud.Caller, by cloud.Provider, a 
 		return a.rejected(c.Language, codeNotConformant), nil
 	}
 	var out IngestTimeline
-	err := s.store.Decide(ctx, 0, func(v cloud.View) (ch *cloud.Changes, err error) {
+	err := decideAgain(ctx, s.store, func(v cloud.View) (ch *cloud.Changes, err error) {
 		out, ch, err = s.addIn(v, c, by, a)
 		return ch, err
 	})

@@ -1,6 +1,8 @@
 package tracking
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -249,6 +251,16 @@ func (b binder) marksIn(c cloud.Container) (out []cloud.ContainerMark, err error
 		}
 	}
 	return slices.DeleteFunc(out, func(m cloud.ContainerMark) bool { return !m.WithdrawnAt.IsZero() }), nil
+}
+
+// decideAgain decides, and once more where another node has made the same container or taken the same event meanwhile.
+func decideAgain(ctx context.Context, s Store, decide func(cloud.View) (*cloud.Changes, error)) error {
+	for range 5 {
+		if err := s.Decide(ctx, 0, decide); !errors.Is(err, cloud.ErrExists) {
+			return err
+		}
+	}
+	return s.Decide(ctx, 0, decide)
 }
 
 // byChild are marks by their thing, each in the order in which they count.

@@ -135,7 +135,7 @@ func (s Containers) Create(ctx context.Context, c cloud.Caller, in ContainerInpu
 		return out, invalid("identity", "Give the identity of the container; an SSCC has 18 digits, the last one a check digit.")
 	}
 	now := milliseconds(time.Now())
-	err = s.s.store.Decide(ctx, 0, func(v cloud.View) (*cloud.Changes, error) {
+	err = decideAgain(ctx, s.s.store, func(v cloud.View) (*cloud.Changes, error) {
 		if _, err := v.ContainerByKey(like.BusinessID, row.Key); err == nil {
 			return nil, cloud.E(cloud.Conflict, "CONTAINER_EXISTS")
 		} else if !isMissing(err) {

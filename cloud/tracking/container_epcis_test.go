@@ -7,9 +7,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
@@ -380,4 +383,84 @@ func TestAggregationThatBindsNothing(t *testing.T) {
 	require.Equal(t, []string{"rejected", "CONTAINER_NOT_FOUND"}, []string{by[0].Outcome, by[0].Code})
 	_, by = y.capture(y.theirs[0], aggregate("p-2", "ADD", epcOf(y.parcel(0)), "loading", y.at(1), epcOf(y.parcel(1))))
 	require.Equal(t, "accepted", by[0].Outcome, "it is the parcel's event alone")
+}
+
+// Nodes that get one document at once make one pallet, and bind each thing once.
+func TestAggregationAtTwoNodes(t *testing.T) {
+	ring.SkipUnlessCheck(t, "one node on SQLite")
+	t.Parallel()
+	url := storetest.MigratedPostgresURL(t)
+	open := func(name string) *store.DB {
+		return storetest.Open(t, store.Config{URL: url, Instance: name, Box: storetest.Box(t)})
+	}
+	const parcels = 30
+	y := newYard(t, open("n0"), parcels)
+	nodes := []*tracking.Service{y.s, tracking.New(open("n1")), tracking.New(open("n2"))}
+	digits, epc := sscc(1)
+	_, lower := sscc(2)
+	var children []string
+	for n := range parcels {
+		children = append(children, epcOf(y.parcel(n)))
+	}
+	body, err := json.Marshal([]any{aggregate("a-1", "ADD", epc, "loading", y.at(1), lower), aggregate("a-2", "ADD", lower, "loading", y.at(1), children...),
+		aggregate("a-3", "DELETE", lower, "unpacking", y.at(4))})
+	require.NoError(t, err)
+	bound := make([]int, 12)
+	var work sync.WaitGroup
+	for i := range bound {
+		work.Go(func() {
+			out, err := nodes[i%3].IngestEPCIS(t.Context(), y.theirs[0], tracking.IngestInput{Body: body})
+			if !assert.NoError(t, err) {
+				return
+			}
+			for _, x := range out.Timelines {
+				for _, e := range x.Events {
+					bound[i] += bindings(t, e)
+				}
+			}
+		})
+	}
+	work.Wait()
+	total := 0
+	for _, n := range bound {
+		total += n
+	}
+	require.Equal(t, 1+2*parcels, total)
+	_, by := y.capture(y.theirs[0], aggregate("a-4", "OBSERVE", epc, "arriving", y.at(2)), aggregate("a-5", "OBSERVE", epc, "storing", y.at(5)))
+	require.Equal(t, "accepted", by[1].Outcome)
+	y.settle()
+	for n := range parcels {
+		require.Contains(t, y.events(n), fmt.Sprint("a-4 arrival_scan ", y.containerOf(digits)))
+		require.NotContains(t, fmt.Sprint(y.events(n)), "a-5")
+	}
+}
+
+// Calls at several nodes make one container of an identity.
+func TestOneContainerAtTwoNodes(t *testing.T) {
+	ring.SkipUnlessCheck(t, "one node on SQLite")
+	t.Parallel()
+	url := storetest.MigratedPostgresURL(t)
+	open := func(name string) *store.DB {
+		return storetest.Open(t, store.Config{URL: url, Instance: name, Box: storetest.Box(t)})
+	}
+	y := newYard(t, open("n0"), 0)
+	nodes := []*tracking.Service{y.s, tracking.New(open("n1"))}
+	var made, there atomic.Int32
+	var work sync.WaitGroup
+	for i := range 12 {
+		work.Go(func() {
+			_, err := tracking.ContainersOf(nodes[i%2]).Create(t.Context(), y.staff, tracking.ContainerInput{Kind: "bag", Scheme: "own", Identity: "B-1"})
+			var e *cloud.Error
+			switch {
+			case err == nil:
+				made.Add(1)
+			case errors.As(err, &e) && e.Code == "CONTAINER_EXISTS":
+				there.Add(1)
+			default:
+				assert.NoError(t, err)
+			}
+		})
+	}
+	work.Wait()
+	require.Equal(t, []int32{1, 11}, []int32{made.Load(), there.Load()})
 }
