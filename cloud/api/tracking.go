@@ -92,7 +92,7 @@ func (c Config) tracking() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "otep.ingest_epcis",
 			Summary:     "Ingest an EPCIS 2.0 document",
-			Description: "Each ObjectEvent becomes one event for each EPC. Other kinds of event are skipped, with the reason.",
+			Description: "Each ObjectEvent becomes one event for each EPC. An AggregationEvent with the action ADD puts its childEPCs into the container that parentID names, with DELETE it takes them out, all of them without any; its business step is the container's event. An SSCC that is not known becomes a pallet when parcels of the provider are put into it. Other kinds of event are skipped, with the reason.",
 			Tag:         "OTEP",
 			Method:      http.MethodPost,
 			Path:        "/api/v1/otep/ingest/epcis",

@@ -223,7 +223,7 @@ func saveRows(w *writer, c *cloud.Changes) error {
 		}
 		w.add(mustExist, t.save, args...)
 		if m, ok := x.(cloud.ContainerMark); ok {
-			w.feedMark(m)
+			feedMark(w, m)
 		}
 	}
 	return nil
@@ -231,7 +231,7 @@ func saveRows(w *writer, c *cloud.Changes) error {
 
 // feedMark has the feed say that a parcel was put into a container, or taken out; the other way round of a mark that is
 // withdrawn.
-func (w *writer) feedMark(m cloud.ContainerMark) {
+func feedMark(w *writer, m cloud.ContainerMark) {
 	kind := cloud.ContainerUnbound
 	if m.Inside == m.WithdrawnAt.IsZero() {
 		kind = cloud.ContainerBound

@@ -277,7 +277,7 @@ func (w *adding) events() error {
 			outcome = IngestEvent{EventID: in.event.EventID, StatusCode: in.event.StatusCode, Outcome: outcomeRejected}
 		case in.binding != nil:
 			var err error
-			if outcome, err = (aggregation{w, in}).take(); err != nil {
+			if outcome, err = (aggregation{w, in}).takeEvent(); err != nil {
 				return err
 			}
 		case in.withdraws:

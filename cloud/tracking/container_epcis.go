@@ -18,9 +18,9 @@ type aggregation struct {
 	in incoming
 }
 
-// take does what the event says of its children, and takes it as one of its parent where it has a status: both or
+// takeEvent does what the event says of its children, and takes it as one of its parent where it has a status: both or
 // nothing.
-func (a aggregation) take() (out IngestEvent, err error) {
+func (a aggregation) takeEvent() (out IngestEvent, err error) {
 	w, in := a.w, a.in
 	out = IngestEvent{EventID: in.event.EventID, StatusCode: in.event.StatusCode, Outcome: outcomeRejected}
 	isStep := !in.withdraws && (in.event.StatusCode != "" || w.status(in) != "")
