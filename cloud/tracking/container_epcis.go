@@ -174,6 +174,9 @@ func (a aggregation) content() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// maxBound is how many things one event puts into a container, as one call does.
+const maxBound = 1000
+
 const notContainer = "parentID names a parcel or an order; only a container holds things"
 
 // bindingFaults say why things cannot be in a container.

@@ -379,6 +379,12 @@ func TestAggregationThatBindsNothing(t *testing.T) {
 	out, err := tracking.ContainersOf(y.s).Find(t.Context(), y.theirs[0], tracking.ContainerRef{ID: pallet})
 	require.NoError(t, err)
 	require.Empty(t, out.Container.Children)
+	var many []string
+	for n := range 1001 {
+		many = append(many, epcOf(fmt.Sprint("X", n)))
+	}
+	full, _ := y.capture(y.theirs[0], aggregate("many", "ADD", epcOf("P-1"), "packing", y.at(1), many...))
+	require.Contains(t, full.Timelines[0].Errors[0].Path, "childEPCs")
 	_, by = y.capture(y.theirs[0], aggregate("p-1", "ADD", epcOf(y.parcel(0)), "packing", y.at(1), epcOf(y.parcel(1))))
 	require.Equal(t, []string{"rejected", "CONTAINER_NOT_FOUND"}, []string{by[0].Outcome, by[0].Code})
 	_, by = y.capture(y.theirs[0], aggregate("p-2", "ADD", epcOf(y.parcel(0)), "loading", y.at(1), epcOf(y.parcel(1))))

@@ -62,7 +62,10 @@ func (s *Service) IngestEPCIS(ctx context.Context, c cloud.Caller, in IngestInpu
 func sorted(captured []projection.Captured, now time.Time) (list []arrival, skipped []Skipped, faults arrival, err error) {
 	place, parents := map[string]int{}, map[string]bool{}
 	for _, c := range captured {
-		if c.Binding != nil && c.Binding.Inside && !c.Withdraws && c.Subject.SSCC != "" {
+		if c.Binding != nil && len(c.Binding.Children) > maxBound {
+			c.Fault = &projection.Fault{Path: "childEPCs", Message: fmt.Sprintf("childEPCs names %d parcels and containers; send at most %d in one event", len(c.Binding.Children), maxBound)}
+		}
+		if c.Fault == nil && c.Binding != nil && c.Binding.Inside && !c.Withdraws && c.Subject.SSCC != "" {
 			parents[c.Subject.SSCC] = true
 		}
 		if c.Fault == nil && c.Skipped == "" && c.Code == "" && !c.Withdraws && c.Binding == nil {
