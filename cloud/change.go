@@ -39,6 +39,7 @@ type View interface {
 	WorkView
 	ReportView
 	ContainerView
+	AliasView
 }
 
 // Changes is everything one decision writes. Entities with an id or key are

@@ -21,6 +21,7 @@ const (
 	// ContainerBound and ContainerUnbound are of a parcel that was put into a container, or taken out.
 	ContainerBound   FeedKind = "container.bound"
 	ContainerUnbound FeedKind = "container.unbound"
+	AliasAdded       FeedKind = "alias.added"
 )
 
 // FeedLife is how long changes are kept to be read.
@@ -50,11 +51,19 @@ type FeedChange struct {
 	// Estimate is the new estimate of EstimateChanged: RFC 3339, as its source wrote it.
 	Estimate  string
 	Container ContainerID // of ContainerBound and ContainerUnbound
+	Alias     *FeedAlias  // of AliasAdded
 	// Event is that of the other kinds; nil where it is there no more. Withdrawal says how
 	// it was taken back, of the kinds that are about that.
 	Event      *otep.Event
 	Withdrawal EventRef
 	Size       int // of the stored event, bytes
+}
+
+// FeedAlias is an alias as changes have it.
+type FeedAlias struct {
+	Kind   string `json:"kind" enum:"carrier,package,sscc,epc,partner,legacy"`
+	Issuer string `json:"issuer"`
+	Value  string `json:"value"`
 }
 
 // FeedPage are changes of a business behind a position.

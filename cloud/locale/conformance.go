@@ -461,4 +461,12 @@ var ingestHints = map[string]texts{
 		"Bitte einen Behälter nennen, der diese Dinge aufnehmen kann, oder sie einzeln mit /api/v1/otep/containers binden.",
 		"Indique como padre un contenedor que pueda llevar estos elementos, o enlácelos uno a uno con /api/v1/otep/containers.",
 	},
+	"I10": {
+		"Send events of different times apart, or give the thing an alias for this time.",
+		"请将不同时间的事件分开发送，或为该对象添加覆盖此时间的别名。",
+		"請將不同時間的事件分開傳送，或為該對象加入涵蓋此時間的別名。",
+		"Envoyez séparément les événements d’époques différentes, ou donnez à l’objet un alias pour cette date.",
+		"Bitte Ereignisse verschiedener Zeiten getrennt senden, oder dem Ding einen Alias für diese Zeit geben.",
+		"Envíe por separado los eventos de épocas distintas, o dé al objeto un alias para esta fecha.",
+	},
 }

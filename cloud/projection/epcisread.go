@@ -27,6 +27,8 @@ type Captured struct {
 	Fault   *Fault // what is wrong with it
 
 	Subject otep.Subject
+	// EPC is the address of a thing that its subject does not name for sure, "" otherwise.
+	EPC string
 	// Event has no status code yet unless the document gave one: Status finds
 	// it when the parcel's timeline is known.
 	Event otep.Event
@@ -207,6 +209,9 @@ func capture(i int, raw json.RawMessage) []Captured {
 	for n, epc := range in.EPCs {
 		out[n] = c
 		out[n].Subject = readEPC(epc)
+		if readThing(epc) == (otep.Subject{}) {
+			out[n].EPC = epc
+		}
 		if out[n].Subject == (otep.Subject{}) {
 			out[n] = Captured{Index: i, EventID: in.EventID, Fault: &Fault{fmt.Sprintf("epcList[%d]", n), "the EPC names no parcel"}}
 		}

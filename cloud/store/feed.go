@@ -101,6 +101,10 @@ func scanFeed(r rows, x *feedRow) error {
 		if err != nil {
 			return err
 		}
+	case c.Kind == cloud.AliasAdded:
+		if part := strings.SplitN(subject, "\n", 3); len(part) == 3 {
+			c.Alias = &cloud.FeedAlias{Kind: part[0], Issuer: part[1], Value: part[2]}
+		}
 	case event != nil:
 		e, err := otep.DecodeEvent(*event)
 		if err != nil {

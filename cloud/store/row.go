@@ -16,6 +16,7 @@ import (
 var rowTables = []*rowTable{
 	newRowTable("announced_package", cloud.AnnouncedPackage{}),
 	newRowTable("cabinet_profile", cloud.CabinetProfile{}),
+	newRowTable("alias", cloud.Alias{}),
 	newRowTable("container", cloud.Container{}),
 	newRowTable("container_capture", cloud.ContainerCapture{}),
 	newRowTable("container_event", cloud.ContainerEvent{}),
@@ -224,6 +225,9 @@ func saveRows(w *writer, c *cloud.Changes) error {
 		w.add(mustExist, t.save, args...)
 		if m, ok := x.(cloud.ContainerMark); ok {
 			feedMark(w, m)
+		}
+		if a, ok := x.(cloud.Alias); ok && a.ShipmentID != 0 && a.CreatedAt.Equal(a.UpdatedAt) {
+			w.add(anything, sqlAddFeedChange, int64(a.ShipmentID), string(cloud.AliasAdded), strings.Join([]string{a.Kind, a.Issuer, a.Value}, "\n"), ms(a.CreatedAt))
 		}
 	}
 	return nil

@@ -116,14 +116,29 @@ func (w *adding) open() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if len(list) == 0 {
-		return w.openContainer()
-	}
 	isTheirs := func(s cloud.Shipment) bool { return s.OfProvider(w.by) }
 	if w.a.reviewed != 0 {
 		isTheirs = func(s cloud.Shipment) bool { return s.ID == w.a.reviewed }
 	}
 	i := slices.IndexFunc(list, isTheirs)
+	if len(list) == 0 && w.a.through == nil && w.a.reviewed == 0 {
+		if _, err := containerBySubject(w.v, w.by.BusinessID, w.a.subject); !isMissing(err) {
+			return w.openContainer(0)
+		}
+	}
+	if i < 0 {
+		x, err := w.byAlias()
+		if err == nil && (x.Container != 0 || x.Shipment == 0 && len(list) == 0) {
+			return w.openContainer(x.Container)
+		}
+		if err == nil && x.Shipment != 0 {
+			list, err = w.openThing(x)
+			i = slices.IndexFunc(list, isTheirs)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
 	if i < 0 {
 		w.code = codeForbidden
 		return false, nil
@@ -782,6 +797,7 @@ const (
 	ruleSubject      = "I07"
 	ruleChildren     = "I08"
 	ruleBinding      = "I09"
+	ruleAlias        = "I10"
 )
 
 // refusal is the finding of a parcel that may not be added to.

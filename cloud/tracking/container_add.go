@@ -65,15 +65,18 @@ func (w *adding) releases() {
 	}
 }
 
-// openContainer finds the container that the arrival is about, where it is about no shipment.
-func (w *adding) openContainer() (bool, error) {
+// openContainer finds the container that the arrival is about, where it is about no shipment: by its identity, else the
+// one that an alias names.
+func (w *adding) openContainer(named cloud.ContainerID) (bool, error) {
 	w.code = codeOTEPNotFound
 	if w.a.through != nil || w.a.reviewed != 0 {
 		return false, nil
 	}
 	w.binder = binder{v: w.v, business: w.by.BusinessID, now: w.now.Time, ch: &cloud.Changes{}}
 	c, err := containerBySubject(w.v, w.by.BusinessID, w.a.subject)
-	if isMissing(err) {
+	if isMissing(err) && named != 0 {
+		c, err = cloud.Find(w.v, cloud.Container{Kept: cloud.Kept[cloud.ContainerID]{ID: named, BusinessID: w.by.BusinessID}})
+	} else if isMissing(err) {
 		if holds, err := w.holdsFresh(); err != nil || !holds {
 			return false, err
 		}

@@ -347,11 +347,8 @@ func thingBySubject(v cloud.View, c cloud.Caller, b cloud.BusinessID, sub otep.S
 	if err != nil {
 		return x, false, err
 	}
-	isOpen := func(sh cloud.Shipment) bool {
-		return c.Account.Type == cloud.ProviderType && sh.OfProvider(c.Provider) || c.Account.Type.IsStaff() && sh.BusinessID == c.Account.BusinessID
-	}
 	for _, sh := range slices.Backward(found) {
-		if !isOpen(sh) {
+		if !mayAddTo(c, sh) {
 			continue
 		}
 		x.Shipment = sh.ID
@@ -371,7 +368,7 @@ func thingBySubject(v cloud.View, c cloud.Caller, b cloud.BusinessID, sub otep.S
 	if isMissing(err) {
 		return x, false, nil
 	}
-	ok = err == nil && (c.Account.Type != cloud.ProviderType || inner.OfProvider(c.Provider))
+	ok = err == nil && mayFill(c, inner)
 	return cloud.Thing{Container: inner.ID}, ok, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/protocol/otep"
@@ -103,7 +104,7 @@ func (a aggregation) bind(kept *cloud.ContainerCapture, content string) (int, er
 	if a.in.binding.All {
 		return b.empty(*w.container, at)
 	}
-	things, missing, err := w.children(a.in.binding.Children, a.in.binding.Inside)
+	things, missing, err := w.children(a.in.binding.Children, a.in.binding.Inside, at)
 	if err != nil {
 		return 0, err
 	}
@@ -199,10 +200,18 @@ func (a aggregation) refuse(out IngestEvent, member, code, message string) Inges
 
 // children are the things of the provider that subjects name, each once, and how many name none. An SSCC into which the
 // same document puts things becomes a container where isFresh says so.
-func (w *adding) children(list []otep.Subject, isFresh bool) (out []cloud.Thing, missing int, err error) {
+func (w *adding) children(list []otep.Subject, isFresh bool, at time.Time) (out []cloud.Thing, missing int, err error) {
 	seen := map[cloud.Thing]bool{}
+	book := aliasBook{w.v, w.by.BusinessID, w.now.Time}
 	for _, sub := range list {
 		x, ok, err := thingBySubject(w.v, w.c, w.by.BusinessID, sub)
+		if err == nil && !ok {
+			var spans []aliasSpan
+			if spans, err = book.spans(sub, ""); err == nil {
+				x, err = book.thingAt(w.c, spans, at)
+				ok = x != (cloud.Thing{})
+			}
+		}
 		if err == nil && !ok && isFresh && w.a.parents[sub.SSCC] {
 			x, ok, err = w.freshChild(sub)
 		}

@@ -82,12 +82,12 @@ func sorted(captured []projection.Captured, now time.Time) (list []arrival, skip
 			faults.fault(c.Index, c.Fault.Path, c.Fault.Message)
 			faults.events = append(faults.events, incoming{index: c.Index, refused: true})
 		default:
-			key := c.Subject.IdentityKey()
+			key := c.Subject.IdentityKey() + "\n" + c.EPC
 			i, ok := place[key]
 			if !ok {
 				i = len(list)
 				place[key] = i
-				list = append(list, arrival{index: i, subject: c.Subject, profile: otep.DefaultProfile, parents: parents})
+				list = append(list, arrival{index: i, subject: c.Subject, epc: c.EPC, isEPCIS: true, profile: otep.DefaultProfile, parents: parents})
 			}
 			list[i].capture(c)
 		}

@@ -42,13 +42,14 @@ type ChangesOutput struct {
 // Change is one change of a timeline, as its owners see it.
 type Change struct {
 	Cursor        string            `json:"cursor" doc:"For after of a call that goes on behind this change"`
-	Kind          cloud.FeedKind    `json:"kind" enum:"event.recorded,event.reported,event.withdrawn,event.corrected,estimate.changed,container.bound,container.unbound"`
+	Kind          cloud.FeedKind    `json:"kind" enum:"event.recorded,event.reported,event.withdrawn,event.corrected,estimate.changed,container.bound,container.unbound,alias.added"`
 	RecordedAt    string            `json:"recorded_at" format:"date-time"`
 	Number        string            `json:"tracking_number"`
 	PackageNumber *string           `json:"package_tracking_number" doc:"Of the package that the event is about; null where it is about all of the order"`
 	Event         *ShownEvent       `json:"event" doc:"As in a timeline; withdrawn says how it was taken back; null where the kind is about no event"`
 	Estimate      string            `json:"estimated_delivery_at,omitempty" doc:"New estimate of estimate.changed"`
 	Container     cloud.ContainerID `json:"container_id,omitempty" doc:"Of container.bound and container.unbound"`
+	Alias         *cloud.FeedAlias  `json:"alias,omitempty" doc:"Of alias.added: the number by which others know the parcel"`
 
 	text []byte // JSON of the change, when it is made already
 }

@@ -252,8 +252,11 @@ func (s *Service) Committed(ch *cloud.Changes) {
 		s.feed.notice(x.BusinessID)
 	}
 	for _, x := range ch.Rows {
-		if m, ok := x.(cloud.ContainerMark); ok {
-			s.feed.notice(m.BusinessID)
+		switch x := x.(type) {
+		case cloud.ContainerMark:
+			s.feed.notice(x.BusinessID)
+		case cloud.Alias:
+			s.feed.notice(x.BusinessID)
 		}
 	}
 	if len(ch.Withdrawn) > 0 {
@@ -327,7 +330,7 @@ func entriesOf(b cloud.BusinessID, list []cloud.FeedChange) []*feedEntry {
 
 // isWhole reports whether what the change is about is still there.
 func (x *feedEntry) isWhole() bool {
-	return x.Shipment.ID != 0 && (x.Event != nil || x.Estimate != "" || x.Container != 0)
+	return x.Shipment.ID != 0 && (x.Event != nil || x.Estimate != "" || x.Container != 0 || x.Alias != nil)
 }
 
 // inLanguage is the change with labels in a language. It is not changed after.
@@ -337,7 +340,7 @@ func (x *feedEntry) inLanguage(lang string) Change {
 	if c, ok := x.forms[lang]; ok {
 		return c
 	}
-	c := Change{Cursor: cursorText(x.business, x.Position, x.RecordedAt), Kind: x.Kind, RecordedAt: otep.Time{Time: x.RecordedAt}.String(), Number: x.Shipment.Number, PackageNumber: cloud.OrNull(x.Package), Estimate: x.Estimate, Container: x.Container}
+	c := Change{Cursor: cursorText(x.business, x.Position, x.RecordedAt), Kind: x.Kind, RecordedAt: otep.Time{Time: x.RecordedAt}.String(), Number: x.Shipment.Number, PackageNumber: cloud.OrNull(x.Package), Estimate: x.Estimate, Container: x.Container, Alias: x.Alias}
 	if x.Event != nil {
 		e := x.Event.Fill(cmp.Or(x.Shipment.Profile, otep.DefaultProfile))
 		e.StatusLabel = locale.Status(lang, e.StatusCode)

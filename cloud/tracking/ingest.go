@@ -204,6 +204,8 @@ type arrival struct {
 	index    int
 	prefix   string // before the paths of findings
 	subject  otep.Subject
+	epc      string // by which EPCIS names the subject
+	isEPCIS  bool
 	profile  string
 	estimate string
 	events   []incoming
