@@ -99,6 +99,7 @@ func New(c Config) *catalog.Catalog {
 		c.webhooks(),
 		c.subscriptions(),
 		c.containers(),
+		c.aliases(),
 		c.keeping(),
 		apps(c),
 		c.files(),

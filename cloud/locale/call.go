@@ -111,6 +111,8 @@ var calls = map[string]texts{
 	"verb.order_chat.participants.add":                 {"Add participant", "添加参与者", "新增參與者", "Ajouter un participant", "Teilnehmende hinzufügen", "Añadir participante"},
 	"verb.order_chat.participants.remove":              {"Remove participant", "移除参与者", "移除參與者", "Retirer un participant", "Teilnehmende entfernen", "Quitar participante"},
 	"verb.order_chat.token":                            {"Create live credentials", "创建实时凭据", "建立即時憑證", "Créer un accès en direct", "Live-Zugang erstellen", "Crear acceso en directo"},
+	"verb.otep.aliases.add":                            {"Add alias", "添加别名", "新增別名", "Ajouter un alias", "Alias hinzufügen", "Añadir alias"},
+	"verb.otep.aliases.remove":                         {"Remove alias", "删除别名", "刪除別名", "Retirer l’alias", "Alias entfernen", "Quitar alias"},
 	"verb.otep.containers.create":                      {"Create container", "创建容器", "建立容器", "Créer un contenant", "Behälter anlegen", "Crear contenedor"},
 	"verb.otep.containers.bind":                        {"Put into a container", "放入容器", "放入容器", "Mettre dans un contenant", "In Behälter legen", "Meter en un contenedor"},
 	"verb.otep.containers.unbind":                      {"Take out of a container", "从容器取出", "從容器取出", "Retirer d’un contenant", "Aus Behälter nehmen", "Sacar de un contenedor"},

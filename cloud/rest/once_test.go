@@ -118,7 +118,9 @@ func TestARepeatIsAnsweredByAnotherProcess(t *testing.T) {
 			token, path, body string
 			waits             bool // for a cabinet, which says nothing here
 		}
+		aliased := lives.do("GET", fmt.Sprintf("/api/v1/orders/%d", id("AL")), admin, "").json["order"].(map[string]any)["tracking_number"].(string)
 		calls := map[string]call{
+			"otep.aliases.add":                         {token: admin, path: "/api/v1/otep/trackings/" + aliased + "/aliases", body: `{"kind":"carrier","value":"ONCE"}`},
 			"otep.containers.create":                   {token: admin, path: "/api/v1/otep/containers", body: `{"kind":"pallet","scheme":"own","identity":"ONCE"}`},
 			"otep.reviews.decide":                      {token: admin, path: "/api/v1/otep/reviews/9100/decide", body: `{"action":"dismiss"}`},
 			"orders.create":                            {token: admin, path: "/api/v1/client/orderCreate", body: orderBody("ONCE")},

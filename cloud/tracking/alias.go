@@ -240,7 +240,7 @@ func (b aliasBook) span(a cloud.Alias) (cloud.Span, error) {
 	return s, err
 }
 
-// end is when a thing ended, zero for one that is on its way.
+// end is when a thing ended, by its last terminal event, zero for one without any.
 func (b aliasBook) end(x cloud.Thing) (time.Time, error) {
 	var t otep.Timeline
 	if x.Container != 0 {
@@ -265,9 +265,6 @@ func (b aliasBook) end(x cloud.Thing) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		if code, ok := otep.Lookup(sh.Current); x.Package == 0 && !(ok && code.Terminal) {
-			return time.Time{}, nil
-		}
 		rows, err := b.v.Timeline(x.Shipment)
 		if err != nil {
 			return time.Time{}, err
@@ -284,13 +281,13 @@ func (b aliasBook) end(x cloud.Thing) (time.Time, error) {
 		}
 		t = otep.FoldAt(sh.Profile, subject(sh), events, b.now)
 	}
-	if t.Current == nil {
-		return time.Time{}, nil
+	end := time.Time{}
+	for _, e := range t.Events {
+		if code, ok := otep.Lookup(e.StatusCode); ok && code.Terminal && e.OccurredAt.After(end) {
+			end = milliseconds(e.OccurredAt.Time)
+		}
 	}
-	if code, ok := otep.Lookup(*t.Current); !ok || !code.Terminal {
-		return time.Time{}, nil
-	}
-	return milliseconds(t.LastEventAt.Time), nil
+	return end, nil
 }
 
 // makeRoom lets a value go that was another thing's, and gives the alias if the thing has it already. Error: ALIAS_TAKEN.
