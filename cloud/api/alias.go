@@ -8,7 +8,7 @@ import (
 )
 
 // aliases are the operations on numbers by which others know a parcel.
-func (c Config) aliases() []catalog.Operation {
+func aliases(c Config) []catalog.Operation {
 	s := tracking.AliasesOf(c.Tracking)
 	return []catalog.Operation{
 		catalog.Define(catalog.Operation{

@@ -99,7 +99,7 @@ func New(c Config) *catalog.Catalog {
 		c.webhooks(),
 		c.subscriptions(),
 		c.containers(),
-		c.aliases(),
+		aliases(c),
 		c.keeping(),
 		apps(c),
 		c.files(),

@@ -648,7 +648,7 @@ func (x *world) stand(name string) (s standIn) {
 		id, _ := news()
 		parcel, _ := at(x.made("GET", "/api/v1/orders/"+id, x.token(admin), ""), "order", "tracking_number").(string)
 		s.in = m{"tracking_number": parcel, "kind": "carrier", "value": "ALIAS OF " + parcel}
-		if name == "otep.aliases.remove" {
+		if name != "otep.aliases.add" {
 			made := x.made("POST", "/api/v1/otep/trackings/"+parcel+"/aliases", x.token(admin), `{"kind":"carrier","value":"1Z `+parcel+`"}`)
 			s.in = m{"tracking_number": parcel, "id": x.id(at(made, "alias", "alias_id"))}
 		}

@@ -448,14 +448,15 @@ func (w *adding) byAlias() (x cloud.Thing, err error) {
 		}
 		if own != x && !in.refused {
 			w.a.events[i].refused = true
-			w.findings = append(w.findings, otep.Entry{Rule: ruleAlias, Path: w.eventPath(in.index), Message: "at this time the number is not one of the thing that the other events are of", Event: in.index})
+			w.findings = append(w.findings, otep.Entry{Rule: ruleAlias, Path: w.a.timePath(in.index), Message: "at this time the number is not one of the thing that the other events are of", Event: in.index})
 		}
 	}
 	return x, nil
 }
 
-func (w *adding) eventPath(index int) string {
-	if w.a.isEPCIS {
+// timePath is where the time of an event stands.
+func (a arrival) timePath(index int) string {
+	if a.isEPCIS {
 		return fmt.Sprintf("eventList[%d].eventTime", index)
 	}
 	return fmt.Sprintf("events[%d].occurred_at", index)
