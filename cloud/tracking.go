@@ -122,11 +122,12 @@ type PackageNumber struct {
 	External string // carrier's, upper case; "" for none
 }
 
-// FoundTimeline is a shipment that a number names, with its events in no particular order, those taken
+// FoundTimeline is a shipment that a number names, with its newest events in no particular order, those taken
 // back marked as withdrawn.
 type FoundTimeline struct {
 	Shipment Shipment
 	Events   []TimelineEvent
+	Longer   bool // there may be older events
 	// Package is the one of several that the number names, 0 when it names the whole shipment.
 	Package PackageNumber
 	// Packages are those of an order with several, by id.
@@ -218,6 +219,14 @@ type RecentTimeline struct {
 	Upto   time.Time       // of the checkpoint; zero for none
 }
 
+// TimelineCheckpoint stands for the events of a timeline up to a moment: those that Kept names are all that
+// is needed to judge what comes after it.
+type TimelineCheckpoint struct {
+	Upto   time.Time // a whole millisecond: events of it are before the checkpoint
+	Events int       // that it stands for
+	Kept   []string  // keys of events
+}
+
 // IsBehind reports whether events of a time are all among those of t.
 func (t RecentTimeline) IsBehind(at time.Time) bool {
 	return t.Upto.IsZero() || at.UnixMilli() > t.Upto.UnixMilli()
@@ -245,10 +254,19 @@ type TrackingView interface {
 	// RecentTimeline is Timeline without events that a checkpoint stands for: what is left is all that later
 	// events are judged by.
 	RecentTimeline(ShipmentID) (RecentTimeline, error)
+	// Checkpoint is the one that decisions about a shipment go by.
+	Checkpoint(ShipmentID) (TimelineCheckpoint, error)
 	// TimelineEvent finds an event of a shipment by the key of its reference.
 	TimelineEvent(s ShipmentID, key string) (TimelineEvent, error)
 	// WithdrawnEvents lists a shipment's events that were taken back, in no particular order.
 	WithdrawnEvents(ShipmentID) ([]WithdrawnEvent, error)
+	// WithdrawnBetween are those of two milliseconds and all between; a zero time is no bound.
+	WithdrawnBetween(s ShipmentID, from, upto time.Time) ([]WithdrawnEvent, error)
+	// TimelineUpto lists events of a millisecond and before, the latest first, at most so many. The zero time is
+	// the end of all times.
+	TimelineUpto(s ShipmentID, upto time.Time, limit int) ([]TimelineEvent, error)
+	// IsSplit reports whether an event of a shipment is about one package alone.
+	IsSplit(ShipmentID) (bool, error)
 	// HasEventsAfter reports whether a shipment has an event that occurs after a time.
 	HasEventsAfter(s ShipmentID, at time.Time) (bool, error)
 	Observation(s ShipmentID, source string) (Observation, error)
@@ -271,6 +289,8 @@ type TrackingChanges struct {
 	Judged       []JudgedEvent
 	Observations []Observation
 	ProofGuesses []ProofGuesses
+	// Unsettled shipments lose their checkpoints: the next decision reads their timelines whole.
+	Unsettled []ShipmentID
 }
 
 // trackingEventIDs are the numbers of the tracking event dictionary (interface 4.2).

@@ -26,7 +26,7 @@ func (c Config) tracking() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "otep.tracking",
 			Summary:     "Get the timeline of a tracking number, in any format",
-			Description: "The timeline in the Open Tracking Event Protocol, or as another format by format, with labels in the caller's language.",
+			Description: "The timeline in the Open Tracking Event Protocol, or as another format by format, with labels in the caller's language. It shows the newest 500 events; next, and the Link header, lead to the older ones in the list of events.",
 			Tag:         "OTEP",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/otep/trackings/{tracking_number}",
@@ -41,7 +41,7 @@ func (c Config) tracking() []catalog.Operation {
 		catalog.Define(catalog.Operation{
 			Name:        "otep.events",
 			Summary:     "List the events of a timeline",
-			Description: "The events alone, oldest first or by order, optionally those after since. Owners also get those that were withdrawn, by include.",
+			Description: "The newest 500 events alone, oldest first or by order, and the older ones page by page by cursor. A reader of all pages gets each event once that stood when it began and was not withdrawn. Of a page since shows those recorded later. Owners also get those that were withdrawn, by include.",
 			Tag:         "OTEP",
 			Method:      http.MethodGet,
 			Path:        "/api/v1/otep/trackings/{tracking_number}/events",
@@ -50,7 +50,7 @@ func (c Config) tracking() []catalog.Operation {
 			Errors:      []string{"OTEP_TRACKING_NOT_FOUND", "OTEP_UNSUPPORTED_FORMAT", "OTEP_INVALID_REQUEST", "OTEP_CREDENTIALS_REQUIRED", "OTEP_PROVIDER_FORBIDDEN"},
 			Example:     `{"tracking_number":"SWP100200300"}`,
 		}, t.Events, func(out tracking.EventsOutput) catalog.Answer {
-			return catalog.Answer{Body: out, ETag: true, Headers: readHeaders(out.Private)}
+			return catalog.Answer{Body: out, ETag: true, Headers: readHeaders(out.Private, out.NextURL)}
 		}),
 		catalog.Define(catalog.Operation{
 			Name:        "otep.batch",
@@ -194,25 +194,30 @@ func (c Config) tracking() []catalog.Operation {
 }
 
 func timelineAnswer(out tracking.TimelineOutput) catalog.Answer {
-	a := catalog.Answer{Body: out, ETag: true, Headers: readHeaders(out.Private), About: out.About}
+	a := catalog.Answer{Body: out, ETag: true, Headers: readHeaders(out.Private, out.NextURL), About: out.About}
 	if out.MediaType != "" {
 		a.Body, a.Type = out.Data, out.MediaType
 	}
 	return a
 }
 
-func readHeaders(private bool) [][2]string {
+func readHeaders(private bool, next string) [][2]string {
 	cache := "public, max-age=30"
 	if private {
 		cache = "private, max-age=30"
 	}
-	return [][2]string{{"Cache-Control", cache}, {"Vary", "Accept, Accept-Language, Authorization, X-Tracking-Key"}}
+	return withNext([][2]string{{"Cache-Control", cache}, {"Vary", "Accept, Accept-Language, Authorization, X-Tracking-Key"}}, next)
+}
+
+// withNext are headers with one that leads to the next page, if there is one.
+func withNext(headers [][2]string, next string) [][2]string {
+	if next == "" {
+		return headers
+	}
+	return append(headers, [2]string{"Link", "<" + next + `>; rel="next"`})
 }
 
 func pullAnswer(out tracking.PullOutput) catalog.Answer {
-	a := catalog.Answer{Body: out.Document, Type: "application/ld+json", Headers: [][2]string{{"GS1-EPCIS-Version", "2.0.0"}, {"GS1-CBV-Version", "2.0.0"}}}
-	if out.Next != "" {
-		a.Headers = append(a.Headers, [2]string{"Link", "<" + out.Next + `>; rel="next"`})
-	}
-	return a
+	headers := [][2]string{{"GS1-EPCIS-Version", "2.0.0"}, {"GS1-CBV-Version", "2.0.0"}}
+	return catalog.Answer{Body: out.Document, Type: "application/ld+json", Headers: withNext(headers, out.Next)}
 }

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/postern-io/postern/cloud/server"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
@@ -96,6 +98,9 @@ func carry(t *testing.T, w *devicetest.World, packages int, bubble bool, play fu
 	require.NoError(t, err)
 	require.Empty(t, again.Missing)
 	require.Empty(t, again.Different)
+	folded, err := server.RefoldTimelines(ctx, s.Store, server.Refold{})
+	require.NoError(t, err)
+	require.Empty(t, folded.List)
 }
 
 // wait lets simulated time pass; real time is not waited for.

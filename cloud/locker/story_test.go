@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/postern-io/postern/cloud/server"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/postern-io/postern/cloud"
@@ -61,6 +63,9 @@ func tellOf(t *testing.T, purpose string, packages int, log *slog.Logger, f func
 		require.NoError(t, err)
 		require.Empty(t, again.Missing)
 		require.Empty(t, again.Different)
+		folded, err := server.RefoldTimelines(ctx, s.Store, server.Refold{})
+		require.NoError(t, err)
+		require.Empty(t, folded.List, "%+v", folded.List)
 	})
 }
 

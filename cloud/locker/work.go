@@ -483,7 +483,8 @@ func (w *timeline) add(r Occurrence, s *shipment, e otep.Event) {
 	if s.loaded {
 		s.events = append(s.events, e)
 	}
-	if !e.OccurredAt.Before(s.LastAt) {
+	former := otep.Event{StatusCode: s.Current}
+	if e.OccurredAt.After(s.LastAt) || e.OccurredAt.Equal(s.LastAt) && e.Rank() >= former.Rank() { // as otep.Compare has it
 		s.Current, s.LastAt = e.StatusCode, e.OccurredAt.Time
 		w.touch(s)
 	}

@@ -20,7 +20,7 @@ func isPublic(path string) bool {
 const (
 	publicHeaders = "Accept, Accept-Language, Content-Type, If-None-Match, X-Request-Id, X-Tracking-Key"
 	tokenHeaders  = publicHeaders + ", Authorization, Idempotency-Key, Last-Event-ID"
-	shownHeaders  = "ETag, Idempotent-Replayed, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id, X-Unknown-Members"
+	shownHeaders  = "ETag, Idempotent-Replayed, Link, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id, X-Unknown-Members"
 	preflightLife = "600" // seconds
 )
 

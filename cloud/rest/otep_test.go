@@ -771,3 +771,74 @@ func TestArrivalOrderOverHTTPNeverMatters(t *testing.T) {
 		require.Equal(t, want, codes)
 	}
 }
+
+// A timeline of 1,203 events shows the newest 500 in every format that has events, says so, and leads to the others.
+func TestALongTimelineOverHTTP(t *testing.T) {
+	t.Parallel()
+	r := otepRig(t)
+	const number, count = "LONG-1", 1203
+	r.w.Write(t, cloud.Changes{TrackingChanges: cloud.TrackingChanges{Shipments: []cloud.Shipment{{ID: 104, BusinessID: 42, Number: number, ProviderID: 17, Profile: "parcel"}}}})
+	base := time.Now().Add(-72 * time.Hour).UTC().Truncate(time.Second)
+	for from := 0; from < count; from += 200 {
+		var events []string
+		for i := from; i < min(from+200, count); i++ {
+			code := "in_transit"
+			if i == count-1 {
+				code = "delivered"
+			}
+			events = append(events, eventOf(code, base.Add(time.Duration(i)*time.Minute).Format(time.RFC3339), fmt.Sprintf(`,"event_id":"long-%04d"`, i)))
+		}
+		g := r.do("POST", ingest, r.provider(), timelineOf(number, events...))
+		require.Equal(t, 200, g.status, string(g.body))
+	}
+	path := otepBase + "/trackings/" + number
+	for _, token := range []string{"", r.provider()} {
+		whole := r.do("GET", path, token, "")
+		require.Equal(t, 200, whole.status)
+		require.Equal(t, "delivered", dig(whole.json, "data", "current_status"))
+		require.Len(t, dig(whole.json, "data", "events"), 500)
+		require.Equal(t, true, whole.json["truncated"])
+		listed := r.do("GET", path+"/events?cursor="+whole.json["next"].(string), token, "")
+		require.Equal(t, 200, listed.status, string(listed.body))
+		require.Equal(t, fmt.Sprintf("long-%04d", count-1000), dig(listed.json, "data", 0, "event_id"))
+		var got []string
+		for next, pages := path+"/events?order=desc&limit=250", 0; next != ""; pages++ {
+			g := r.do("GET", next, token, "")
+			require.Equal(t, 200, g.status, string(g.body))
+			list := g.json["data"].([]any)
+			require.LessOrEqual(t, len(list), 250)
+			for _, e := range list {
+				got = append(got, dig(e, "event_id").(string))
+			}
+			address, rel, _ := strings.Cut(g.header("Link"), ">; ")
+			require.Equal(t, g.json["next"] != nil, rel == `rel="next"`)
+			require.Equal(t, g.json["next"] != nil, g.json["truncated"] == true)
+			next = strings.TrimPrefix(address, "<https://track.example")
+		}
+		require.Len(t, got, count)
+		for i, id := range got {
+			require.Equal(t, fmt.Sprintf("long-%04d", count-1-i), id)
+		}
+		for _, format := range projection.Names() {
+			g := r.do("GET", path+"?envelope=0&format="+format, token, "")
+			require.Equal(t, 200, g.status)
+			next := g.header("Link")
+			require.Contains(t, next, `rel="next"`, format)
+			require.Contains(t, next, "format="+format)
+			g = r.do("GET", strings.TrimPrefix(next[:strings.Index(next, ">")], "<https://track.example"), token, "")
+			require.Equal(t, 200, g.status, string(g.body))
+			require.NotEmpty(t, g.json["data"])
+		}
+	}
+	public := r.do("GET", "/api/v1/tracking/"+number, "", "")
+	require.Equal(t, "delivered", public.json["otep_status"])
+	require.Len(t, public.json["events"], 500)
+	other := r.do("GET", path, "", "").json["next"].(string)
+	for _, bad := range []string{"limit=0", "limit=501", "limit=x"} {
+		r.refused(r.do("GET", path+"/events?"+bad, "", ""), 422, "VALIDATION_FAILED")
+	}
+	for _, bad := range []string{"cursor=abc", "cursor=e30"} {
+		r.refused(r.do("GET", path+"/events?"+bad, "", ""), 422, "OTEP_INVALID_REQUEST")
+	}
+	r.refused(r.do("GET", otepBase+"/trackings/"+webtest.Waiting+"/events?cursor="+other, "", ""), 422, "OTEP_INVALID_REQUEST")
+}

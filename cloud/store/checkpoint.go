@@ -21,6 +21,9 @@ FROM timeline_kept k JOIN timeline t ON t.shipment_id = k.shipment_id AND t.even
 WHERE shipment_id = $1 AND occurred_at > $2 ORDER BY occurred_at DESC, n DESC`
 	sqlTimelineEvent = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline WHERE shipment_id = $1 AND event_id = $2`
 
+	sqlKeptKeys = `SELECT event_id FROM timeline_kept WHERE shipment_id = $1`
+	sqlForget   = `DELETE FROM timeline_checkpoint WHERE shipment_id = $1`
+
 	sqlSaveCheckpoint = `INSERT INTO timeline_checkpoint (shipment_id, version, upto, events, packages, last_package) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (shipment_id) DO UPDATE SET version = excluded.version, upto = excluded.upto, events = excluded.events, packages = excluded.packages, last_package = excluded.last_package`
 	sqlDropKept = `DELETE FROM timeline_kept WHERE shipment_id = $1`
@@ -32,8 +35,9 @@ ON CONFLICT (shipment_id) DO UPDATE SET version = excluded.version, upto = exclu
 	sqlDropOrdersKept = `DELETE FROM timeline_kept WHERE shipment_id IN (SELECT id FROM shipment WHERE business_id = $1 AND order_id = $2 AND order_id <> 0)`
 
 	beforeAll           = math.MinInt64
-	timelineWindow      = 1000 // events behind a checkpoint, before there is a next one
-	timelineWindowLeave = 500  // that it leaves behind
+	afterAll            = math.MaxInt64
+	timelineWindow      = 300 // events behind a checkpoint, before there is a next one
+	timelineWindowLeave = 150 // that it leaves behind
 )
 
 // window is how many events stand behind a checkpoint before there is a next one, which leaves some.
@@ -59,7 +63,7 @@ func (v trackingView) RecentTimeline(id cloud.ShipmentID) (out cloud.RecentTimel
 		return out, err
 	}
 	upto, before := int64(beforeAll), 0
-	found, err := one(v.ctx, v.q, sqlCheckpoint, func(r rows, c *timeline.Checkpoint) error { return r.Scan(when(&c.Upto), &c.Events) }, int64(id), int64(timeline.Version))
+	found, err := v.checkpoint(id)
 	switch {
 	case err == nil:
 		upto, before, out.Upto = found.Upto.UnixMilli(), found.Events, found.Upto
@@ -89,6 +93,20 @@ func (v trackingView) RecentTimeline(id cloud.ShipmentID) (out cloud.RecentTimel
 		}
 	}
 	return out, nil
+}
+
+// checkpoint is the one of a shipment, without what it keeps.
+func (v trackingView) checkpoint(id cloud.ShipmentID) (timeline.Checkpoint, error) {
+	return one(v.ctx, v.q, sqlCheckpoint, func(r rows, c *timeline.Checkpoint) error { return r.Scan(when(&c.Upto), &c.Events) }, int64(id), int64(timeline.Version))
+}
+
+// Checkpoint is the one that decisions go by. Error: cloud.ErrNotFound.
+func (v trackingView) Checkpoint(id cloud.ShipmentID) (cloud.TimelineCheckpoint, error) {
+	c, err := v.checkpoint(id)
+	if err == nil {
+		c.Kept, err = list(v.ctx, v.q, sqlKeptKeys, func(r rows, key *string) error { return r.Scan(key) }, int64(id))
+	}
+	return c, err
 }
 
 func lastOf(packages []cloud.PackageID) (last cloud.PackageID) {
@@ -133,5 +151,9 @@ func outdateCheckpoints(w *writer, c *cloud.Changes) {
 	}
 	for _, x := range c.Withdrawn {
 		w.add(anything, sqlUnsettle, int64(x.ShipmentID), x.Key())
+	}
+	for _, id := range c.Unsettled {
+		w.add(anything, sqlForget, int64(id))
+		w.add(anything, sqlDropKept, int64(id))
 	}
 }

@@ -35,7 +35,7 @@ func feedNodes(t *testing.T, engine string, parcels int) []*DB {
 	return nodes
 }
 
-func decide(t *testing.T, db *DB, c *cloud.Changes) {
+func decide(t testing.TB, db *DB, c *cloud.Changes) {
 	t.Helper()
 	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { return c, nil }))
 }

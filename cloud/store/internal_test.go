@@ -205,7 +205,7 @@ func TestNoStatementSortsOrScans(t *testing.T) {
 		"sqlCompartmentStates":          "counts the doors of one business",
 		"sqlShipmentsByPackageExternal": "sorts the orders of one carrier's number, which are few",
 		"sqlNewestByPackageExternal":    "sorts the orders of one carrier's number, which are few",
-		"sqlTimelineByNumber":           "walks the newest 2,050 events that its inner statement found by index",
+		"sqlTimelineByNumber":           "walks the newest events that its inner statement found by index",
 		"sqlOpenJobs":                   "walks the partial index of unfinished jobs",
 		"sqlWaitingJobs":                "walks the partial index of unfinished jobs over records and files",
 		"sqlReleaseHot":                 "walks the partial index of unfinished deliveries, once at start",

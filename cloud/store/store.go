@@ -116,6 +116,7 @@ type database struct {
 	slots  atomic.Uint64 // of these rows that it sends, a bit each
 	logins logins
 	window window // of timelines; zero is usualWindow
+	newest int    // events that FindTimeline reads; zero is newestEvents
 
 	hookMu sync.Mutex
 	hooks  []func(*cloud.Changes)

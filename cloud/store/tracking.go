@@ -17,17 +17,21 @@ import (
 
 const (
 	sqlShipmentByNumber = `SELECT ` + shipmentColumns + ` FROM shipment WHERE number_key = $1`
+	sqlShipmentsAfter   = `SELECT ` + shipmentColumns + ` FROM shipment WHERE id > $1 ORDER BY id LIMIT $2`
 	sqlLockShipment     = `SELECT id FROM shipment WHERE number_key = $1 @lock`
 	sqlDeliveryShipment = `SELECT ` + shipmentColumns + ` FROM shipment WHERE delivery_id = $1 AND delivery_id <> 0 ORDER BY id`
 	// A shipment with its newest events, one on a line, and the packages of its order. Before an event stand a dash if it was taken
-	// back, a question mark if it was reported, and the number of its package. A timeline takes no more than 2,000 and an end of each of 200 packages; older databases have longer ones.
+	// back, a question mark if it was reported, and the number of its package.
 	sqlTimelineByNumber = `SELECT ` + shipmentColumns + `,
   (SELECT @join(newest.line, @newline) FROM (SELECT CASE WHEN t.withdrawn_at IS NULL AND t.package_id = 0 AND NOT t.reported THEN t.event
        ELSE CASE WHEN t.withdrawn_at IS NULL THEN '' ELSE '-' END || CASE WHEN t.reported THEN '?' ELSE '' END || CAST(t.package_id AS TEXT) || t.event END AS line
-     FROM timeline t WHERE t.shipment_id = shipment.id ORDER BY t.occurred_at DESC, t.n DESC LIMIT 2250) AS newest),
+     FROM timeline t WHERE t.shipment_id = shipment.id ORDER BY t.occurred_at DESC, t.n DESC LIMIT $2) AS newest),
   CASE WHEN shipment.order_id <> 0 THEN (SELECT @join(CAST(p.id AS TEXT) || ' ' || p.number_key, @newline) FROM order_package p WHERE p.order_id = shipment.order_id) END
 FROM shipment WHERE number_key = $1`
-	sqlTimeline = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT 2250`
+	sqlTimeline     = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT $2`
+	sqlTimelineUpto = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline
+WHERE shipment_id = $1 AND occurred_at <= $2 ORDER BY occurred_at DESC, n DESC LIMIT $3`
+	sqlIsSplit = `SELECT 1 FROM timeline WHERE shipment_id = $1 AND package_id <> 0 LIMIT 1`
 
 	sqlEventAfter = `SELECT occurred_at FROM timeline WHERE shipment_id = $1 AND occurred_at > $2 LIMIT 1`
 
@@ -57,10 +61,12 @@ WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE ex
 WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 	sqlWithdraw = `UPDATE timeline SET withdrawn_at = $3, withdrawn_reason = $4, withdrawn_by = $5, corrected_by = $6, told = 2
 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
-	sqlJudge       = `UPDATE timeline SET reported = $3, told = $4 WHERE shipment_id = $1 AND event_id = $2 AND reported <> $3`
-	sqlPackagesOf  = `SELECT id, number_key, external_key FROM order_package WHERE order_id = $1 AND business_id = $2 ORDER BY id`
-	sqlEndReviews  = `UPDATE review SET status = 'ended', updated_at = $1 WHERE id IN (SELECT id FROM review WHERE status = 'open' AND ends_at < $1 ORDER BY ends_at LIMIT $2)`
-	sqlWithdrawn   = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2250`
+	sqlJudge            = `UPDATE timeline SET reported = $3, told = $4 WHERE shipment_id = $1 AND event_id = $2 AND reported <> $3`
+	sqlPackagesOf       = `SELECT id, number_key, external_key FROM order_package WHERE order_id = $1 AND business_id = $2 ORDER BY id`
+	sqlEndReviews       = `UPDATE review SET status = 'ended', updated_at = $1 WHERE id IN (SELECT id FROM review WHERE status = 'open' AND ends_at < $1 ORDER BY ends_at LIMIT $2)`
+	sqlWithdrawn        = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2250`
+	sqlWithdrawnBetween = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline
+WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL AND occurred_at >= $2 AND occurred_at <= $3`
 	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
 	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (shipment_id, source) DO UPDATE SET raw = excluded.raw, code = excluded.code, seen_at = excluded.seen_at`
@@ -199,11 +205,37 @@ func (v trackingView) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, erro
 }
 
 func (v trackingView) WithdrawnEvents(id cloud.ShipmentID) ([]cloud.WithdrawnEvent, error) {
-	return list(v.ctx, v.q, sqlWithdrawn, func(r rows, e *cloud.WithdrawnEvent) error {
-		err := r.Scan(&e.ShipmentID, &e.Package, when(&e.At), &e.Reason, &e.By, &e.CorrectedBy, (*eventColumn)(&e.Event))
-		e.EventID = e.Event.EventID
-		return err
-	}, int64(id))
+	return list(v.ctx, v.q, sqlWithdrawn, scanWithdrawn, int64(id))
+}
+
+// WithdrawnBetween lists events that were taken back, of two moments and all between.
+func (v trackingView) WithdrawnBetween(id cloud.ShipmentID, from, upto time.Time) ([]cloud.WithdrawnEvent, error) {
+	return list(v.ctx, v.q, sqlWithdrawnBetween, scanWithdrawn, int64(id), milliseconds(from, beforeAll), milliseconds(upto, afterAll))
+}
+
+func scanWithdrawn(r rows, e *cloud.WithdrawnEvent) error {
+	err := r.Scan(&e.ShipmentID, &e.Package, when(&e.At), &e.Reason, &e.By, &e.CorrectedBy, (*eventColumn)(&e.Event))
+	e.EventID = e.Event.EventID
+	return err
+}
+
+// TimelineUpto lists events of a time and before, the latest first, at most so many.
+func (v trackingView) TimelineUpto(id cloud.ShipmentID, upto time.Time, limit int) ([]cloud.TimelineEvent, error) {
+	return list(v.ctx, v.q, sqlTimelineUpto, scanEvent, int64(id), milliseconds(upto, afterAll), limit)
+}
+
+// IsSplit reports whether an event of a shipment is about one package alone.
+func (v trackingView) IsSplit(id cloud.ShipmentID) (bool, error) {
+	found, err := list(v.ctx, v.q, sqlIsSplit, scanInt, int64(id))
+	return len(found) > 0, err
+}
+
+// milliseconds are those of a time, and others for the zero time.
+func milliseconds(at time.Time, zero int64) int64 {
+	if at.IsZero() {
+		return zero
+	}
+	return at.UnixMilli()
 }
 
 func (v trackingView) PackagesOf(b cloud.BusinessID, id cloud.OrderID) ([]cloud.PackageNumber, error) {
@@ -321,22 +353,33 @@ func addWithdrawal(w *writer, e cloud.EventRef, now time.Time) {
 	w.ops = append(w.ops, op{sql: sqlWithdraw, args: []any{int64(e.ShipmentID), e.Key(), ms(e.At), e.Reason, e.By, e.CorrectedBy}, then: ifTouched(e.ShipmentID, kind, e.Key(), now)})
 }
 
+// ShipmentsAfter lists shipments behind an id, by id.
+func (db timelines) ShipmentsAfter(ctx context.Context, after cloud.ShipmentID, limit int) ([]cloud.Shipment, error) {
+	return readList(ctx, db.database, sqlShipmentsAfter, scanShipment, int64(after), limit)
+}
+
 // FindShipment finds a shipment by its tracking number, in any case.
 func (db timelines) FindShipment(ctx context.Context, number string) (cloud.Shipment, error) {
 	return readOne(ctx, db.database, sqlShipmentByNumber, scanShipment, numberKey(number))
 }
 
+// newestEvents is how many events of a timeline are read with its shipment: as many as are shown, and
+// some that are not.
+const newestEvents = 512
+
 // FindTimeline finds a shipment by its tracking number, else by that of a
 // package of its order, else by a carrier's number for either, together with
-// its events as they stood at one moment. Of several with one carrier's number it is the newest that
+// its newest events as they stood at one moment. Of several with one carrier's number it is the newest that
 // prefer likes, else the newest; prefer may be nil. A number that was replaced
 // finds a shipment that prefer likes, and no other.
 func (db timelines) FindTimeline(ctx context.Context, number string, prefer func(cloud.Shipment) bool) (out cloud.FoundTimeline, err error) {
-	found, err := readOne(ctx, db.database, sqlTimelineByNumber, scanTimeline, numberKey(number))
+	newest := cmp.Or(db.newest, newestEvents)
+	found, err := readOne(ctx, db.database, sqlTimelineByNumber, scanTimeline, numberKey(number), newest)
 	if err == nil {
 		out.Shipment = found.Shipment
 		out.Packages = found.several()
 		out.Events, err = found.events()
+		out.Longer = len(out.Events) >= newest
 		return out, err
 	}
 	if !errors.Is(err, cloud.ErrNotFound) {
@@ -362,7 +405,8 @@ func (db timelines) FindTimeline(ctx context.Context, number string, prefer func
 			return err
 		}
 		out.Shipment = s
-		if out.Events, err = list(ctx, q, sqlTimeline, scanEvent, int64(s.ID)); err != nil || s.OrderID == 0 {
+		out.Events, err = list(ctx, q, sqlTimeline, scanEvent, int64(s.ID), newest)
+		if out.Longer = len(out.Events) >= newest; err != nil || s.OrderID == 0 {
 			return err
 		}
 		packages, err := packagesOf(ctx, q, s.BusinessID, s.OrderID)

@@ -12,13 +12,8 @@ import (
 // read: raise it when events are folded in another way.
 const Version = 1
 
-// Checkpoint stands for the events of a timeline up to a moment: those that Kept names are all that
-// is needed to judge what comes after it.
-type Checkpoint struct {
-	Upto   time.Time // a whole millisecond: events of it are before the checkpoint
-	Events int       // that it stands for
-	Kept   []string  // keys of events
-}
+// Checkpoint is one of a timeline.
+type Checkpoint = cloud.TimelineCheckpoint
 
 // MakeCheckpoint makes a checkpoint that leaves at least some of the latest events behind it. There
 // is none where the events that would be kept lead to anything else than all of them.
@@ -41,6 +36,27 @@ func MakeCheckpoint(events []cloud.TimelineEvent, packages []cloud.PackageID, le
 		c.Kept = append(c.Kept, e.Ref().Key())
 	}
 	return c, true
+}
+
+// IsRight reports whether a checkpoint is one of a timeline: it counts the events before it, keeps those of them that
+// it has to, and these lead to the same as all.
+func IsRight(c Checkpoint, events []cloud.TimelineEvent, packages []cloud.PackageID, now time.Time) bool {
+	list := slices.Clone(events)
+	slices.SortStableFunc(list, func(a, b cloud.TimelineEvent) int { return otep.Compare(&a.Event, &b.Event) })
+	cut := 0
+	for cut < len(list) && list[cut].Event.OccurredAt.UnixMilli() <= c.Upto.UnixMilli() {
+		cut++
+	}
+	if cut == 0 || cut != c.Events {
+		return false
+	}
+	kept := keptOf(list[:cut], packages)
+	keys := make([]string, len(kept))
+	for i, e := range kept {
+		keys[i] = e.Ref().Key()
+	}
+	slices.Sort(keys)
+	return slices.Equal(keys, slices.Sorted(slices.Values(c.Kept))) && isSame(list, append(kept, list[cut:]...), cut, packages, now)
 }
 
 // isGap reports whether a checkpoint can stand before an event of a list: the events before it are of earlier

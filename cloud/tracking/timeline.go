@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,8 +39,10 @@ type TimelineOutput struct {
 	Packages []PackageOfOrder `json:"packages,omitempty"`
 	// Truncated says that there are older events than the 500 shown.
 	Truncated bool   `json:"truncated,omitempty"`
+	Next      string `json:"next,omitempty" doc:"cursor for the list of events, which goes on with the older ones"`
 	MediaType string `json:"-"`
 	Private   bool   `json:"-"`
+	NextURL   string `json:"-"` // of the same page
 
 	About cloud.AnswerSubject `json:"-"`
 }
@@ -83,7 +87,9 @@ func (s *Service) Timeline(ctx context.Context, c cloud.Caller, in TimelineInput
 	if err != nil {
 		return TimelineOutput{}, err
 	}
-	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous() || given.given(), Access: p.judged(given), Packages: p.shownPackages(), Truncated: p.truncated}
+	next := p.next()
+	out := TimelineOutput{Result: true, Format: f.Name, Data: projector(c).Document(f, p.timeline, documentTime(p.timeline)), Private: !c.Anonymous() || given.given(), Access: p.judged(given), Packages: p.shownPackages(), Truncated: p.truncated,
+		Next: next, NextURL: nextAddress(c.BaseURL, p.timeline.Subject.TrackingNumber, next, url.Values{"format": {in.Format}})}
 	if !given.given() {
 		asked := cloud.NumberKey(strings.TrimSpace(in.Number))
 		out.About = cloud.AnswerSubject{Shipment: p.shipment.ID, Order: p.shipment.OrderID, Named: asked == cloud.NumberKey(p.shipment.Number) || p.part != 0 && asked == cloud.NumberKey(p.timeline.Subject.TrackingNumber)}
@@ -130,12 +136,17 @@ func (s *Service) visibleParcel(ctx context.Context, c cloud.Caller, number stri
 	if err != nil {
 		return p, err
 	}
-	s.reduce(&p)
+	makeVisible(s, &p, c.Language)
+	return p, nil
+}
+
+// makeVisible leaves of a parcel what the caller may see, with labels.
+func makeVisible(s *Service, p *parcel, lang string) {
+	s.reduce(p)
 	for i := range p.timeline.Events {
 		e := &p.timeline.Events[i]
-		e.StatusLabel = locale.Status(c.Language, e.StatusCode)
+		e.StatusLabel = locale.Status(lang, e.StatusCode)
 	}
-	return p, nil
 }
 
 // reduce leaves of a timeline what the caller may see. Documents in every format
@@ -148,6 +159,7 @@ func (s *Service) reduce(p *parcel) {
 	t.Reports = nil
 	if p.access.Level == LevelReduced {
 		t.Subject, t.EstimatedDeliveryAt, t.Events = otep.Subject{TrackingNumber: t.Subject.TrackingNumber}, nil, []otep.Event{}
+		p.truncated, p.oldest = false, nil
 		return
 	}
 	t.Subject.OrderID, t.Subject.PackageID = 0, 0
@@ -187,6 +199,8 @@ type EventsInput struct {
 	Scope string `query:"scope" doc:"all: every event of an order and of its packages, each with the number of its package; in the formats otep and epcis"`
 	// Include is withdrawn for those that were taken back, too.
 	Include string `query:"include" doc:"withdrawn: events that were taken back, too, each with why and by whom; for owners, in the formats otep and epcis"`
+	Limit   *int   `query:"limit" min:"1" max:"500" doc:"Most events of an answer that were not taken back; 500 when absent"`
+	Cursor  string `query:"cursor" max:"2400" doc:"next of an answer about this tracking number, which goes on with the older events; the newest come first without it"`
 }
 
 // ShownEvent is an event with what stands beside it.
@@ -214,12 +228,15 @@ type EventsOutput struct {
 	Total     int     `json:"total"`
 	Data      any     `json:"data"`
 	Access    *Access `json:"access,omitempty"`    // of callers that gave proof
-	Truncated bool    `json:"truncated,omitempty"` // there are older events than the 500 looked at
+	Truncated bool    `json:"truncated,omitempty"` // there are older events
+	Next      string  `json:"next,omitempty" doc:"cursor of the next page, of older events; absent on the last"`
 	Private   bool    `json:"-"`
+	NextURL   string  `json:"-"` // of the same page
 }
 
-// Events gives a timeline's events as a list. Errors: those of Timeline,
-// OTEP_INVALID_REQUEST.
+// Events gives a page of a timeline's events as a list. Pages go from the newest events to the oldest. A reader of all gets each
+// event once that stood when it began and was not taken back; what comes or goes meanwhile may be missing. Errors:
+// those of Timeline, OTEP_INVALID_REQUEST.
 func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (EventsOutput, error) {
 	f, err := format(in.Format, in.Accept)
 	if err != nil {
@@ -240,30 +257,50 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 	if in.Include != "" && in.Include != "withdrawn" {
 		return EventsOutput{}, invalid("include", "Use withdrawn.")
 	}
-	given := proof{in.Verify, in.Key}
-	p, err := s.visibleParcel(ctx, c, in.Number, given)
+	if in.Scope+in.Include != "" && f.Name != projection.Native && f.Name != projection.EPCIS {
+		return EventsOutput{}, invalid("format", "Ask for the format otep or epcis with scope and include.")
+	}
+	given, now := proof{in.Verify, in.Key}, time.Now()
+	p, err := s.find(ctx, c, in.Number, codeOTEPNotFound, given, now)
 	if err != nil {
 		return EventsOutput{}, err
 	}
-	t := p.timeline
-	if in.Since != "" {
-		t.Events = slices.DeleteFunc(t.Events, func(e otep.Event) bool { return !e.RecordedAt.After(since.Time) })
+	of := page{limit: maxShown}
+	if in.Limit != nil {
+		of.limit = *in.Limit
 	}
-	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Truncated: p.truncated, Private: !c.Anonymous() || given.given()}
+	if of.before, err = p.placeOf(in.Cursor); err == nil {
+		err = turn(ctx, s.store, &p, of, now)
+	}
+	if err != nil {
+		return EventsOutput{}, err
+	}
+	makeVisible(s, &p, c.Language)
+	t := p.timeline
+	isOld := func(e *otep.Event) bool { return in.Since != "" && !e.RecordedAt.After(since.Time) }
+	var list []ShownEvent
 	if in.Scope+in.Include != "" {
-		if f.Name != projection.Native && f.Name != projection.EPCIS {
-			return EventsOutput{}, invalid("format", "Ask for the format otep or epcis with scope and include.")
-		}
-		list := s.beside(&p, t.Events, in.Scope == "all", since, c.Language)
+		list = s.beside(&p, t.Events, in.Scope == "all", of, c.Language, now)
 		if in.Include != "" {
-			if list, err = s.withWithdrawn(ctx, c, p, list, since); err != nil {
+			if list, err = s.withWithdrawn(ctx, c, p, list, of); err != nil {
 				return EventsOutput{}, err
 			}
 		}
-		if out.Data = list; f.Name == projection.EPCIS {
-			out.Data = declared(projector(c), p, list)
-		}
+		list = slices.DeleteFunc(list, func(e ShownEvent) bool { return isOld(&e.Event) })
 	}
+	t.Events = slices.DeleteFunc(t.Events, func(e otep.Event) bool { return isOld(&e) })
+	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Truncated: p.truncated, Next: p.next(), Private: !c.Anonymous() || given.given()}
+	switch {
+	case list != nil && f.Name == projection.EPCIS:
+		out.Data = declared(projector(c), p, list)
+	case list != nil:
+		out.Data = list
+	}
+	args := url.Values{"format": {in.Format}, "since": {in.Since}, "order": {in.Order}, "scope": {in.Scope}, "include": {in.Include}}
+	if in.Limit != nil {
+		args.Set("limit", strconv.Itoa(of.limit))
+	}
+	out.NextURL = nextAddress(c.BaseURL, out.Number, out.Next, args)
 	out.Total = count(out.Data)
 	if in.Order == "desc" {
 		reverse(out.Data)
@@ -297,25 +334,40 @@ func (p *parcel) subjectOf(number *string) otep.Subject {
 	return s
 }
 
-// beside are events of a timeline, or all of an order and its packages, each with its package.
-func (s *Service) beside(p *parcel, events []otep.Event, all bool, since otep.Time, lang string) []ShownEvent {
-	of := map[string]cloud.PackageID{}
-	out := []ShownEvent{}
-	for _, r := range p.all {
-		e := &r.Event
-		if all && p.access.Level != LevelReduced && !e.Withdrawn && !e.Reported && e.RecordedAt.After(since.Time) && (p.owner || e.TimeType != "" || !e.IsAhead(time.Now())) {
-			shown := s.shownEvent(p, e.Fill(p.shipment.Profile))
-			shown.StatusLabel = locale.Status(lang, e.StatusCode)
-			out = append(out, ShownEvent{Event: shown, PackageNumber: p.numberOf(r.Package)})
-		}
-		of[e.EventID] = r.Package
-	}
+// beside are the events of a page, or a page of all of an order and its packages, each with its package.
+func (s *Service) beside(p *parcel, events []otep.Event, all bool, of page, lang string, now time.Time) []ShownEvent {
 	if all {
-		slices.SortStableFunc(out, func(a, b ShownEvent) int { return otep.Compare(&a.Event, &b.Event) })
+		return every(s, p, of, lang, now)
+	}
+	in := map[string]cloud.PackageID{}
+	for _, r := range p.all {
+		in[r.Event.EventID] = r.Package
+	}
+	out := []ShownEvent{}
+	for _, e := range events {
+		out = append(out, ShownEvent{Event: e, PackageNumber: p.numberOf(in[e.EventID])})
+	}
+	return out
+}
+
+// every is a page of all events of an order and its packages, each with its package.
+func every(s *Service, p *parcel, of page, lang string, now time.Time) []ShownEvent {
+	out := []ShownEvent{}
+	if p.access.Level == LevelReduced && !p.owner {
 		return out
 	}
-	for _, e := range events {
-		out = append(out, ShownEvent{Event: e, PackageNumber: p.numberOf(of[e.EventID])})
+	rows := slices.DeleteFunc(slices.Clone(p.all), func(r cloud.TimelineEvent) bool {
+		return r.Event.Withdrawn || r.Event.Reported || !p.isShown(&r.Event, now)
+	})
+	slices.SortStableFunc(rows, func(a, b cloud.TimelineEvent) int { return otep.Compare(&a.Event, &b.Event) })
+	rows, p.truncated = tail(of, rows, func(r *cloud.TimelineEvent) *otep.Event { return &r.Event })
+	if p.oldest = nil; p.truncated {
+		p.oldest = &rows[0].Event
+	}
+	for i := range rows {
+		shown := s.shownEvent(p, rows[i].Event.Fill(p.shipment.Profile))
+		shown.StatusLabel = locale.Status(lang, shown.StatusCode)
+		out = append(out, ShownEvent{Event: shown, PackageNumber: p.numberOf(rows[i].Package)})
 	}
 	return out
 }
@@ -330,20 +382,29 @@ func (p *parcel) numberOf(id cloud.PackageID) *string {
 	return nil
 }
 
-// withWithdrawn are events of a parcel and those that were taken back, recorded after since, in
-// the order in which they happened. Errors: OTEP_CREDENTIALS_REQUIRED, OTEP_PROVIDER_FORBIDDEN,
-// OTEP_INVALID_REQUEST.
-func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, p parcel, out []ShownEvent, since otep.Time) ([]ShownEvent, error) {
+// withWithdrawn are events of a page and those between them that were taken back, in
+// the order in which they happened. Errors: OTEP_CREDENTIALS_REQUIRED, OTEP_PROVIDER_FORBIDDEN.
+func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, p parcel, out []ShownEvent, of page) ([]ShownEvent, error) {
 	switch {
 	case c.Anonymous():
 		return nil, cloud.E(cloud.Unauthenticated, codeCredentials)
 	case !p.owner:
 		return nil, cloud.E(cloud.Forbidden, codeForbidden)
 	}
+	var from, upto time.Time
+	if p.oldest != nil {
+		from = p.oldest.OccurredAt.Time
+	}
+	if of.before != nil {
+		upto = of.before.OccurredAt.Time
+	}
 	err := s.store.Look(ctx, func(v cloud.View) error {
-		gone, err := v.WithdrawnEvents(p.shipment.ID)
+		gone, err := v.WithdrawnBetween(p.shipment.ID, from, upto)
 		for _, x := range gone {
-			if !x.Event.RecordedAt.After(since.Time) || p.part != 0 && x.Package != 0 && x.Package != p.part {
+			if p.part != 0 && x.Package != 0 && x.Package != p.part {
+				continue
+			}
+			if p.oldest != nil && otep.Compare(&x.Event, p.oldest) < 0 || of.before != nil && otep.Compare(&x.Event, of.before) >= 0 {
 				continue
 			}
 			x.Event.StatusLabel = locale.Status(c.Language, x.Event.StatusCode)

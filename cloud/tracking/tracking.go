@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -149,9 +148,6 @@ func (s *Service) InviteToChat(invite func(v cloud.View, o cloud.Order) (token s
 	s.invite = invite
 }
 
-// maxShown is how many events a read shows, the newest.
-const maxShown = 500
-
 // publicFor is how long a parcel stays public after its end.
 const publicFor = 180 * 24 * time.Hour
 
@@ -177,10 +173,13 @@ type parcel struct {
 	part     cloud.PackageID  // of several packages the one that was asked for, 0 for the whole shipment
 	packages []PackageOfOrder // of an order with several
 	all      []cloud.TimelineEvent
+	events   []otep.Event // that follow from all, for the caller
 	timeline otep.Timeline
 	owner    bool
-	// truncated says that the timeline has older events than those shown.
+	longer   bool // there are older events than all
+	// truncated says that the timeline has older events than those shown, the oldest of which is oldest.
 	truncated bool
+	oldest    *otep.Event // as it is stored; nil when nothing is older
 	access    Access
 	proof     string // as good as the link for a while; of digits that were right
 }
@@ -273,13 +272,9 @@ func (s *Service) read(ctx context.Context, c cloud.Caller, number, code string,
 		return parcel{}, err
 	}
 	sh := found.Shipment
-	p := parcel{shipment: sh, part: found.Package.ID, all: found.Events, owner: c.Owns(sh)}
-	p.timeline = parts(&p, found, now)
-	if !p.owner { // theirs when its time has come
-		p.timeline.Events = slices.DeleteFunc(p.timeline.Events, func(e otep.Event) bool { return e.TimeType == "" && e.IsAhead(now) })
-	}
-	if n := len(p.timeline.Events); n > maxShown {
-		p.timeline.Events, p.truncated = slices.Clone(p.timeline.Events[n-maxShown:]), true
+	p := parcel{shipment: sh, part: found.Package.ID, owner: c.Owns(sh)}
+	if err := derive(ctx, s.store, &p, found, now); err != nil {
+		return parcel{}, err
 	}
 	if t, err := otep.ParseTime(sh.Estimated); err == nil {
 		p.timeline.EstimatedDeliveryAt = &t

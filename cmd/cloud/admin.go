@@ -51,14 +51,32 @@ func closeAll(srv *server.Server) error {
 	return errors.Join(srv.Broker.Close(), srv.Store.Close())
 }
 
-// rebuild finds what of timelines is missing, and stores it when write is set.
-func rebuild(ctx context.Context, s settings, write bool, log *slog.Logger, stdout io.Writer) (err error) {
+// rebuildCommand looks at timelines again.
+type rebuildCommand struct {
+	Write  bool  `help:"Store what is missing, and put right what differs. Without it nothing is changed."`
+	Refold bool  `help:"In place of the journal, fold the timeline of each parcel from its events and print the parcels whose kept status or checkpoint is another. Nodes may run meanwhile. The log says how far it is."`
+	After  int64 `help:"With refold: begin behind this parcel, the last of an earlier run." placeholder:"LAST"`
+	Most   int   `help:"With refold: look at so many parcels; 0 is all." placeholder:"COUNT"`
+}
+
+// run finds what of timelines is missing or differs, and stores it where that is asked for.
+func (c rebuildCommand) run(ctx context.Context, s settings, log *slog.Logger, stdout io.Writer) (err error) {
+	if !c.Refold && (c.After != 0 || c.Most != 0) || c.After < 0 || c.Most < 0 {
+		return errors.New("rebuild: --after and --most are numbers from 0, and go with --refold")
+	}
 	srv, err := open(ctx, s, log)
 	if err != nil {
 		return fmt.Errorf("rebuild: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeAll(srv)) }()
-	found, err := srv.Rebuild(ctx, write)
+	var found any
+	if c.Refold {
+		found, err = server.RefoldTimelines(ctx, srv.Store, server.Refold{Write: c.Write, After: cloud.ShipmentID(c.After), Most: c.Most, Progress: func(f server.Refolded) {
+			log.Info("timelines are folded", "parcels", f.Parcels, "different", f.Different, "last", int64(f.Last))
+		}})
+	} else {
+		found, err = srv.Rebuild(ctx, c.Write)
+	}
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@
 //	cloud files move --to bucket        uploaded files, from their folder
 //	cloud schema status                 migrations: what is pending, and who runs; schema up runs them
 //	cloud rebuild --write               timeline events that the journal proves and that are missing
+//	cloud rebuild --refold --write      statuses and checkpoints that are not what the events lead to
 //	cloud keys FILE                     the keys of a new deployment, for keys_file
 //	cloud ready                         whether the node on this machine serves, for health checks
 //	cloud support-bundle out.tar.gz
@@ -98,9 +99,7 @@ type options struct {
 		Rotate  signingKeyRotate  `cmd:"" help:"Take the next key into use and draw another next one, in the keys file; nodes sign with it from their next start. Refused while cabinets would be lost."`
 		Publish signingKeyPublish `cmd:"" help:"Give every cabinet the present keys, once all nodes have started with them: cabinets drop the former key."`
 	} `cmd:"" help:"Rotate the key that signs messages to cabinets, without a visit to one."`
-	Rebuild struct {
-		Write bool `help:"Store what is missing. Without it nothing is changed."`
-	} `cmd:"" help:"Read the journal of all devices again and print, as one JSON object, which timeline events it proves that are missing or stored otherwise. Nothing is sent to anybody."`
+	Rebuild       rebuildCommand `cmd:"" help:"Read the journal of all devices again and print, as one JSON object, which timeline events it proves that are missing or stored otherwise; or fold timelines from their events. Nothing is sent to anybody."`
 	SupportBundle struct {
 		File string `arg:"" help:"Where to write the bundle, tar.gz."`
 	} `cmd:"" help:"Collect versions, settings, devices and counters; never secrets or codes."`
@@ -174,7 +173,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case "signing-key publish":
 		return opt.SigningKey.Publish.run(ctx, s, log, stdout)
 	case "rebuild":
-		return rebuild(ctx, s, opt.Rebuild.Write, log, stdout)
+		return opt.Rebuild.run(ctx, s, log, stdout)
 	case "support-bundle <file>":
 		return supportBundle(ctx, s, opt.SupportBundle.File, log, stdout)
 	}

@@ -432,6 +432,15 @@ func isServed(t *testing.T, dir string, box server.Sandbox) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"written":false,"records":0,"events":0,"missing":[],"different":[]}`, out)
 
+	out, err = program(t, "-data", dir, "rebuild", "--refold")
+	require.NoError(t, err)
+	var folded server.Refolded
+	require.NoError(t, json.Unmarshal([]byte(out), &folded))
+	require.True(t, folded.Done)
+	require.Zero(t, folded.Different)
+	_, err = program(t, "-data", dir, "rebuild", "--most", "5")
+	require.ErrorContains(t, err, "--refold")
+
 	bundle := filepath.Join(t.TempDir(), "b.tar.gz")
 	_, err = program(t, "-data", dir, "support-bundle", bundle)
 	require.NoError(t, err)
