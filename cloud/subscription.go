@@ -27,7 +27,9 @@ const (
 )
 
 // SubscriptionEvents are what a subscription can be to.
-func SubscriptionEvents() []string { return []string{EventTracking, HookEventWithdrawn, HookEventDisputed} }
+func SubscriptionEvents() []string {
+	return []string{EventTracking, HookEventWithdrawn, HookEventDisputed}
+}
 
 // Levels of subscriptions: whose parcels they are about.
 const (

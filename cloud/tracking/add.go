@@ -127,12 +127,12 @@ func (w *adding) open() (bool, error) {
 		}
 	}
 	if i < 0 {
-		x, err := w.byAlias()
+		x, err := findByAlias(w)
 		if err == nil && (x.Container != 0 || x.Shipment == 0 && len(list) == 0) {
 			return w.openContainer(x.Container)
 		}
 		if err == nil && x.Shipment != 0 {
-			list, err = w.openThing(x)
+			list, err = openThing(w, x)
 			i = slices.IndexFunc(list, isTheirs)
 		}
 		if err != nil {

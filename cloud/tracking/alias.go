@@ -413,9 +413,9 @@ func mayFill(c cloud.Caller, x cloud.Container) bool {
 	return c.Account.Type != cloud.ProviderType || x.OfProvider(c.Provider)
 }
 
-// byAlias finds the thing that the arrival names by an alias. Of several in the course of time it is the newest; events
+// findByAlias finds the thing that the arrival names by an alias. Of several in the course of time it is the newest; events
 // of another time are refused.
-func (w *adding) byAlias() (x cloud.Thing, err error) {
+func findByAlias(w *adding) (x cloud.Thing, err error) {
 	if w.a.through != nil || w.a.reviewed != 0 {
 		return x, nil
 	}
@@ -463,7 +463,7 @@ func (a arrival) timePath(index int) string {
 }
 
 // openThing opens what an alias names.
-func (w *adding) openThing(x cloud.Thing) ([]cloud.Shipment, error) {
+func openThing(w *adding, x cloud.Thing) ([]cloud.Shipment, error) {
 	sh, err := w.v.ShipmentByID(x.Shipment)
 	if err == nil && sh.OrderID == 0 { // another decision about it is waited for
 		sh, err = w.v.ShipmentByNumber(sh.Number)
