@@ -258,10 +258,9 @@ type TrackingView interface {
 	Checkpoint(ShipmentID) (TimelineCheckpoint, error)
 	// TimelineEvent finds an event of a shipment by the key of its reference.
 	TimelineEvent(s ShipmentID, key string) (TimelineEvent, error)
-	// WithdrawnEvents lists a shipment's events that were taken back, in no particular order.
-	WithdrawnEvents(ShipmentID) ([]WithdrawnEvent, error)
-	// WithdrawnBetween are those of two milliseconds and all between; a zero time is no bound.
-	WithdrawnBetween(s ShipmentID, from, upto time.Time) ([]WithdrawnEvent, error)
+	// WithdrawnEvents lists a shipment's events of two milliseconds and all between that were taken back, in no
+	// particular order; a zero time is no bound.
+	WithdrawnEvents(s ShipmentID, from, upto time.Time) ([]WithdrawnEvent, error)
 	// TimelineUpto lists events of a millisecond and before, the latest first, at most so many. The zero time is
 	// the end of all times.
 	TimelineUpto(s ShipmentID, upto time.Time, limit int) ([]TimelineEvent, error)

@@ -401,7 +401,7 @@ func TestFail(t *testing.T) {
 			sh, err := v.ShipmentByNumber("PK-1")
 			require.NoError(s.t, err)
 			require.Equal(s.t, otep.AvailableForPickup, sh.Current)
-			gone, err := v.WithdrawnEvents(sh.ID)
+			gone, err := v.WithdrawnEvents(sh.ID, time.Time{}, time.Time{})
 			require.Len(s.t, gone, 2)
 			require.Equal(s.t, []string{otep.DidNotOccur, "locker"}, []string{gone[0].Reason, gone[0].By})
 			return err

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/timeline"
 	"github.com/postern-io/postern/cloud/tracking"
+	"github.com/postern-io/postern/internal/ring"
 	"github.com/postern-io/postern/protocol/otep"
 )
 
@@ -26,9 +26,7 @@ func onEngines(t *testing.T, test func(t *testing.T, cfg Config)) {
 				test(t, Config{Dir: t.TempDir()})
 				return
 			}
-			if os.Getenv("POSTERN_RING") != "check" {
-				t.Skip("POSTERN_RING=check runs it")
-			}
+			ring.SkipUnlessCheck(t, "a schema of PostgreSQL for each test")
 			test(t, Config{URL: freshSchema(t)})
 		})
 	}

@@ -61,11 +61,10 @@ WHERE order_id <> 0 AND order_id IN (SELECT order_id FROM order_package WHERE ex
 WHERE external_key = $1 AND external_key <> '' ORDER BY id DESC LIMIT 20`
 	sqlWithdraw = `UPDATE timeline SET withdrawn_at = $3, withdrawn_reason = $4, withdrawn_by = $5, corrected_by = $6, told = 2
 WHERE shipment_id = $1 AND event_id = $2 AND withdrawn_at IS NULL`
-	sqlJudge            = `UPDATE timeline SET reported = $3, told = $4 WHERE shipment_id = $1 AND event_id = $2 AND reported <> $3`
-	sqlPackagesOf       = `SELECT id, number_key, external_key FROM order_package WHERE order_id = $1 AND business_id = $2 ORDER BY id`
-	sqlEndReviews       = `UPDATE review SET status = 'ended', updated_at = $1 WHERE id IN (SELECT id FROM review WHERE status = 'open' AND ends_at < $1 ORDER BY ends_at LIMIT $2)`
-	sqlWithdrawn        = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL LIMIT 2250`
-	sqlWithdrawnBetween = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline
+	sqlJudge      = `UPDATE timeline SET reported = $3, told = $4 WHERE shipment_id = $1 AND event_id = $2 AND reported <> $3`
+	sqlPackagesOf = `SELECT id, number_key, external_key FROM order_package WHERE order_id = $1 AND business_id = $2 ORDER BY id`
+	sqlEndReviews = `UPDATE review SET status = 'ended', updated_at = $1 WHERE id IN (SELECT id FROM review WHERE status = 'open' AND ends_at < $1 ORDER BY ends_at LIMIT $2)`
+	sqlWithdrawn  = `SELECT shipment_id, package_id, withdrawn_at, withdrawn_reason, withdrawn_by, corrected_by, event FROM timeline
 WHERE shipment_id = $1 AND withdrawn_at IS NOT NULL AND occurred_at >= $2 AND occurred_at <= $3`
 	sqlObservation = `SELECT shipment_id, source, raw, code, seen_at FROM observation WHERE shipment_id = $1 AND source = $2`
 	sqlObserve     = `INSERT INTO observation (shipment_id, source, raw, code, seen_at) VALUES ($1, $2, $3, $4, $5)
@@ -204,13 +203,8 @@ func (v trackingView) Timeline(id cloud.ShipmentID) ([]cloud.TimelineEvent, erro
 	return list(v.ctx, v.q, sqlTimelineAfter, scanEvent, int64(id), int64(beforeAll))
 }
 
-func (v trackingView) WithdrawnEvents(id cloud.ShipmentID) ([]cloud.WithdrawnEvent, error) {
-	return list(v.ctx, v.q, sqlWithdrawn, scanWithdrawn, int64(id))
-}
-
-// WithdrawnBetween lists events that were taken back, of two moments and all between.
-func (v trackingView) WithdrawnBetween(id cloud.ShipmentID, from, upto time.Time) ([]cloud.WithdrawnEvent, error) {
-	return list(v.ctx, v.q, sqlWithdrawnBetween, scanWithdrawn, int64(id), milliseconds(from, beforeAll), milliseconds(upto, afterAll))
+func (v trackingView) WithdrawnEvents(id cloud.ShipmentID, from, upto time.Time) ([]cloud.WithdrawnEvent, error) {
+	return list(v.ctx, v.q, sqlWithdrawn, scanWithdrawn, int64(id), milliseconds(from, beforeAll), milliseconds(upto, afterAll))
 }
 
 func scanWithdrawn(r rows, e *cloud.WithdrawnEvent) error {

@@ -225,7 +225,7 @@ func (f follower) arrivals(v cloud.View, t cloud.ContainerTask, x cloud.Thing) (
 	if err != nil {
 		return nil, err
 	}
-	withdrawn, err := v.WithdrawnEvents(x.Shipment)
+	withdrawn, err := v.WithdrawnEvents(x.Shipment, time.Time{}, time.Time{})
 	if err != nil {
 		return nil, err
 	}

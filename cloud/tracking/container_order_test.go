@@ -2,6 +2,7 @@ package tracking_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -209,4 +210,31 @@ func TestAContainerIsFull(t *testing.T) {
 		require.Len(t, y.events(n), 1, "parcel %d", n)
 	}
 	require.Empty(t, y.events(most))
+}
+
+// An event that the timeline shows on an older page alone can be disputed like any other.
+func TestDisputeOfAnOldEvent(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, db *store.DB) {
+		y := newYard(t, db, 1)
+		var list []any
+		for n := range 1300 {
+			list = append(list, map[string]any{"event_id": fmt.Sprint("e-", n), "status_code": "in_transit", "occurred_at": y.at(0).Add(time.Duration(n) * time.Second).Format(time.RFC3339), "source": map[string]any{"type": "carrier"}})
+		}
+		for part := range slices.Chunk(list, 650) {
+			body, err := json.Marshal(map[string]any{"otep_version": "0.1", "subject": map[string]any{"tracking_number": y.parcel(0)}, "events": part})
+			require.NoError(t, err)
+			_, err = y.s.Ingest(t.Context(), y.theirs[0], tracking.IngestInput{Body: body})
+			require.NoError(t, err)
+		}
+		for _, id := range []string{"e-0", "e-400", "e-1299"} {
+			_, err := y.s.Dispute(t.Context(), y.theirs[0], tracking.DisputeInput{Number: y.parcel(0), EventID: id, Kind: "damaged"})
+			require.NoError(t, err, id)
+		}
+		_, err := y.s.Dispute(t.Context(), y.theirs[0], tracking.DisputeInput{Number: y.parcel(0), EventID: "e-1300", Kind: "damaged"})
+		require.Error(t, err)
+		reviews, err := tracking.Desk{Service: y.s}.Reviews(t.Context(), y.staff, tracking.ReviewsInput{})
+		require.NoError(t, err)
+		require.Len(t, reviews.Reviews, 3)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -280,13 +281,12 @@ func (s *Service) Dispute(ctx context.Context, c cloud.Caller, in DisputeInput) 
 	case !p.whole():
 		return DisputeOutput{}, cloud.E(cloud.Unauthenticated, codeCredentials)
 	}
-	i := slices.IndexFunc(p.timeline.Events, func(e otep.Event) bool { return e.EventID == in.EventID })
-	if i < 0 {
-		return DisputeOutput{}, invalid("event_id", "The timeline has no event with this id.")
+	e, ok, err := findShown(ctx, s.store, &p, in.EventID)
+	if err != nil {
+		return DisputeOutput{}, err
 	}
-	e := p.timeline.Events[i]
-	row, ok := p.cause(e)
-	if !ok {
+	row, hasCause := p.cause(e)
+	if !ok || !hasCause {
 		return DisputeOutput{}, invalid("event_id", "The timeline has no event with this id.")
 	}
 	number := p.shipment.Number
@@ -316,6 +316,35 @@ func (s *Service) Dispute(ctx context.Context, c cloud.Caller, in DisputeInput) 
 		return ch, err
 	})
 	return DisputeOutput{err == nil, e.EventID, string(cloud.ReviewOpen)}, err
+}
+
+// findShown finds an event of a parcel that the caller sees, on whatever page it stands.
+func findShown(ctx context.Context, store Store, p *parcel, id string) (e otep.Event, ok bool, err error) {
+	find := func() bool {
+		i := slices.IndexFunc(p.events, func(e otep.Event) bool { return e.EventID == id })
+		if i >= 0 {
+			e = p.events[i]
+		}
+		return i >= 0
+	}
+	if find() || !p.longer {
+		return e, e.EventID == id, nil
+	}
+	var row cloud.TimelineEvent
+	err = store.Look(ctx, func(v cloud.View) (err error) {
+		row, err = v.TimelineEvent(p.shipment.ID, id)
+		return err
+	})
+	if errors.Is(err, cloud.ErrNotFound) {
+		return e, false, nil
+	}
+	if err != nil {
+		return e, false, err
+	}
+	behind := row.Event
+	behind.OccurredAt.Time = behind.OccurredAt.Add(time.Millisecond)
+	err = turn(ctx, store, p, page{&behind, maxShown}, time.Now())
+	return e, err == nil && find(), err
 }
 
 // disputer is who disputes an event, as webhooks have it.

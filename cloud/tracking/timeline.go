@@ -399,7 +399,7 @@ func (s *Service) withWithdrawn(ctx context.Context, c cloud.Caller, p parcel, o
 		upto = of.before.OccurredAt.Time
 	}
 	err := s.store.Look(ctx, func(v cloud.View) error {
-		gone, err := v.WithdrawnBetween(p.shipment.ID, from, upto)
+		gone, err := v.WithdrawnEvents(p.shipment.ID, from, upto)
 		for _, x := range gone {
 			if p.part != 0 && x.Package != 0 && x.Package != p.part {
 				continue
