@@ -1,7 +1,10 @@
 package order_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/postern-io/postern/cloud/order/recall"
 	"github.com/postern-io/postern/cloud/order/scan"
 	"github.com/postern-io/postern/cloud/store/storetest"
+	"github.com/postern-io/postern/protocol/otep"
 )
 
 // states are what became of an order's packages.
@@ -118,6 +122,30 @@ func TestScansHoldWhatIsIntercepted(t *testing.T) {
 		require.Equal(t, "4006:48>48", w.did(o.OrderID)[6])
 		_, err := interception.New(w.orders).Execute(t.Context(), w.staff, interception.StopInput{ID: i.ID})
 		require.NoError(t, err)
+	})
+}
+
+// A post's scanner says the same as a scan by staff.
+func TestPostsHoldWhatIsIntercepted(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.listen(0)
+		o := w.collected(cloud.PointToPoint)
+		w.intercept(w.staff, interception.InterceptInput{OrderID: o.OrderID, Outcome: "return_to_sender"})
+		at := time.Now().UTC().Truncate(time.Millisecond)
+		for n := range 2 {
+			require.NoError(t, w.db.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+				sh, err := v.OrderShipment(42, o.OrderID)
+				if err != nil {
+					return nil, err
+				}
+				e := otep.Event{EventID: fmt.Sprint("scan-", n), Version: otep.Version, OccurredAt: otep.Time{Time: at}, RecordedAt: otep.Time{Time: at}, StatusCode: otep.Received, Source: &otep.Source{Type: otep.IoT}}.Fill(sh.Profile)
+				return w.orders.FromLocker(v, []cloud.LockerNews{{Kind: cloud.LockerEvent, BusinessID: 42, OrderID: o.OrderID, Device: cloud.Operator{Type: "device", ID: 9, Name: "Post"},
+					Event: &cloud.TimelineEvent{ShipmentID: sh.ID, BusinessID: 42, Event: e}, Moment: cloud.Moment{At: at}}})
+			}))
+			require.Equal(t, []any{cloud.OrderIntercepted.String(), "held"}, []any{w.find(o.OrderID).Status, w.find(o.OrderID).Interception.Status})
+		}
+		names, _ := w.heard(o.OrderID)
+		require.Equal(t, 1, strings.Count(strings.Join(names, " "), "order_intercept.held"))
 	})
 }
 

@@ -13,6 +13,7 @@ const (
 	ScanArrived  = 4002
 	ScanOutbound = 4003
 	ScanShelved  = 4005
+	ScanHeld     = 4006
 )
 
 // scans are the statuses that scans lead to, by their codes.
@@ -106,6 +107,13 @@ func noteEvent(d *Decision, n cloud.LockerNews) error {
 	if e.Reported || e.OccurredAt.Before(storedTime(l.latest())) {
 		return nil
 	}
+	if d.Order.Status == cloud.OrderIntercepted && e.StatusCode == otep.Received {
+		if i, err := d.Interception(); err != nil || i == nil || !i.InForce() {
+			return err
+		}
+		_, err := HoldIntercepted(d, "")
+		return err
+	}
 	var pkg *cloud.OrderPackage
 	if i := slices.IndexFunc(d.Order.Packages, func(p cloud.OrderPackage) bool { return p.ID == row.Package }); i >= 0 {
 		pkg = &d.Order.Packages[i]
@@ -119,4 +127,21 @@ func noteEvent(d *Decision, n cloud.LockerNews) error {
 	}
 	in.Noted, in.At, in.Place = true, e.OccurredAt.Time, n.Place
 	return d.Step(in)
+}
+
+// HoldIntercepted notes that the goods of a stopped order are at a warehouse. changed is false when that was
+// known. Error: ORDER_STATUS_CONFLICT when no interception is in force.
+func HoldIntercepted(d *Decision, note string) (changed bool, err error) {
+	i, err := d.Interception()
+	switch {
+	case err != nil:
+		return false, err
+	case i == nil || !i.InForce():
+		return false, StatusConflict(d.Order)
+	case i.Status == cloud.InterceptionHeld:
+		return false, nil
+	}
+	d.LogOperation(ScanHeld, d.Order.Status, note, nil)
+	i.Status, i.HeldAt, i.Operation = cloud.InterceptionHeld, d.Now, ScanHeld
+	return true, nil
 }

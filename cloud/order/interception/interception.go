@@ -27,7 +27,6 @@ const (
 	codeOpen    = "INTERCEPTION_OPEN"
 	codeStatus  = "INTERCEPTION_STATUS_CONFLICT"
 
-	heldAtWarehouse = 4006
 )
 
 // Service is the feature.
@@ -254,31 +253,9 @@ func (s *Service) Held(ctx context.Context, c cloud.Caller, in StopInput) (Inter
 		if i.Status == cloud.InterceptionHeld {
 			return ended(*i)
 		}
-		hold(d, i, in.Reason)
-		return nil
+		_, err := order.HoldIntercepted(d, in.Reason)
+		return err
 	})
-}
-
-// HoldOrder notes in a decision that the goods of its stopped order are at a
-// warehouse. changed is false when that was known. Error: ORDER_STATUS_CONFLICT when
-// no interception is in force.
-func HoldOrder(d *order.Decision, note string) (changed bool, err error) {
-	i, err := d.Interception()
-	switch {
-	case err != nil:
-		return false, err
-	case i == nil || !i.InForce():
-		return false, order.StatusConflict(d.Order)
-	case i.Status == cloud.InterceptionHeld:
-		return false, nil
-	}
-	hold(d, i, note)
-	return true, nil
-}
-
-func hold(d *order.Decision, i *cloud.Interception, note string) {
-	d.LogOperation(heldAtWarehouse, d.Order.Status, note, nil)
-	i.Status, i.HeldAt, i.Operation = cloud.InterceptionHeld, d.Now, heldAtWarehouse
 }
 
 // Execute carries out the outcome that was asked for. Staff may. Errors:

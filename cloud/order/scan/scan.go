@@ -10,7 +10,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/order"
-	"github.com/postern-io/postern/cloud/order/interception"
 )
 
 // Actions of a scan.
@@ -100,7 +99,7 @@ func scan(d *order.Decision, in ScanInput, number string, out *ScanOutput) error
 	if d.Order.Status == cloud.OrderIntercepted && in.Action == receive {
 		out.Held = true
 		var err error
-		out.Changed, err = interception.HoldOrder(d, in.Note)
+		out.Changed, err = order.HoldIntercepted(d, in.Note)
 		return err
 	}
 	m := order.ScanMove(d.Order, pkg, targets[in.Action])
