@@ -37,9 +37,14 @@ func (b *box) say(events ...map[string]any) (out tookEvents) {
 
 func (b *box) timeline(number string) []cloud.TimelineEvent {
 	b.t.Helper()
-	timeline, err := b.Store.FindTimeline(context.Background(), number, nil)
-	events := timeline.Events
-	require.NoError(b.t, err)
+	var events []cloud.TimelineEvent
+	require.NoError(b.t, b.Store.Look(context.Background(), func(v cloud.View) error {
+		sh, err := v.ShipmentByNumber(number)
+		if err == nil {
+			events, err = v.Timeline(sh.ID)
+		}
+		return err
+	}))
 	return events
 }
 

@@ -86,5 +86,6 @@ var thingWords = map[string]texts{
 	"thing.uncheck_job":       {"Job", "任务", "作業", "Tâche", "Auftragslauf", "Tarea"},
 	"thing.unfinished":        {"Unfinished answer", "未完成的答复", "未完成的答覆", "Réponse inachevée", "Unfertige Antwort", "Respuesta sin terminar"},
 	"thing.judged":            {"Judged event", "已判定的事件", "已判定的事件", "Événement jugé", "Beurteiltes Ereignis", "Evento juzgado"},
+	"thing.unsettled":         {"Checkpoint of a timeline", "时间线检查点", "時間軸檢查點", "Point de reprise d’une chronologie", "Prüfpunkt eines Verlaufs", "Punto de control de un historial"},
 	"thing.withdrawn":         {"Withdrawn event", "撤回的事件", "撤回的事件", "Événement retiré", "Zurückgezogenes Ereignis", "Evento retirado"},
 }

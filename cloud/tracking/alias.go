@@ -89,6 +89,9 @@ func named(v cloud.View, c cloud.Caller, number string) (cloud.Thing, cloud.Busi
 		return cloud.Thing{}, cloud.Business{}, err
 	}
 	list, err := thingsOf(v, c, like.BusinessID, []string{number})
+	if isCode(err, codeOTEPNotFound) {
+		err = cloud.E(cloud.NotFound, codeOTEPNotFound)
+	}
 	if err != nil {
 		return cloud.Thing{}, cloud.Business{}, err
 	}

@@ -26,7 +26,6 @@ const (
 	codeMissing = "INTERCEPTION_NOT_FOUND"
 	codeOpen    = "INTERCEPTION_OPEN"
 	codeStatus  = "INTERCEPTION_STATUS_CONFLICT"
-
 )
 
 // Service is the feature.
