@@ -251,6 +251,8 @@ type TrackingView interface {
 	// Timeline lists a shipment's events in no particular order. Those that were
 	// taken back are marked as withdrawn.
 	Timeline(ShipmentID) ([]TimelineEvent, error)
+	// CountEvents is how many events Timeline has.
+	CountEvents(ShipmentID) (int, error)
 	// RecentTimeline is Timeline without events that a checkpoint stands for: what is left is all that later
 	// events are judged by.
 	RecentTimeline(ShipmentID) (RecentTimeline, error)

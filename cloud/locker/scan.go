@@ -214,11 +214,11 @@ func (w reports) ReportEvent(id string, r Occurrence, b wire.TrackingEvent) (pro
 	if known, err := w.isKnown(s, e); known || err != nil {
 		return "", err
 	}
-	there, err := ahead{w.v, &w.ch}.RecentTimeline(s.ID)
+	there, err := w.v.CountEvents(s.ID)
 	switch {
 	case err != nil:
 		return "", err
-	case there.Count+w.pending(s.ID) >= w.s.cfg.TimelineEvents:
+	case there+len(ahead{ch: &w.ch}.events(s.ID))+w.pending(s.ID) >= w.s.cfg.TimelineEvents:
 		return ProblemFull, nil
 	}
 	w.add(r, s, e)

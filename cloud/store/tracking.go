@@ -31,7 +31,8 @@ FROM shipment WHERE number_key = $1`
 	sqlTimeline     = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline WHERE shipment_id = $1 ORDER BY occurred_at DESC, n DESC LIMIT $2`
 	sqlTimelineUpto = `SELECT shipment_id, business_id, package_id, event, withdrawn_at IS NOT NULL, reported FROM timeline
 WHERE shipment_id = $1 AND occurred_at <= $2 ORDER BY occurred_at DESC, n DESC LIMIT $3`
-	sqlIsSplit = `SELECT 1 FROM timeline WHERE shipment_id = $1 AND package_id <> 0 LIMIT 1`
+	sqlCountEvents = `SELECT count(*) FROM timeline WHERE shipment_id = $1`
+	sqlIsSplit     = `SELECT 1 FROM timeline WHERE shipment_id = $1 AND package_id <> 0 LIMIT 1`
 
 	sqlEventAfter = `SELECT occurred_at FROM timeline WHERE shipment_id = $1 AND occurred_at > $2 LIMIT 1`
 
@@ -216,6 +217,12 @@ func scanWithdrawn(r rows, e *cloud.WithdrawnEvent) error {
 // TimelineUpto lists events of a time and before, the latest first, at most so many.
 func (v trackingView) TimelineUpto(id cloud.ShipmentID, upto time.Time, limit int) ([]cloud.TimelineEvent, error) {
 	return list(v.ctx, v.q, sqlTimelineUpto, scanEvent, int64(id), milliseconds(upto, afterAll), limit)
+}
+
+// CountEvents is how many events a timeline has.
+func (v trackingView) CountEvents(id cloud.ShipmentID) (int, error) {
+	n, err := one(v.ctx, v.q, sqlCountEvents, scanInt, int64(id))
+	return int(n), err
 }
 
 // IsSplit reports whether an event of a shipment is about one package alone.
