@@ -263,7 +263,7 @@ func loadPostgres(ctx context.Context, url string, d Dump, at time.Time, r io.Re
 		return err
 	}
 	defer func() { err = errors.Join(err, place.leave(ctx, err == nil)) }()
-	pool, err := openPool(ctx, url)
+	pool, err := openUnbounded(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -290,9 +290,9 @@ func loadPostgres(ctx context.Context, url string, d Dump, at time.Time, r io.Re
 // A load keeps it locked.
 const pgLoading = "postern_restoring"
 
-// pgUnbounded lets a transaction of a load wait for as long as the load takes, whatever the
+// pgUnbounded lets a session, or with true a transaction alone, wait for as long as it takes, whatever the
 // server bounds it to; by names, since servers do not have them all.
-const pgUnbounded = `SELECT set_config(name, '0', TRUE) FROM pg_settings WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout', 'statement_timeout')`
+const pgUnbounded = `SELECT set_config(name, '0', $1) FROM pg_settings WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout', 'statement_timeout')`
 
 // loadingPlace is a database that this process loads a dump into.
 type loadingPlace struct {
@@ -365,7 +365,7 @@ func markPlace(ctx context.Context, c *pgx.Conn) error {
 // clear takes away what an earlier load left. A place that was empty a moment ago has
 // nothing, unless a node has begun a cloud since: ErrNotEmpty.
 func (p loadingPlace) clear(ctx context.Context, url string, wasEmpty bool) error {
-	if _, err := p.tx.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := p.tx.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol, true); err != nil {
 		return err
 	}
 	c, err := connectPostgres(ctx, url) // what it drops is gone at once
@@ -432,9 +432,6 @@ func fillPostgres(ctx context.Context, c *pgx.Conn, d Dump, at time.Time, r io.R
 			_ = tx.Rollback(undo)
 		}
 	}()
-	if _, err := tx.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return err
-	}
 	known, err := tablesOf(ctx, c)
 	if err != nil {
 		return err

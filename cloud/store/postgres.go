@@ -57,6 +57,24 @@ func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = pgConns
 	}
+	return connectPool(ctx, cfg)
+}
+
+// openUnbounded is openPool for migrations and loads: none of its sessions is ended for waiting, or for
+// a statement that takes long, whatever the server bounds others to.
+func openUnbounded(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("the database address does not parse") // as above
+	}
+	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol, false)
+		return err
+	}
+	return connectPool(ctx, cfg)
+}
+
+func connectPool(ctx context.Context, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
@@ -77,7 +95,13 @@ func openPostgres(ctx context.Context, cfg Config, log *slog.Logger, committed f
 		pool.Close()
 		return nil, err
 	}
-	db := stdlib.OpenDBFromPool(pool)
+	own, err := openUnbounded(ctx, cfg.URL)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	defer own.Close()
+	db := stdlib.OpenDBFromPool(own)
 	s, err := newSchema(db, "", logProgress(log))
 	if err == nil {
 		s.permit, s.quiet = cfg.Permit, true

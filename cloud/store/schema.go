@@ -538,7 +538,7 @@ func withSchema(ctx context.Context, cfg Config, report func(Progress), f func(*
 	var db *sql.DB
 	path := ""
 	if isPostgres(cfg.URL) {
-		pool, err := openPool(ctx, cfg.URL)
+		pool, err := openUnbounded(ctx, cfg.URL)
 		if err != nil {
 			return fmt.Errorf("open database: %w", err)
 		}
