@@ -197,16 +197,7 @@ func (b Bindings) Sort() Bindings {
 // Holds reports whether the thing was inside at a moment, those of the binding and of the release included.
 // The marks are sorted.
 func (b Bindings) Holds(at time.Time) bool {
-	before, now := false, false
-	for _, m := range b {
-		switch {
-		case m.At.Before(at):
-			before = m.Inside
-		case m.At.Equal(at):
-			now = now || m.Inside
-		}
-	}
-	return before || now
+	return b.Before(at) || slices.ContainsFunc(b, func(m ContainerMark) bool { return m.Inside && m.At.Equal(at) })
 }
 
 // Before reports whether the thing was inside up to a moment. The marks are sorted.
@@ -222,13 +213,7 @@ func (b Bindings) Before(at time.Time) bool {
 
 // Since reports whether the thing is inside from a moment on. The marks are sorted.
 func (b Bindings) Since(at time.Time) bool {
-	inside := false
-	for _, m := range b {
-		if !m.At.After(at) {
-			inside = m.Inside
-		}
-	}
-	return inside
+	return b.Before(at.Add(1))
 }
 
 // Next is the time of the first mark behind a moment, EndOfTimes without one. The marks are sorted.

@@ -483,8 +483,7 @@ func (w *timeline) add(r Occurrence, s *shipment, e otep.Event) {
 	if s.loaded {
 		s.events = append(s.events, e)
 	}
-	former := otep.Event{StatusCode: s.Current}
-	if e.OccurredAt.After(s.LastAt) || e.OccurredAt.Equal(s.LastAt) && e.Rank() >= former.Rank() { // as otep.Compare has it
+	if former := (otep.Event{OccurredAt: otep.Time{Time: s.LastAt}, StatusCode: s.Current}); otep.Compare(&former, &e) <= 0 {
 		s.Current, s.LastAt = e.StatusCode, e.OccurredAt.Time
 		w.touch(s)
 	}

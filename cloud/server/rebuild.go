@@ -164,20 +164,12 @@ func (c *comparison) fold() error {
 		if !p.changed {
 			continue
 		}
-		var packages []cloud.PackageID
-		if p.OrderID != 0 {
-			list, err := c.v.PackagesOf(p.BusinessID, p.OrderID)
-			if err != nil {
-				return err
-			}
-			for _, x := range list {
-				packages = append(packages, x.ID)
-			}
+		packages, err := timeline.PackagesOf(c.v, p.Shipment)
+		if err != nil {
+			return err
 		}
-		now := time.Now()
-		t := otep.FoldAt(p.Profile, otep.Subject{TrackingNumber: p.Number}, timeline.OfOrder(p.events, packages, now), now)
-		if t.Current != nil {
-			p.Current, p.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
+		if right := timeline.StateAt(p.Shipment, p.events, packages, time.Now()); right.Current != "" {
+			p.Shipment = right
 		}
 		c.ch.Shipments = append(c.ch.Shipments, p.Shipment)
 	}

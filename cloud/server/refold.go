@@ -135,19 +135,13 @@ func foldAgain(v cloud.View, id cloud.ShipmentID, now time.Time) (wrong *WrongFo
 	if err != nil {
 		return nil, kept, err
 	}
-	var packages []cloud.PackageID
-	if kept.OrderID != 0 {
-		found, err := v.PackagesOf(kept.BusinessID, kept.OrderID)
-		if err != nil {
-			return nil, kept, err
-		}
-		for _, p := range found {
-			packages = append(packages, p.ID)
-		}
+	packages, err := timeline.PackagesOf(v, kept)
+	if err != nil {
+		return nil, kept, err
 	}
 	out := WrongFold{Number: kept.Number, OrderID: kept.OrderID}
-	right = stateAt(kept, events, packages, now)
-	if !isState(kept, right) && !slices.ContainsFunc(comings(events, now), func(at time.Time) bool { return isState(kept, stateAt(kept, events, packages, at)) }) {
+	right = timeline.StateAt(kept, events, packages, now)
+	if !isState(kept, right) && !slices.ContainsFunc(comings(events, now), func(at time.Time) bool { return isState(kept, timeline.StateAt(kept, events, packages, at)) }) {
 		out.Status = &DifferentState{StoredCode: kept.Current, StoredAt: cloud.OrNull(kept.LastAt), Code: right.Current, At: cloud.OrNull(right.LastAt)}
 	}
 	c, err := v.Checkpoint(id)
@@ -161,15 +155,6 @@ func foldAgain(v cloud.View, id cloud.ShipmentID, now time.Time) (wrong *WrongFo
 		return nil, kept, nil
 	}
 	return &out, right, nil
-}
-
-// stateAt is a parcel with the status that its events lead to at a time.
-func stateAt(x cloud.Shipment, events []cloud.TimelineEvent, packages []cloud.PackageID, at time.Time) cloud.Shipment {
-	x.Current, x.LastAt = "", time.Time{}
-	if t := otep.FoldAt(x.Profile, x.Subject(), timeline.OfOrder(events, packages, at), at); t.Current != nil {
-		x.Current, x.LastAt = *t.Current, t.LastEventAt.UTC().Truncate(time.Millisecond)
-	}
-	return x
 }
 
 func isState(a, b cloud.Shipment) bool {

@@ -244,9 +244,9 @@ func allTables(ctx context.Context, c *pgx.Conn) ([]string, error) {
 }
 
 func connectPostgres(ctx context.Context, url string) (*pgx.Conn, error) {
-	cfg, err := pgxpool.ParseConfig(url) // which knows the pool's settings too
+	cfg, err := readAddress(url) // which knows the pool's settings too
 	if err != nil {
-		return nil, errors.New("the database address does not parse") // the cause may show the password
+		return nil, err
 	}
 	c, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {

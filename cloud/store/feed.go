@@ -49,6 +49,25 @@ func ifTouched(id cloud.ShipmentID, kind cloud.FeedKind, subject string, at time
 	return &op{sql: sqlAddFeedChange, args: []any{int64(id), string(kind), subject, ms(at)}}
 }
 
+// feedOfRow has the feed tell of a row: that a parcel was put into a container, or taken out, the other way round of a
+// mark that is withdrawn; that it has an alias. scanFeed reads the subjects.
+func feedOfRow(w *writer, x cloud.Row) {
+	switch x := x.(type) {
+	case cloud.ContainerMark:
+		kind := cloud.ContainerUnbound
+		if x.Inside == x.WithdrawnAt.IsZero() {
+			kind = cloud.ContainerBound
+		}
+		if x.ShipmentID != 0 {
+			w.add(anything, sqlAddFeedChange, int64(x.ShipmentID), string(kind), fmt.Sprint(int64(x.ContainerID), " ", x.Child), ms(x.UpdatedAt))
+		}
+	case cloud.Alias:
+		if x.ShipmentID != 0 && x.CreatedAt.Equal(x.UpdatedAt) {
+			w.add(anything, sqlAddFeedChange, int64(x.ShipmentID), string(cloud.AliasAdded), strings.Join([]string{x.Kind, x.Issuer, x.Value}, "\n"), ms(x.CreatedAt))
+		}
+	}
+}
+
 var touchedTexts sync.Map // [2]string{first, then} to text
 
 // touching is one statement of PostgreSQL for one that writes and one that follows where it

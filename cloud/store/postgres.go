@@ -48,11 +48,20 @@ type postgres struct {
 	beside sync.WaitGroup
 }
 
-// openPool opens connections to PostgreSQL.
-func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
+// readAddress reads the address of a database.
+func readAddress(url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the database address does not parse") // the cause may show the password
+	}
+	return cfg, nil
+}
+
+// openPool opens connections to PostgreSQL.
+func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	cfg, err := readAddress(url)
+	if err != nil {
+		return nil, err
 	}
 	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = pgConns
@@ -63,9 +72,9 @@ func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 // openUnbounded is openPool for migrations and loads: none of its sessions is ended for waiting, or for
 // a statement that takes long, whatever the server bounds others to.
 func openUnbounded(ctx context.Context, url string) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(url)
+	cfg, err := readAddress(url)
 	if err != nil {
-		return nil, errors.New("the database address does not parse") // as above
+		return nil, err
 	}
 	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, pgUnbounded, pgx.QueryExecModeSimpleProtocol, false)

@@ -223,26 +223,9 @@ func saveRows(w *writer, c *cloud.Changes) error {
 			args = append(args, t.value(reflect.ValueOf(x), column))
 		}
 		w.add(mustExist, t.save, args...)
-		if m, ok := x.(cloud.ContainerMark); ok {
-			feedMark(w, m)
-		}
-		if a, ok := x.(cloud.Alias); ok && a.ShipmentID != 0 && a.CreatedAt.Equal(a.UpdatedAt) {
-			w.add(anything, sqlAddFeedChange, int64(a.ShipmentID), string(cloud.AliasAdded), strings.Join([]string{a.Kind, a.Issuer, a.Value}, "\n"), ms(a.CreatedAt))
-		}
+		feedOfRow(w, x)
 	}
 	return nil
-}
-
-// feedMark has the feed say that a parcel was put into a container, or taken out; the other way round of a mark that is
-// withdrawn.
-func feedMark(w *writer, m cloud.ContainerMark) {
-	kind := cloud.ContainerUnbound
-	if m.Inside == m.WithdrawnAt.IsZero() {
-		kind = cloud.ContainerBound
-	}
-	if m.ShipmentID != 0 {
-		w.add(anything, sqlAddFeedChange, int64(m.ShipmentID), string(kind), fmt.Sprint(int64(m.ContainerID), " ", m.Child), ms(m.UpdatedAt))
-	}
 }
 
 // withRows puts the rows' tables in front of those that are listed already.

@@ -6,8 +6,8 @@
 // is where the package is that is least far: its timeline has the events of the whole, and one
 // for each change of that. An event that a move of the order itself has made says where the order is.
 //
-// The order in which events arrive makes no difference. All functions are pure and safe for
-// concurrent use.
+// The order in which events arrive makes no difference. All functions are safe for concurrent use, and
+// pure but for those that take a View.
 package timeline
 
 import (

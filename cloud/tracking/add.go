@@ -651,11 +651,7 @@ func (w *adding) finish() error {
 	ids := idsOf(w.packages)
 	t := otep.FoldAt(w.shipment.Profile, w.subject, timeline.OfOrder(w.stored, ids, w.now.Time), w.now.Time)
 	if w.order == nil {
-		w.shipment.Current, w.shipment.LastAt = "", time.Time{}
-		if t.Current != nil {
-			w.shipment.Current, w.shipment.LastAt = *t.Current, milliseconds(t.LastEventAt.Time)
-		}
-		if w.shipment != before {
+		if w.shipment = timeline.Settled(w.shipment, t); w.shipment != before {
 			w.ch.Shipments = []cloud.Shipment{w.shipment}
 		}
 		if err := fanOutParcel(w.s, w.v, w.shipment, w.by.ID, &w.ch, w.now.Time); err != nil {

@@ -272,15 +272,13 @@ func (b aliasBook) end(x cloud.Thing) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		var list []cloud.PackageNumber
-		if sh.OrderID != 0 {
-			if list, err = b.v.PackagesOf(sh.BusinessID, sh.OrderID); err != nil {
-				return time.Time{}, err
-			}
+		packages, err := timeline.PackagesOf(b.v, sh)
+		if err != nil {
+			return time.Time{}, err
 		}
-		events := timeline.OfOrder(rows, idsOf(list), b.now)
+		events := timeline.OfOrder(rows, packages, b.now)
 		if x.Package != 0 {
-			events = timeline.OfPackage(rows, idsOf(list), x.Package, b.now)
+			events = timeline.OfPackage(rows, packages, x.Package, b.now)
 		}
 		t = otep.FoldAt(sh.Profile, subject(sh), events, b.now)
 	}

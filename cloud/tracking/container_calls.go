@@ -268,17 +268,9 @@ func shownChild(v cloud.View, c cloud.Caller, child string) (row ContainerChild,
 	if err != nil {
 		return row, false, err
 	}
-	row.Number = &sh.Number
-	if x.Package != 0 {
-		list, err := v.PackagesOf(sh.BusinessID, sh.OrderID)
-		if err != nil {
-			return row, false, err
-		}
-		if i := slices.IndexFunc(list, func(p cloud.PackageNumber) bool { return p.ID == x.Package }); i >= 0 {
-			row.Number = &list[i].Number
-		}
-	}
-	return row, true, nil
+	number, err := numberOf(v, sh, x.Package)
+	row.Number = &number
+	return row, err == nil, err
 }
 
 // Bind puts things into a container. Errors: CONTAINER_NOT_FOUND, OTEP_TRACKING_NOT_FOUND with the names in its

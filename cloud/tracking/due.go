@@ -8,7 +8,6 @@ import (
 
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/timeline"
-	"github.com/postern-io/postern/protocol/otep"
 )
 
 const (
@@ -153,9 +152,8 @@ func (d Dues) count(v cloud.View, row cloud.DueEvent, e cloud.TimelineEvent, now
 		return nil, err
 	}
 	ch := &cloud.Changes{}
-	if t := otep.FoldAt(s.Profile, s.Subject(), timeline.OfOrder(rows, nil, now), now); t.Current != nil {
-		s.Current, s.LastAt = *t.Current, milliseconds(t.LastEventAt.Time)
-		ch.Shipments = append(ch.Shipments, s)
+	if right := timeline.StateAt(s, rows, nil, now); right.Current != "" {
+		ch.Shipments = append(ch.Shipments, right)
 	}
 	if d.s.parcels != nil {
 		ch.Outbox, err = d.s.parcels.FanOutParcel(v, news)

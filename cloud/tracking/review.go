@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -320,22 +319,22 @@ func (s *Service) Dispute(ctx context.Context, c cloud.Caller, in DisputeInput) 
 
 // findShown finds an event of a parcel that the caller sees, on whatever page it stands.
 func findShown(ctx context.Context, store Store, p *parcel, id string) (e otep.Event, ok bool, err error) {
-	find := func() bool {
+	find := func() (otep.Event, bool) {
 		i := slices.IndexFunc(p.events, func(e otep.Event) bool { return e.EventID == id })
-		if i >= 0 {
-			e = p.events[i]
+		if i < 0 {
+			return otep.Event{}, false
 		}
-		return i >= 0
+		return p.events[i], true
 	}
-	if find() || !p.longer {
-		return e, e.EventID == id, nil
+	if e, ok = find(); ok || !p.longer {
+		return e, ok, nil
 	}
 	var row cloud.TimelineEvent
 	err = store.Look(ctx, func(v cloud.View) (err error) {
 		row, err = v.TimelineEvent(p.shipment.ID, id)
 		return err
 	})
-	if errors.Is(err, cloud.ErrNotFound) {
+	if isMissing(err) {
 		return e, false, nil
 	}
 	if err != nil {
@@ -343,8 +342,10 @@ func findShown(ctx context.Context, store Store, p *parcel, id string) (e otep.E
 	}
 	behind := row.Event
 	behind.OccurredAt.Time = behind.OccurredAt.Add(time.Millisecond)
-	err = turn(ctx, store, p, page{&behind, maxShown}, time.Now())
-	return e, err == nil && find(), err
+	if err = turn(ctx, store, p, page{&behind, maxShown}, time.Now()); err == nil {
+		e, ok = find()
+	}
+	return e, ok, err
 }
 
 // disputer is who disputes an event, as webhooks have it.

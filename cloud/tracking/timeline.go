@@ -289,12 +289,14 @@ func (s *Service) Events(ctx context.Context, c cloud.Caller, in EventsInput) (E
 		list = slices.DeleteFunc(list, func(e ShownEvent) bool { return isOld(&e.Event) })
 	}
 	t.Events = slices.DeleteFunc(t.Events, func(e otep.Event) bool { return isOld(&e) })
-	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Data: projector(c).Events(f, t, documentTime(t)), Access: p.judged(given), Truncated: p.truncated, Next: p.next(), Private: !c.Anonymous() || given.given()}
+	out := EventsOutput{Result: true, Format: f.Name, Number: t.Subject.TrackingNumber, Access: p.judged(given), Truncated: p.truncated, Next: p.next(), Private: !c.Anonymous() || given.given()}
 	switch {
 	case list != nil && f.Name == projection.EPCIS:
 		out.Data = declared(projector(c), p, list)
 	case list != nil:
 		out.Data = list
+	default:
+		out.Data = projector(c).Events(f, t, documentTime(t))
 	}
 	args := url.Values{"format": {in.Format}, "since": {in.Since}, "order": {in.Order}, "scope": {in.Scope}, "include": {in.Include}}
 	if in.Limit != nil {
