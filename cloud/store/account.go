@@ -135,7 +135,7 @@ func (v accountView) BusinessByCode(code string) (cloud.Business, error) {
 }
 
 func (v accountView) Account(id cloud.AccountID) (cloud.Account, error) {
-	return one(v.ctx, v.q, sqlAccount, scanAccount, int64(id))
+	return oneKept(v.ctx, v.q, sqlAccount, scanAccount, int64(id))
 }
 
 func (v accountView) Provider(id cloud.ProviderID) (cloud.Provider, error) {

@@ -140,6 +140,7 @@ func (e *lite) open(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if e.writer, err = newLiteConn(ctx, e.writerDB); err != nil {
 		return err
 	}
+	e.writer.kept = map[keptKey]keptRow{}
 	if e.readerDB, err = sql.Open("sqlite", "file:"+e.path+"?"+liteReaderDSN); err != nil {
 		return err
 	}
@@ -423,6 +424,46 @@ type liteConn struct {
 	dirty bool
 	// logins is set once a statement has written a table that loginTables names.
 	logins bool
+	// kept are rows of those tables that the running transaction has read and not
+	// written since: decisions of one group ask for the same rights. nil on readers.
+	kept map[keptKey]keptRow
+}
+
+// keptKey is a statement and the row that it asks for.
+type keptKey struct {
+	sql string
+	id  int64
+}
+
+// keptRow is what was read: a row, or that there is none.
+type keptRow struct {
+	row any
+	err error
+}
+
+// oneKept is one for rows of tables that loginTables names, each of which a transaction of
+// the writer reads once. Callers share what the answer points to, and change none of it.
+func oneKept[T any](ctx context.Context, q querier, sql string, scan func(rows, *T) error, id int64) (T, error) {
+	c, ok := q.(*liteConn)
+	if !ok || c.kept == nil {
+		return one(ctx, q, sql, scan, id)
+	}
+	if k, ok := c.kept[keptKey{sql, id}]; ok {
+		return k.row.(T), k.err
+	}
+	v, err := one(ctx, q, sql, scan, id)
+	if err == nil || errors.Is(err, cloud.ErrNotFound) {
+		c.kept[keptKey{sql, id}] = keptRow{v, err}
+	}
+	return v, err
+}
+
+// touches notes that a statement is about to run, and forgets the rows that it may write.
+func (c *liteConn) touches(s liteStmt) {
+	if s.logins {
+		c.logins = true
+		clear(c.kept)
+	}
 }
 
 // liteStmt is a prepared statement.
@@ -481,6 +522,7 @@ func (c *liteConn) control(text string) error {
 	if err != nil {
 		return err
 	}
+	clear(c.kept)
 	_, err = s.ExecContext(context.Background())
 	return err
 }
@@ -513,7 +555,7 @@ func (c *liteConn) query(ctx context.Context, text string, args ...any) (rows, e
 func (c *liteConn) change(ctx context.Context, text string, args ...any) (rows, error) {
 	c.dirty = true
 	r, err := c.query(ctx, text, args...)
-	c.logins = c.logins || c.stmts[text].logins
+	c.touches(c.stmts[text])
 	return r, err
 }
 
@@ -553,7 +595,7 @@ func (c *liteConn) one(ctx context.Context, o *op) (int64, error) {
 		c.dirty = true
 		return 0, err
 	}
-	c.logins = c.logins || s.logins
+	c.touches(s)
 	res, err := s.ExecContext(ctx, o.args...)
 	if err != nil {
 		c.dirty = true

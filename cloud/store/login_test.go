@@ -98,5 +98,76 @@ func TestLoginsFollowOtherPrograms(t *testing.T) {
 			ended(300 * time.Millisecond)
 		}
 		require.True(t, ended(100*time.Millisecond))
+		for i := range 5 { // and in a decision at once
+			name := fmt.Sprint("n", i)
+			write(other, cloud.AccountChanges{Accounts: []cloud.Account{{ID: 7, BusinessID: 1, Enabled: true, Email: "a@example.test", Name: name}}})
+			require.NoError(t, node.Decide(t.Context(), 0, func(v cloud.View) (*cloud.Changes, error) {
+				a, err := v.Account(7)
+				require.Equal(t, name, a.Name)
+				return nil, err
+			}))
+		}
 	})
+}
+
+// Each decision of a group sees the account and the suspension as the decisions before it left them, those that fail
+// after they wrote left out.
+func TestDecisionsOfAGroupSeeEachOthersRights(t *testing.T) {
+	t.Parallel()
+	db := openTest(t, Config{Dir: t.TempDir()})
+	a := cloud.Account{ID: 7, BusinessID: 1, Enabled: true, Email: "a@example.test", Name: "start"}
+	require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) {
+		return &cloud.Changes{AccountChanges: cloud.AccountChanges{Businesses: []cloud.Business{{ID: 1, Code: "one"}}, Accounts: []cloud.Account{a}}}, nil
+	}))
+	e := db.engine.(*lite)
+	for _, spoilt := range []bool{false, true} {
+		start, held := make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		send := func(fn func(cloud.View) (*cloud.Changes, error), fails bool) {
+			before := len(e.queue)
+			all.Go(func() {
+				err := db.Decide(t.Context(), 0, fn)
+				require.Equal(t, fails, err != nil, "%v", err)
+			})
+			require.Eventually(t, func() bool { return len(e.queue) > before }, 10*time.Second, time.Millisecond)
+		}
+		all.Go(func() {
+			require.NoError(t, db.Decide(t.Context(), 0, func(cloud.View) (*cloud.Changes, error) { close(held); <-start; return nil, nil }))
+		})
+		<-held
+		var seen []string
+		for i := range 30 {
+			name := fmt.Sprint(spoilt, i)
+			write := func(name string, more ...cloud.Account) func(cloud.View) (*cloud.Changes, error) {
+				return func(v cloud.View) (*cloud.Changes, error) {
+					_, err := v.Account(7)
+					b := a
+					b.Name = name
+					ch := &cloud.Changes{AccountChanges: cloud.AccountChanges{Accounts: append([]cloud.Account{b}, more...)}}
+					ch.BusinessStates = []cloud.BusinessState{{BusinessID: 1, SuspendedAt: time.Now(), Reason: name}}
+					return ch, err
+				}
+			}
+			send(write(name), false)
+			if spoilt && i%3 == 0 { // a second account of the same address
+				send(write("no", cloud.Account{ID: cloud.AccountID(100 + i), BusinessID: 1, Email: a.Email}), true)
+			}
+			for range 2 {
+				send(func(v cloud.View) (*cloud.Changes, error) {
+					got, err := v.Account(7)
+					if err != nil {
+						return nil, err
+					}
+					state, err := v.Suspension(1)
+					if got.Name != name || state.Reason != name {
+						seen = append(seen, fmt.Sprint("not ", name, " but ", got.Name, " and ", state.Reason))
+					}
+					return nil, err
+				}, false)
+			}
+		}
+		close(start)
+		all.Wait()
+		require.Empty(t, seen)
+	}
 }

@@ -52,7 +52,7 @@ func (v platformView) BusinessRevision(b cloud.BusinessID) (out cloud.BusinessRe
 }
 
 func (v platformView) state(b cloud.BusinessID, sql string) (cloud.BusinessState, error) {
-	s, err := one(v.ctx, v.q, sql, scanState, int64(b))
+	s, err := oneKept(v.ctx, v.q, sql, scanState, int64(b))
 	if errors.Is(err, cloud.ErrNotFound) {
 		return cloud.BusinessState{BusinessID: b}, nil
 	}
