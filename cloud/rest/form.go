@@ -129,18 +129,20 @@ func (s *Server) unknown(h *fasthttp.RequestHeader) error {
 	return err
 }
 
-// sameShape reports whether an address is one of a pattern with {names}.
+// sameShape reports whether an address is one of a pattern with {names}. Each request is
+// held against each pattern: nothing is allocated.
 func sameShape(pattern, path string) bool {
-	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
-	if len(want) != len(got) {
-		return false
-	}
-	for i, w := range want {
-		if w != got[i] && !strings.HasPrefix(w, "{") {
+	for {
+		want, restOfPattern, more := strings.Cut(pattern, "/")
+		got, restOfPath, also := strings.Cut(path, "/")
+		if more != also || want != got && !strings.HasPrefix(want, "{") {
 			return false
 		}
+		if !more {
+			return true
+		}
+		pattern, path = restOfPattern, restOfPath
 	}
-	return true
 }
 
 // form is a body of multipart/form-data.
