@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/postern-io/postern/cloud"
 	"github.com/postern-io/postern/cloud/locker"
 	"github.com/postern-io/postern/cmd/internal/truth"
@@ -269,10 +271,36 @@ func (b *httpBox) block(rnd *rand.Rand) {
 	})
 }
 
+// tryJammed has staff open doors that did not open when they were to: mend freed their locks, and a lock that has
+// opened is in use again. It says what was not possible.
+func (b *httpBox) tryJammed() string {
+	find := func() []cloud.Compartment {
+		cells, err := b.w.server().Store.ListCompartments(context.Background(), b.id)
+		require.NoError(b.w.t, err)
+		return slices.DeleteFunc(cells, func(c cloud.Compartment) bool { return c.DoorStatus != cloud.DoorJammed })
+	}
+	for _, c := range find() {
+		_, err := b.w.server().Lockers.OpenGrids(b.w.soon(), b.w.staff, locker.StaffOpenInput{Device: b.id, Grids: []cloud.GridID{c.GridID}, Reason: "the lock was mended", Attended: new(true)})
+		b.w.effect("box_staff_open", err)
+		if err != nil {
+			return fmt.Sprintf("staff cannot open door %d of %s: %v", c.Door, b.code, err)
+		}
+		b.w.awaits(fmt.Sprintf("%s: door %d opens", b.code, c.Door), time.Minute, func() bool { return b.with(c.Door, func(*boxDoor) {}) == nil })
+		time.Sleep(5 * time.Second)
+		b.close(c.Door)
+		time.Sleep(5 * time.Second) // until its opening has ended
+	}
+	b.w.awaits(b.code+": doors in use again", 2*time.Minute, func() bool { return len(find()) == 0 && b.told() })
+	return ""
+}
+
 // tryLast lets every recipient whose parcel waits collect it, and couriers what senders have
 // brought. It says what a person at the device could not do, "" when everything worked.
 func (b *httpBox) tryLast() string {
 	rnd := rand.New(rand.NewPCG(1, 1))
+	if text := b.tryJammed(); text != "" {
+		return text
+	}
 	for _, x := range b.tasks {
 		d := b.w.find(x.ref)
 		if d.Status != cloud.DeliveryDelivered || !b.inside(x) {
