@@ -20,18 +20,10 @@ const (
 
 // Run has things follow their containers until ctx ends.
 func (s Containers) Run(ctx context.Context) error {
-	t := time.NewTicker(containerLook)
-	defer t.Stop()
-	for {
-		if _, err := follower(s).runTasks(ctx); err != nil && ctx.Err() == nil {
-			s.s.log.Error("events of containers", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
+	return repeat(ctx, containerLook, s.s.log, "events of containers", func(ctx context.Context) error {
+		_, err := follower(s).runTasks(ctx)
+		return err
+	})
 }
 
 // Follow does what there is to do of Run. It may be ended at any moment, and run at several nodes at

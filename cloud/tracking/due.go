@@ -24,18 +24,7 @@ func DuesOf(s *Service) Dues { return Dues{s} }
 
 // Run does so until ctx ends.
 func (d Dues) Run(ctx context.Context) error {
-	t := time.NewTicker(dueLook)
-	defer t.Stop()
-	for {
-		if err := d.Follow(ctx); err != nil && ctx.Err() == nil {
-			d.s.log.Error("events ahead of their time", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
+	return repeat(ctx, dueLook, d.s.log, "events ahead of their time", d.Follow)
 }
 
 // Follow does what there is to do of Run. It may be ended at any moment, and run at several nodes at once: the

@@ -480,16 +480,5 @@ type Reviewer interface {
 
 // EndReviews ends reviews that are not decided in time, once an hour until ctx ends.
 func EndReviews(ctx context.Context, r Reviewer, log *slog.Logger) error {
-	t := time.NewTicker(time.Hour)
-	defer t.Stop()
-	for {
-		if err := r.EndReviews(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			log.Error("end reviews", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
+	return repeat(ctx, time.Hour, log, "end reviews", func(ctx context.Context) error { return r.EndReviews(ctx, time.Now()) })
 }
