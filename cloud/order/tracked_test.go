@@ -400,6 +400,7 @@ func TestTrackingEndsAnAssignment(t *testing.T) {
 
 		o = w.ref("A-2")
 		w.entrust(o.OrderID)
+		at = time.Now() // what is said of the time before counts for nothing
 		w.ingest(swift, said{o.Number, "a", "in_transit", at.Add(time.Second), ""})
 		require.Equal(t, "47 moved=true", w.after(o.OrderID, w.ingest(swift, said{o.Number, "b", "return_to_sender", at.Add(2 * time.Second), ""})))
 		require.Equal(t, "completed", string(w.find(o.OrderID).ThirdParty.Status))
