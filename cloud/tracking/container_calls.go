@@ -24,7 +24,7 @@ func ContainersOf(s *Service) Containers { return Containers{s} }
 type ContainerInput struct {
 	Kind     string `json:"kind" required:"true" enum:"pallet,bag,cage,route,vehicle"`
 	Scheme   string `json:"scheme" required:"true" enum:"sscc,grai,giai,own" doc:"What identity is"`
-	Identity string `json:"identity" required:"true" max:"64" doc:"By which events name the container; one container of a business has it"`
+	Identity string `json:"identity" required:"true" max:"64" line:"true" doc:"By which events name the container; one container of a business has it"`
 }
 
 // ContainerRef names a container.
