@@ -290,6 +290,7 @@ await job(19, 1, "see the drivers of today", () => click(rail("Day board")), tex
 await job(21, 2, "answer a message", async () => {
   await click(rail("Messages"));
   await click(main.locator("a[href^='/console/chats/']"));
+  if (!plain) await main.locator(".chat[data-now]").waitFor(); // its script runs: only that knows Control and Enter
   await type(main.locator("[name=text]"), `hello ${unique}`, "Control+Enter");
 }, async () => text(`hello ${unique}`)());
 if (mode === "mouse" || (await api("/api/v1/mcp/approvals?status=pending")).approvals?.length) await job(22, 3, "decide about an agent's wish", async () => {
