@@ -321,7 +321,7 @@ func (c Config) bolt(path string, noSync bool) (*bolt.DB, *os.File, error) {
 	})
 	if err != nil {
 		if errors.Is(err, ErrDamaged) && file != nil { // a panic left it open
-			err = errors.Join(err, file.Close())
+			err = errors.Join(err, lockfile.Release(file))
 		}
 		return nil, nil, fmt.Errorf("open %s: %w", path, classify(err))
 	}

@@ -12,3 +12,6 @@ import (
 func Acquire(path string, _ time.Duration) (io.Closer, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
+
+// Release closes a file.
+func Release(f *os.File) error { return f.Close() }
