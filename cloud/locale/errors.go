@@ -1296,12 +1296,12 @@ var errors = map[string]texts{
 		"Este token no permite hacerlo. Para enviar, use el del proveedor que transporta el envío; para leer, el de un proveedor, del personal o de un cliente.",
 	},
 	"OTEP_NOT_CONFORMANT": {
-		"Nothing could be stored. “errors” says what to correct.",
-		"没有内容可以保存。请按“errors”中的说明更正。",
-		"沒有內容可以儲存。請依「errors」中的說明更正。",
-		"Rien n’a pu être enregistré. « errors » indique quoi corriger.",
-		"Es konnte nichts gespeichert werden. „errors“ sagt, was zu berichtigen ist.",
-		"No se pudo guardar nada. «errors» dice qué corregir.",
+		"Nothing could be stored. “errors” says what to correct; of an EPCIS document, “skipped” says what was left out, and why.",
+		"没有内容可以保存。请按“errors”中的说明更正；对于 EPCIS 文档，“skipped”说明略过了哪些事件及原因。",
+		"沒有內容可以儲存。請依「errors」中的說明更正；對於 EPCIS 文件，「skipped」說明略過了哪些事件及原因。",
+		"Rien n’a pu être enregistré. « errors » indique quoi corriger ; pour un document EPCIS, « skipped » indique ce qui a été laissé de côté, et pourquoi.",
+		"Es konnte nichts gespeichert werden. „errors“ sagt, was zu berichtigen ist, bei einem EPCIS-Dokument „skipped“, was ausgelassen wurde und warum.",
+		"No se pudo guardar nada. «errors» dice qué corregir; de un documento EPCIS, «skipped» dice qué se omitió y por qué.",
 	},
 	"OTEP_TIMELINE_FULL": {
 		"This timeline has as many events as it may (usually 2,000) and takes no more, except one that ends it. Send readings of sensors apart from status events.",
