@@ -37,7 +37,7 @@ func (d doors) start(in Started) {
 		for _, od := range o.Doors {
 			o = o.with(od.Door, func(x *OpeningDoor) {
 				x.Waiting, x.Deadline = false, 0
-				if x.Phase == OpenFailed && x.Asked { // it may have let go while the agent was away
+				if x.Phase == OpenFailed && x.Asked && d.Doors[x.Door].Opening == o.ID { // it may have let go while the agent was away
 					x.Phase, x.Error = Pulsed, ""
 				}
 			})
