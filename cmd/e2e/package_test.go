@@ -185,7 +185,9 @@ func TestPackages(t *testing.T) {
 	require.Contains(t, m.run(t, append(as, install...)...), "version 1.3.0 is installed")
 	edge = m.start(t, "postern-edge")
 	awaitPage(t, edge, "http://"+screen+"/api/state")
-	ring.Await(t, func() bool { return strings.Contains(edge.text(), `"the cabinet runs","device":"CAB-1001","version":"v1.3.0"`) }, "the update runs")
+	ring.Await(t, func() bool {
+		return strings.Contains(edge.text(), `"the cabinet runs","device":"CAB-1001","version":"v1.3.0"`)
+	}, "the update runs")
 	edge.stop(t)
 
 	m.run(t, "dpkg", "--remove", "postern-cloud", "postern-edge")
